@@ -1,0 +1,1 @@
+"""Pipelines of the -O levels, as TOML."""

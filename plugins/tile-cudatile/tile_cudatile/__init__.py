@@ -1,0 +1,1 @@
+"""TileIR bytecode and the cuda_tile dialect."""

@@ -1,0 +1,1 @@
+"""Layout algebra, swizzles and the registries of copy and MMA atoms."""

@@ -1,0 +1,1 @@
+"""Lowering of distributed tiles to NVVM, PTX and cubin."""

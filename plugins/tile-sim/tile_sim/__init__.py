@@ -1,0 +1,1 @@
+"""A simulator of PTX that runs compiled kernels with no GPU."""

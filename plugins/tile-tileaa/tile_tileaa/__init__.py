@@ -1,0 +1,1 @@
+"""The nv_tileaa dialect: neutral tiles with explicit memory tokens."""

@@ -1,0 +1,1 @@
+"""The nv_tileas dialect: layouts, schedules and materialised data movement."""

@@ -1,0 +1,1 @@
+"""The framework of tilec: plugins, passes, pipelines. It knows no dialect."""
