@@ -1,0 +1,1 @@
+"""The command line of tilec: a thin module per command."""

@@ -1,0 +1,1 @@
+"""Loading, resolving and running pipelines."""
