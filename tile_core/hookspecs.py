@@ -1,0 +1,130 @@
+"""Every extension point of tilec, on one screen.
+
+A plugin is a module named by an entry point of group `tile.plugins`. It declares
+`TILE_SPEC_VERSION = 1` and implements any of these hooks with `@hookimpl`. Hooks return *lazy
+references*: a name and where its object lives, so that listing what is installed imports
+neither MLIR nor the code behind the names. Names are unique over all plugins; a clash is an
+error that names both owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pluggy
+
+PROJECT = "tile"
+ENTRY_POINT_GROUP = "tile.plugins"
+
+#: Version of this module's contract. It rises when a hook or the object behind one changes
+#: incompatibly; a plugin made for another version is refused by name.
+SPEC_VERSION = 1
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """A named object that is imported when first asked for."""
+
+    name: str
+    target: str  # "package.module:attribute"
+    summary: str = ""
+
+    def load(self) -> Any:
+        """Import the module and return the attribute."""
+        from importlib import import_module
+
+        module, _, attribute = self.target.partition(":")
+        return getattr(import_module(module), attribute)
+
+
+@dataclass(frozen=True)
+class LazyFrontend(Lazy):
+    """A reader of an input format; `target` is `read(data: bytes, cx) -> ir.Module`."""
+
+    magic: bytes = b""  # how the format starts
+
+
+@dataclass(frozen=True)
+class LazyEmitter(Lazy):
+    """A step of code generation after the passes; `target` is an `Emitter` class."""
+
+    consumes: str = ""  # artifact kind: "mlir", or what another emitter produces
+    produces: str = ""  # artifact kind: "llvm", "ptx", "cubin", ...
+
+
+@dataclass(frozen=True)
+class LazyPatterns(Lazy):
+    """A `RuleSet` that a plugin adds to a conversion pass of somebody else."""
+
+    extends: str = ""  # name of the pass
+
+
+@hookspec
+def tile_dialects() -> Iterable[Lazy]:
+    """MLIR dialects: `target` is `load()`, called once per context with it current."""
+    ...
+
+
+@hookspec
+def tile_passes() -> Iterable[Lazy]:
+    """Passes: `target` is a subclass of `tile_core.passes.Pass` of the same name."""
+    ...
+
+
+@hookspec
+def tile_patterns() -> Iterable[LazyPatterns]:
+    """Conversion rules added to the conversion pass named by `extends`."""
+    ...
+
+
+@hookspec
+def tile_schedulers() -> Iterable[Lazy]:
+    """Schedulers: `target` is a class with `name` and `schedule(graph, model)`."""
+    ...
+
+
+@hookspec
+def tile_layout_strategies() -> Iterable[Lazy]:
+    """Layout strategies: `target` is a class with `name` and `assign(graph, model)`."""
+    ...
+
+
+@hookspec
+def tile_targets() -> Iterable[Lazy]:
+    """GPU targets: `target` is a `tile_core.target.Target`."""
+    ...
+
+
+@hookspec
+def tile_pipelines() -> Iterable[Lazy]:
+    """Pipeline files: `target` is "package:file.toml", read as a package resource."""
+    ...
+
+
+@hookspec
+def tile_instrumentations() -> Iterable[Lazy]:
+    """Instrumentations: `target` is a subclass of `tile_core.pipeline.Instrumentation`."""
+    ...
+
+
+@hookspec
+def tile_frontends() -> Iterable[LazyFrontend]:
+    """Readers of input formats, chosen by how the input starts."""
+    ...
+
+
+@hookspec
+def tile_emitters() -> Iterable[LazyEmitter]:
+    """Steps from MLIR to LLVM IR, PTX and cubin; the pipeline file orders them."""
+    ...
+
+
+@hookspec
+def tile_cli_commands() -> Iterable[Lazy]:
+    """Verbs of `tilec`: `target` is a `click.Command`."""
+    ...
