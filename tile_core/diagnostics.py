@@ -83,7 +83,7 @@ class TileError(Exception):
         return "\n".join(lines)
 
 
-def _rebuild(cls, message, where, notes, hint, exit_code) -> TileError:  # noqa: ANN001
+def _rebuild(cls, message, where, notes, hint, exit_code) -> TileError:
     return cls(message, where=where, notes=notes, hint=hint, exit_code=exit_code)
 
 

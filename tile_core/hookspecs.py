@@ -67,64 +67,53 @@ class LazyPatterns(Lazy):
 @hookspec
 def tile_dialects() -> Iterable[Lazy]:
     """MLIR dialects: `target` is `load()`, called once per context with it current."""
-    ...
 
 
 @hookspec
 def tile_passes() -> Iterable[Lazy]:
     """Passes: `target` is a subclass of `tile_core.passes.Pass` of the same name."""
-    ...
 
 
 @hookspec
 def tile_patterns() -> Iterable[LazyPatterns]:
     """Conversion rules added to the conversion pass named by `extends`."""
-    ...
 
 
 @hookspec
 def tile_schedulers() -> Iterable[Lazy]:
     """Schedulers: `target` is a class with `name` and `schedule(graph, model)`."""
-    ...
 
 
 @hookspec
 def tile_layout_strategies() -> Iterable[Lazy]:
     """Layout strategies: `target` is a class with `name` and `assign(graph, model)`."""
-    ...
 
 
 @hookspec
 def tile_targets() -> Iterable[Lazy]:
     """GPU targets: `target` is a `tile_core.target.Target`."""
-    ...
 
 
 @hookspec
 def tile_pipelines() -> Iterable[Lazy]:
     """Pipeline files: `target` is "package:file.toml", read as a package resource."""
-    ...
 
 
 @hookspec
 def tile_instrumentations() -> Iterable[Lazy]:
     """Instrumentations: `target` is a subclass of `tile_core.pipeline.Instrumentation`."""
-    ...
 
 
 @hookspec
 def tile_frontends() -> Iterable[LazyFrontend]:
     """Readers of input formats, chosen by how the input starts."""
-    ...
 
 
 @hookspec
 def tile_emitters() -> Iterable[LazyEmitter]:
     """Steps from MLIR to LLVM IR, PTX and cubin; the pipeline file orders them."""
-    ...
 
 
 @hookspec
 def tile_cli_commands() -> Iterable[Lazy]:
     """Verbs of `tilec`: `target` is a `click.Command`."""
-    ...
