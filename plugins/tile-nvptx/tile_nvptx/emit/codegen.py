@@ -1,0 +1,164 @@
+"""LLVM IR to PTX with llvmlite. Runs inside the worker process only."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from tile_nvptx.emit import libdevice
+
+TRIPLE = "nvptx64-nvidia-cuda"
+
+#: Functions that the CUDA runtime on the device provides; any other undefined one is an error.
+DEVICE_RUNTIME = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+
+
+class CodegenFailure(Exception):
+    """LLVM refused the module, in its own words."""
+
+    def __init__(self, message: str, notes: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.notes = notes
+
+
+@dataclass(frozen=True)
+class Request:
+    """One compilation."""
+
+    ir: str  # LLVM IR text
+    chip: str  # "sm_90a"
+    features: str  # "+ptx90"
+    opt_level: int  # 0..3
+    libdevice: str | None = None  # path of the bitcode, needed when `__nv_*` is called
+    reflect: dict[str, int] = field(default_factory=dict)  # __nvvm_reflect key -> value
+    ftz: bool = False
+
+
+def initialize() -> None:
+    """Load LLVM's targets: tens of milliseconds, once per process."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def generate(request: Request) -> dict[str, Any]:
+    """PTX text under "ptx", seconds per stage under "seconds".
+
+    Raises:
+        CodegenFailure: the module does not parse or verify, or calls what does not exist.
+    """
+    clock = _Clock()
+    module = _parse(request.ir, request.ftz)
+    clock.lap("llvm-parse")
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(
+        cpu=request.chip, features=request.features, opt=request.opt_level
+    )
+    machine.set_asm_verbosity(False)
+    builder = llvm.create_pass_builder(machine, _tuning(request.opt_level))
+    linked = _link_libdevice(module, request, builder)
+    clock.lap("llvm-libdevice")
+    _optimize(module, builder, linked, request.opt_level)
+    clock.lap("llvm-optimize")
+    ptx = machine.emit_assembly(module)
+    clock.lap("llvm-codegen")
+    _check(ptx, request.chip)
+    return {"ptx": ptx, "seconds": clock.laps}
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = now - self._last
+        self._last = now
+
+
+_DEFINITION = re.compile(r"^(define .*?)((?: ![\w.]+ !\d+)*) \{$", re.MULTILINE)
+
+
+def _parse(text: str, ftz: bool) -> llvm.ModuleRef:
+    if ftz:
+        text = flush_subnormals(text)
+    try:
+        module = llvm.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise CodegenFailure("LLVM cannot read the module", _lines(str(error))) from error
+    return module
+
+
+def flush_subnormals(text: str) -> str:
+    """Every function definition of LLVM IR `text`, told to flush f32 subnormals to zero."""
+    return _DEFINITION.sub(r'\1 "denormal-fp-math-f32"="preserve-sign,preserve-sign"\2 {', text)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line for line in text.splitlines() if line.strip())
+
+
+def _tuning(opt_level: int) -> llvm.PipelineTuningOptions:
+    """A GPU thread has no wide registers: no loop vectoriser; SLP packs halves into pairs."""
+    tuning = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    tuning.loop_vectorization = False
+    tuning.loop_interleaving = False
+    tuning.slp_vectorization = opt_level >= 2
+    return tuning
+
+
+def _link_libdevice(module: llvm.ModuleRef, request: Request, builder: llvm.PassBuilder) -> bool:
+    wanted = sorted(
+        f.name for f in module.functions if f.is_declaration and f.name.startswith("__nv_")
+    )
+    if not wanted:
+        return False
+    if request.libdevice is None:
+        raise CodegenFailure(f"no libdevice to take {', '.join(wanted)} from")
+    try:
+        source = libdevice.specialized(request.libdevice, wanted, request.reflect, builder)
+    except KeyError as missing:
+        raise CodegenFailure(f"libdevice has no function {missing.args[0]}") from missing
+    library = _parse(source, request.ftz)
+    library.triple, library.data_layout = module.triple, module.data_layout
+    defined = {f.name for f in library.functions if not f.is_declaration}
+    module.link_in(library)
+    for function in module.functions:
+        if function.name in defined:
+            function.linkage = llvm.Linkage.internal
+    return True
+
+
+def _optimize(
+    module: llvm.ModuleRef, builder: llvm.PassBuilder, linked: bool, opt_level: int
+) -> None:
+    if linked:
+        # Needed at every level: without it, calls into the library stay calls.
+        first = llvm.create_new_module_pass_manager()
+        first.add_always_inliner_pass()
+        first.add_simplify_cfg_pass()
+        first.add_sccp_pass()
+        first.add_instruction_combine_pass()
+        first.add_global_dead_code_eliminate_pass()
+        first.run(module, builder)
+    if opt_level > 0:
+        builder.getModulePassManager().run(module, builder)
+
+
+_TARGET = re.compile(r"^\.target (\w+)", re.MULTILINE)
+_EXTERN = re.compile(r"^\.extern \.func\s*(?:\(.*\)\s*)?([\w$.]+)", re.MULTILINE)
+
+
+def _check(ptx: str, chip: str) -> None:
+    # LLVM only warns about a chip that it does not know, and goes on with another one.
+    found = _TARGET.search(ptx)
+    if found is None or found[1] != chip:
+        raise CodegenFailure(f"LLVM does not know the chip {chip}")
+    unknown = [name for name in _EXTERN.findall(ptx) if name not in DEVICE_RUNTIME]
+    if unknown:
+        raise CodegenFailure(f"undefined function {', '.join(unknown)}")

@@ -1,0 +1,52 @@
+"""The functions of libdevice that one module calls, specialised. Worker process only.
+
+libdevice asks `__nvvm_reflect("KEY")` how it shall round and flush. LLVM's own pass knows but two
+of the keys, so the answers are put into the text here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+_KEY = re.compile(r'^@([\w.$]+) = .*constant \[\d+ x i8\] c"([^"]*)\\00"', re.MULTILINE)
+_REFLECT = re.compile(r"call i32 @__nvvm_reflect\(ptr (?:[^@()]* )?@([\w.$]+)\)(?: #\d+)?")
+
+
+@lru_cache(maxsize=4)
+def _bitcode(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def specialized(
+    path: str, wanted: Sequence[str], reflect: Mapping[str, int], builder: llvm.PassBuilder
+) -> str:
+    """LLVM IR text of `wanted` and what they call, out of the bitcode at `path`.
+
+    Raises:
+        KeyError: the library does not define one of `wanted`.
+    """
+    library = llvm.parse_bitcode(_bitcode(path))
+    kept = set(wanted)
+    for function in library.functions:
+        if not function.is_declaration:
+            kept.discard(function.name)
+            if function.name not in wanted:
+                function.linkage = llvm.Linkage.internal
+    if kept:
+        raise KeyError(", ".join(sorted(kept)))
+    # Dropping the other three hundred functions first keeps the text small.
+    prune = llvm.create_new_module_pass_manager()
+    prune.add_global_dead_code_eliminate_pass()
+    prune.run(library, builder)
+    return resolve_reflection(str(library), reflect)
+
+
+def resolve_reflection(text: str, reflect: Mapping[str, int]) -> str:
+    """LLVM IR `text` with every `__nvvm_reflect` call replaced by its value; unknown keys are 0."""
+    keys = dict(_KEY.findall(text))
+    return _REFLECT.sub(lambda call: f"add i32 0, {reflect.get(keys.get(call[1], ''), 0)}", text)

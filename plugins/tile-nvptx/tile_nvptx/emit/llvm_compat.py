@@ -1,0 +1,101 @@
+"""LLVM IR text as MLIR's LLVM prints it, made readable for the LLVM that generates code.
+
+The MLIR bindings may be built on a newer LLVM (24 at the time of writing) than llvmlite (22).
+Every textual difference is one row of `RULES`; nothing else in the project knows of any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tile_nvptx.emit.float_literals import legacy_literal
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One difference: what it is about, and the rewriting of a whole module's text."""
+
+    name: str
+    why: str
+    apply: Callable[[str], str]
+
+
+_HAS_FLOAT = re.compile(r"^.*(?:f0x|[+-](?:inf|q?nan|snan)|\d\.\d).*$", re.MULTILINE)
+_TOKEN = re.compile(
+    r"""
+      "[^"]*"                       # strings; a quote inside is written \22
+    | ;.*                           # comments
+    | [%@!$\#][-\w.$]+              # names
+    | \b(?P<type>half|bfloat|float|double)\b
+    | (?P<literal>
+        [+-](?:inf|q?nan|snan)(?:\(0x[0-9A-Fa-f]+\))?
+      | f0x[0-9A-Fa-f]+
+      | [+-]?\d+\.\d*(?:[eE][+-]?\d+)?
+      )
+    """,
+    re.VERBOSE,
+)
+
+
+def _float_literals(text: str) -> str:
+    return _HAS_FLOAT.sub(lambda line: _floats_of_line(line[0]), text)
+
+
+def _floats_of_line(line: str) -> str:
+    # The type of a literal is the nearest one before it: `float 1.0`, `fadd float %x, 1.0`,
+    # `phi float [ 1.0, %a ], [ 2.0, %b ]`.
+    current = ""
+
+    def replace(token: re.Match[str]) -> str:
+        nonlocal current
+        current = token["type"] or current
+        return legacy_literal(token[0], current) if token["literal"] and current else token[0]
+
+    return _TOKEN.sub(replace, line)
+
+
+_INTRINSIC_DECLARATION = re.compile(
+    r"^(?:; Function Attrs:.*\n)?declare [^\n]*@\"?llvm\.[^\n]*\n", re.MULTILINE
+)
+
+
+def _intrinsic_declarations(text: str) -> str:
+    return _INTRINSIC_DECLARATION.sub("", text)
+
+
+_ATTRIBUTE_GROUP = re.compile(r"^attributes (#\d+) = \{.*\}\n", re.MULTILINE)
+_GROUP_USE = re.compile(r"#\d+\b")
+
+
+def _unused_attribute_groups(text: str) -> str:
+    used = set(_GROUP_USE.findall(_ATTRIBUTE_GROUP.sub("", text)))
+    return _ATTRIBUTE_GROUP.sub(lambda group: group[0] if group[1] in used else "", text)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "intrinsic-declarations",
+        "the parser declares intrinsics itself, with the attributes that it knows, and refuses "
+        "names that it does not know instead of calling an undefined function",
+        _intrinsic_declarations,
+    ),
+    Rule(
+        "unused-attribute-groups",
+        "groups of dropped declarations may hold attributes that are unknown to the parser",
+        _unused_attribute_groups,
+    ),
+    Rule(
+        "float-literals",
+        "the older parser takes only exact decimals, and bits in another spelling",
+        _float_literals,
+    ),
+)
+
+
+def readable_by_codegen(text: str) -> str:
+    """`text` (a module printed by MLIR's LLVM) in the syntax of llvmlite's LLVM."""
+    for rule in RULES:
+        text = rule.apply(text)
+    return text

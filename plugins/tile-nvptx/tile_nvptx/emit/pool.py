@@ -1,0 +1,179 @@
+"""The caller's side of the code generation worker: start early, keep warm, survive its death."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+from tile_core.diagnostics import CompileError
+from tile_nvptx.emit.worker import FAILED, read_message, write_message
+
+#: How many compilations may run at once in one process.
+MAX_WORKERS = 4
+
+_BOOT = "import sys; sys.path[:] = {path!r}; from tile_nvptx.emit.worker import main; main()"
+
+
+class WorkerFailure(CompileError):
+    """LLVM ended the worker process, or refused the module."""
+
+
+class Worker:
+    """One running worker process."""
+
+    def __init__(self) -> None:
+        self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        # `site` costs a third of the start; the search path of this process says all of it.
+        path = [str(Path(__file__).parents[2]), *(p for p in sys.path if p)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", "-c", _BOOT.format(path=path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            bufsize=0,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._stdin, self._stdout = self.process.stdin, self.process.stdout
+        self.usable = True
+
+    def ask(self, request: dict[str, Any], timeout: float) -> Any:
+        """Send `request` and wait for the answer, at most `timeout` seconds.
+
+        Raises:
+            WorkerFailure: LLVM refused the module, or died of it; only if `usable` still holds
+                may the worker be asked again.
+        """
+        try:
+            write_message(self._stdin.fileno(), request)
+            if not select.select([self._stdout], [], [], timeout)[0]:
+                self.kill()
+                raise WorkerFailure(f"LLVM did not finish within {timeout:g} s")
+            status, value = read_message(self._stdout.fileno())
+        except (EOFError, OSError):
+            raise self._post_mortem() from None
+        except BaseException:
+            self.kill()  # an answer that nobody waits for must not meet the next question
+            raise
+        if status == FAILED:
+            message, notes = value
+            raise WorkerFailure(message, notes=tuple(notes))
+        return value
+
+    def _post_mortem(self) -> WorkerFailure:
+        status = self.kill()
+        self.log.seek(0)
+        said = self.log.read().decode(errors="replace").strip().splitlines()
+        fatal = [line for line in said if line.startswith("LLVM ERROR")]
+        if fatal:
+            return WorkerFailure(
+                fatal[0].removeprefix("LLVM ERROR: "), notes=_context(said, fatal[0])
+            )
+        ending = f"signal {-status}" if status < 0 else f"exit code {status}"
+        return WorkerFailure(
+            f"the code generation worker ended unexpectedly ({ending})", notes=tuple(said[-8:])
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self.usable and self.process.poll() is None
+
+    def kill(self) -> int:
+        """End the process now; its exit status."""
+        self.usable = False
+        self.process.kill()
+        return self.process.wait()
+
+    def close(self) -> None:
+        """Let go of the pipes: the process sees its input end and exits."""
+        self.usable = False
+        for stream in (self._stdin, self._stdout, self.log):
+            stream.close()
+
+
+def _context(said: list[str], fatal: str) -> tuple[str, ...]:
+    """What LLVM printed with its fatal error: the instruction tree, `In function: ...`."""
+    at = said.index(fatal) + 1
+    return tuple(line.strip() for line in said[at : at + 8] if line.strip())
+
+
+class WorkerPool:
+    """Workers of one process. Threads share it; a forked child gets an empty one."""
+
+    def __init__(self, limit: int = MAX_WORKERS) -> None:
+        self.limit = limit
+        self._all: list[Worker] = []
+        self._idle: list[Worker] = []
+        self._changed = threading.Condition()
+
+    def prewarm(self) -> None:
+        """Start a worker, unless there is one, and return at once."""
+        with self._changed:
+            if not self._all:
+                self._idle.append(self._start())
+
+    def ask(self, request: dict[str, Any], timeout: float) -> Any:
+        """`Worker.ask` on a free worker, waiting for one if all are busy."""
+        worker = self._take()
+        try:
+            return worker.ask(request, timeout)
+        finally:
+            self._give_back(worker)
+
+    def _start(self) -> Worker:
+        worker = Worker()
+        self._all.append(worker)
+        return worker
+
+    def _drop(self, worker: Worker) -> None:
+        worker.close()
+        self._all.remove(worker)
+
+    def _take(self) -> Worker:
+        with self._changed:
+            while True:
+                while self._idle:
+                    worker = self._idle.pop()
+                    if worker.alive:
+                        return worker
+                    self._drop(worker)
+                if len(self._all) < self.limit:
+                    return self._start()
+                self._changed.wait()
+
+    def _give_back(self, worker: Worker) -> None:
+        with self._changed:
+            if worker.alive:
+                self._idle.append(worker)
+            else:
+                self._drop(worker)
+            self._changed.notify()
+
+    def shutdown(self) -> None:
+        """End the idle workers; the next request starts another."""
+        with self._changed:
+            for worker in self._idle:
+                self._drop(worker)
+                worker.process.wait()
+            self._idle.clear()
+
+    def abandon(self) -> None:
+        """Forget inherited workers in a forked child: they belong to the parent."""
+        for worker in self._all:
+            worker.close()
+            worker.process.returncode = 0  # not ours to wait for
+        self.__init__(self.limit)
+
+
+POOL = WorkerPool()
+atexit.register(POOL.shutdown)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL.abandon)

@@ -1,0 +1,74 @@
+"""Run a tool: captured output, a time limit, and no survivor when the caller is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a tool ended. `status` is its exit code, negative the number of the signal."""
+
+    status: int
+    output: str  # stdout and stderr together, as printed
+    timed_out: bool = False
+
+    @property
+    def ending(self) -> str:
+        """The status in words: "exit code 3", "Segmentation fault", "timed out"."""
+        if self.timed_out:
+            return "timed out"
+        if self.status < 0:
+            return signal.strsignal(-self.status) or f"signal {-self.status}"
+        return f"exit code {self.status}"
+
+
+@cache
+def _die_with_parent() -> Callable[[], None] | None:
+    """What a child does before it runs its program, on Linux; elsewhere nothing."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    # Looked up here and not in the child, where only little may be done safely.
+    prctl: Any = ctypes.CDLL(None).prctl
+
+    def ask_for_signal() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    return ask_for_signal
+
+
+def run_tool(argv: Sequence[str], timeout: float) -> Completed:
+    """Run `argv` with an empty standard input for at most `timeout` seconds.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=_die_with_parent(),
+    )
+    try:
+        output, _ = process.communicate(timeout=timeout)
+        timed_out = False
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, _ = process.communicate()
+        timed_out = True
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return Completed(process.returncode, output.decode(errors="replace"), timed_out)

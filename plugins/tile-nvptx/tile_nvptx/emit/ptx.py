@@ -1,0 +1,108 @@
+"""From LLVM IR text to PTX, in the worker process."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+from tile_core.diagnostics import CompileError, ConfigurationError
+from tile_core.emit import EmitContext
+from tile_core.target import Target
+from tile_nvptx.emit import ptx_text, toolchain
+from tile_nvptx.emit.options import EmitOptions
+from tile_nvptx.emit.pool import POOL, WorkerFailure
+
+#: The newest PTX ISA version (x10) that llvmlite's LLVM writes.
+LLVM_PTX = 90
+
+_KERNEL = re.compile(r"^define .*?\bptx_kernel\b.*?@([\w.$]+)\(", re.MULTILINE)
+
+
+class PtxEmitter:
+    """LLVM IR text => PTX text.
+
+    `metadata` holds, after `emit`, "seconds" (per stage of LLVM) and "ptx-version".
+    """
+
+    name: ClassVar[str] = "ptx"
+    consumes: ClassVar[str] = "llvm"
+    produces: ClassVar[str] = "ptx"
+
+    def __init__(self) -> None:
+        self.metadata: dict[str, Any] = {}
+
+    @classmethod
+    def prewarm(cls) -> None:
+        """Start the worker, so that LLVM loads while the front end works. Returns at once."""
+        POOL.prewarm()
+
+    def emit(self, source: str, cx: EmitContext) -> str:
+        """The PTX of `source`.
+
+        Raises:
+            CompileError: LLVM cannot read or compile the module; in LLVM's words.
+            ConfigurationError: libdevice is needed and missing, or ptxas too old for the target.
+        """
+        options = EmitOptions.of(cx.options)
+        ptxas_reads = _highest_ptx(cx)
+        request = {
+            "ir": source,
+            "chip": cx.target.chip,
+            "features": f"+ptx{_llvm_version(cx.target, ptxas_reads)}",
+            "opt_level": options.opt_level,
+            "libdevice": _libdevice(source, cx),
+            "reflect": reflect_values(cx.target, options),
+            "ftz": options.ftz,
+        }
+        try:
+            reply = POOL.ask(request, options.codegen_timeout)
+        except WorkerFailure as failure:
+            raise _located(failure, source, cx.target) from None
+        ptx = _finish(reply["ptx"], options, ptxas_reads)
+        self.metadata = {"seconds": reply["seconds"], "ptx-version": ptx_text.version_of(ptx)}
+        return ptx
+
+
+def reflect_values(target: Target, options: EmitOptions) -> dict[str, int]:
+    """What libdevice is told about the target (libdevice user's guide, reflection parameters)."""
+    return {
+        "__CUDA_ARCH": target.sm * 10,
+        "__CUDA_FTZ": int(options.ftz),
+        "__CUDA_PREC_DIV": 1,
+        "__CUDA_PREC_SQRT": 1,
+    }
+
+
+def _highest_ptx(cx: EmitContext) -> int | None:
+    """The newest PTX the chosen ptxas reads, x10; None when there is no ptxas."""
+    found = toolchain.find("ptxas", cx.toolchain)
+    return toolchain.ptxas_version(found.path).highest_ptx if found else None
+
+
+def _llvm_version(target: Target, ptxas_reads: int | None) -> int:
+    version = min(LLVM_PTX, ptxas_reads or LLVM_PTX)
+    if version < target.ptx:
+        raise ConfigurationError(
+            f"{target.chip} needs PTX {target.ptx / 10}, but ptxas reads only {version / 10}",
+            hint=f'pip install "{toolchain.TOOLS["ptxas"].wheel}", or say --ptxas=FILE',
+        )
+    return version
+
+
+def _libdevice(source: str, cx: EmitContext) -> str | None:
+    if "@__nv_" not in source:
+        return None
+    return str(toolchain.require("libdevice", cx.toolchain).path)
+
+
+def _finish(ptx: str, options: EmitOptions, ptxas_reads: int | None) -> str:
+    if options.tile_launch and (ptxas_reads is None or ptxas_reads >= ptx_text.LANGUAGE_SINCE):
+        ptx = ptx_text.as_tile_kernels(ptx)
+    return ptx_text.with_version(ptx, options.ptx_version)
+
+
+def _located(failure: WorkerFailure, source: str, target: Target) -> CompileError:
+    kernels = ", ".join(_KERNEL.findall(source)) or "a module without kernels"
+    return CompileError(
+        f"LLVM cannot compile {kernels} for {target.chip}: {failure.message}", notes=failure.notes
+    )

@@ -1,0 +1,176 @@
+"""Where ptxas and libdevice are, and where they were looked for.
+
+Order: what the user names (`--ptxas`, `--libdevice`), NVIDIA's wheels in this Python, the toolkit
+that CUDA_ROOT, CUDA_HOME or CUDA_PATH names (the first one set), the PATH (ptxas) or the toolkit
+that holds the ptxas on it (libdevice), and /usr/local/cuda. Wheels come before the environment:
+they are what was installed beside this program.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from tile_core.diagnostics import ConfigurationError
+from tile_nvptx.emit.process import run_tool
+
+ROOT_VARIABLES = ("CUDA_ROOT", "CUDA_HOME", "CUDA_PATH")
+DEFAULT_ROOT = Path("/usr/local/cuda")
+
+_EXECUTABLE = "ptxas.exe" if os.name == "nt" else "ptxas"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What a file is for, where it lies in a toolkit, and which wheel brings it."""
+
+    name: str  # key of `EmitContext.toolchain`, and the option `--<name>`
+    places: tuple[str, ...]  # relative to a toolkit root
+    wheel: str
+    executable: bool
+
+
+TOOLS = {
+    "ptxas": Tool("ptxas", (f"bin/{_EXECUTABLE}",), "nvidia-cuda-nvcc>=13.5,<13.6", True),
+    "libdevice": Tool(
+        "libdevice", ("nvvm/libdevice/libdevice.10.bc",), "nvidia-nvvm>=13.5,<13.6", False
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file of the toolchain, and which rule found it."""
+
+    path: Path
+    origin: str  # "--ptxas", "wheel", "CUDA_HOME", "PATH", "/usr/local/cuda"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A place that was looked at."""
+
+    path: Path
+    origin: str
+
+    @property
+    def exists(self) -> bool:
+        return self.path.is_file()
+
+
+def candidates(tool: Tool, named: Mapping[str, Path]) -> Iterator[Candidate]:
+    """Every place where `tool` may lie, best first."""
+    if tool.name in named:
+        # A tool that the user names is the only candidate: falling back would be a surprise.
+        yield Candidate(Path(named[tool.name]), f"--{tool.name}")
+        return
+    for origin, root in _roots():
+        for place in tool.places:
+            yield Candidate(root / place, origin)
+
+
+def _roots() -> Iterator[tuple[str, Path]]:
+    """Toolkit folders; a link on the PATH counts as where it stands and where it leads."""
+    yield from (("wheel", root) for root in _wheel_roots())
+    for variable in ROOT_VARIABLES:
+        if variable in os.environ:
+            yield variable, Path(os.environ[variable])
+            break
+    on_path = shutil.which(_EXECUTABLE)
+    if on_path is not None:
+        yield "PATH", Path(on_path).parent.parent
+        yield "PATH", Path(on_path).resolve().parent.parent
+    yield str(DEFAULT_ROOT), DEFAULT_ROOT
+
+
+def _wheel_roots() -> list[Path]:
+    # The wheels share the namespace package `nvidia`; importing it is not needed. Newest first.
+    spec = find_spec("nvidia")
+    places = [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
+    return [root for place in places for root in sorted(place.glob("cu[0-9]*"), reverse=True)]
+
+
+def find(name: str, named: Mapping[str, Path] | None = None) -> Found | None:
+    """The file of tool `name` ("ptxas", "libdevice"), or None.
+
+    Args:
+        name: a key of `TOOLS`.
+        named: what the user said explicitly, by tool name.
+    """
+    for candidate in candidates(TOOLS[name], named or {}):
+        if candidate.exists:
+            return Found(candidate.path, candidate.origin)
+    return None
+
+
+def require(name: str, named: Mapping[str, Path] | None = None) -> Found:
+    """Like `find`, but an error when there is none.
+
+    Raises:
+        ConfigurationError: with the places looked at and how to install the tool.
+    """
+    found = find(name, named)
+    if found is not None:
+        return found
+    tool = TOOLS[name]
+    looked = tuple(f"looked for {c.path} ({c.origin})" for c in candidates(tool, named or {}))
+    raise ConfigurationError(
+        f"{name} not found",
+        notes=looked,
+        hint=f'pip install "{tool.wheel}", or point CUDA_HOME at a CUDA toolkit, '
+        f"or say --{name}=FILE",
+    )
+
+
+_RELEASE = re.compile(r"release (\d+)\.(\d+), V([\d.]+)")
+
+
+@dataclass(frozen=True)
+class PtxasVersion:
+    """The release of a ptxas: `(13, 5)` and its full number "13.5.37"."""
+
+    release: tuple[int, int]
+    full: str
+
+    @property
+    def highest_ptx(self) -> int:
+        """The newest PTX ISA version it reads, x10 (PTX ISA, release notes)."""
+        major, minor = self.release
+        if major == 12:
+            return _PTX_OF_CUDA_12[min(minor, len(_PTX_OF_CUDA_12) - 1)]
+        return major * 10 + min(minor, 9) - 40 if major >= 13 else 70
+
+
+#: PTX ISA of CUDA 12.0 ... 12.9, x10. From CUDA 13 on it is the release minus 4.
+_PTX_OF_CUDA_12 = (80, 81, 82, 83, 84, 85, 85, 86, 87, 88)
+
+
+def ptxas_version(path: Path) -> PtxasVersion:
+    """What the ptxas at `path` says it is.
+
+    Raises:
+        ConfigurationError: it cannot be run, or is no ptxas.
+    """
+    status = path.stat()
+    return _version(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=8)
+def _version(path: Path, _mtime: int, _size: int) -> PtxasVersion:
+    try:
+        done = run_tool([str(path), "--version"], timeout=60)
+    except OSError as error:
+        raise ConfigurationError(f"cannot run {path}: {error.strerror}") from error
+    found = _RELEASE.search(done.output)
+    if done.status != 0 or found is None:
+        raise ConfigurationError(
+            f"{path} is not ptxas: --version ended with {done.ending}",
+            notes=tuple(done.output.splitlines()[:4]),
+        )
+    return PtxasVersion((int(found[1]), int(found[2])), found[3])

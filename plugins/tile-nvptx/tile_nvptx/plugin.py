@@ -1,0 +1,43 @@
+"""What this distribution adds to tilec. Imports nothing heavy: hooks return lazy references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tile_core.hookspecs import Lazy, LazyEmitter, hookimpl
+
+TILE_SPEC_VERSION = 1
+
+
+@hookimpl
+def tile_passes() -> Iterable[Lazy]:
+    """Passes of this package: name, where it lives, one line about it."""
+    return ()
+
+
+@hookimpl
+def tile_emitters() -> Iterable[LazyEmitter]:
+    """The chain from the last MLIR to a cubin."""
+    return (
+        LazyEmitter(
+            "llvm-ir",
+            "tile_nvptx.emit.llvm_ir:LlvmIrEmitter",
+            "LLVM IR text of the gpu.module",
+            consumes="mlir",
+            produces="llvm",
+        ),
+        LazyEmitter(
+            "ptx",
+            "tile_nvptx.emit.ptx:PtxEmitter",
+            "LLVM optimisation and NVPTX code generation, in a worker process",
+            consumes="llvm",
+            produces="ptx",
+        ),
+        LazyEmitter(
+            "cubin",
+            "tile_nvptx.emit.cubin:CubinEmitter",
+            "ptxas",
+            consumes="ptx",
+            produces="cubin",
+        ),
+    )
