@@ -1,0 +1,183 @@
+"""Conversions through shared memory."""
+
+from dataclasses import dataclass
+
+from tile_cute import gf2
+from tile_cute.errors import LayoutError
+from tile_cute.linear.layout import LinearLayout, log2
+from tile_cute.linear.plans import (
+    ACCESS_COST,
+    WAVEFRONT_COST,
+    SharedAccess,
+    SharedRoundTrip,
+    SharedSide,
+)
+from tile_cute.linear.shuffle import unique_registers
+from tile_cute.linear.swizzle import (
+    Participant,
+    SharedMap,
+    conflict_degree,
+    design,
+    phases,
+)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Elements numbered for one CTA: `bits` of them per pass, the pass number above those."""
+
+    src: Participant
+    dst: Participant
+    bits: int
+    pass_bits: int
+
+
+def plan_shared(
+    src: LinearLayout, dst: LinearLayout, storage_bits: int, max_smem: int | None, scope: str
+) -> SharedRoundTrip:
+    """The cheapest round trip; `max_smem` in bytes splits it into passes.
+
+    LayoutError if a CTA lacks elements that it needs, or if no split fits.
+    """
+    elem_log2 = log2(storage_bits // 8)
+    slots, gather = unique_registers(dst)
+    sources, _ = unique_registers(src)
+    frame = _frame(src, dst, sources, slots, elem_log2, max_smem)
+    trips = []
+    for wide_store, extend in ((True, False), (True, True), (False, True)):
+        wide, narrow = _in_one_pass(frame.src, frame), _in_one_pass(frame.dst, frame)
+        if not wide_store:
+            wide, narrow = narrow, wide
+        chosen = design(wide, narrow, frame.bits, elem_log2, extend)
+        vectors = (chosen.wide_vector, chosen.narrow_vector)
+        if extend and vectors[0] == vectors[1]:
+            continue  # nothing gained over the first attempt
+        store, load = vectors if wide_store else vectors[::-1]
+        trips.append((frame, chosen, store, load))
+    frame, chosen, store, load = min(trips, key=lambda trip: _cost(trip, elem_log2))
+    numbers = [r for r, slot in enumerate(_representatives(src)) if slot]
+    return SharedRoundTrip(
+        _side(frame, chosen, frame.src, store, elem_log2, numbers),
+        _side(frame, chosen, frame.dst, load, elem_log2, list(range(1 << len(slots)))),
+        gather,
+        1 << elem_log2,
+        1 << (frame.bits + elem_log2),
+        1 << frame.pass_bits,
+        src.free_mask("lane"),
+        src.free_mask("warp"),
+        scope,
+    )
+
+
+def _cost(trip: tuple[_Frame, SharedMap, int, int], elem_log2: int) -> int:
+    frame, chosen, store, load = trip
+    sides = ((frame.src, store), (frame.dst, load))
+    accesses = sum(1 << (len(side.registers) - vector) for side, vector in sides)
+    return ACCESS_COST * accesses + WAVEFRONT_COST * sum(
+        _wavefronts(frame, chosen, side, elem_log2) for side in sides
+    )
+
+
+def _representatives(layout: LinearLayout) -> list[bool]:
+    """Which registers have all free bits 0: each element of a thread once."""
+    free = 0
+    span = gf2.Span()
+    for bit, vector in enumerate(layout.flat("register")):
+        free |= 0 if span.add(vector) else 1 << bit
+    return [not register & free for register in range(layout.elements_per_thread)]
+
+
+def _frame(
+    src: LinearLayout,
+    dst: LinearLayout,
+    sources: list[int],
+    slots: list[int],
+    elem_log2: int,
+    max_smem: int | None,
+) -> _Frame:
+    """Number the elements one CTA holds, those that differ only in registers above the rest."""
+    threads = [*src.flat("lane"), *src.flat("warp"), *dst.flat("lane"), *dst.flat("warp")]
+    held = gf2.Span((*sources, *src.flat("lane"), *src.flat("warp")))
+    if not all(held.contains(v) for v in (*slots, *dst.flat("lane"), *dst.flat("warp"))):
+        raise LayoutError(
+            f"a CTA needs elements that another one holds; no conversion from {src} to {dst} "
+            "without distributed shared memory"
+        )
+    basis = gf2.independent((*threads, *sources))
+    spare = held.rank - gf2.rank(threads)
+    pass_bits = 0
+    if max_smem is not None:
+        while pass_bits <= spare and max_smem << pass_bits < 1 << (held.rank + elem_log2):
+            pass_bits += 1
+    if pass_bits > spare:
+        least = 1 << (held.rank - spare + elem_log2)
+        raise LayoutError(
+            f"the conversion from {src} to {dst} needs {least} bytes of shared memory at least, "
+            f"{max_smem} are allowed"
+        )
+    span = gf2.Span(basis)
+
+    def number(vectors: tuple[int, ...] | list[int]) -> list[int]:
+        return [span.solve(v) or 0 for v in vectors]
+
+    return _Frame(
+        Participant(number(sources), number(src.flat("lane")), number(src.flat("warp"))),
+        Participant(number(slots), number(dst.flat("lane")), number(dst.flat("warp"))),
+        held.rank - pass_bits,
+        pass_bits,
+    )
+
+
+def _in_one_pass(side: Participant, frame: _Frame) -> Participant:
+    """The registers, or sums of them, that stay inside a pass; threads always do."""
+    if not frame.pass_bits:
+        return side
+    within = [1 << bit for bit in range(frame.bits)]
+    return Participant(gf2.intersection(side.registers, within), side.lanes, side.warps)
+
+
+def _wavefronts(
+    frame: _Frame, chosen: SharedMap, side: tuple[Participant, int], elem_log2: int
+) -> int:
+    participant, vector = side
+    lanes = [chosen.offset(v) for v in participant.lanes]
+    access = elem_log2 + vector
+    count = 1 << (len(participant.registers) - vector)
+    return count * phases(access) * conflict_degree(lanes, access, elem_log2)
+
+
+def _side(
+    frame: _Frame,
+    chosen: SharedMap,
+    side: Participant,
+    vector: int,
+    elem_log2: int,
+    numbers: list[int],
+) -> SharedSide:
+    """Group the registers of a thread into vector accesses, pass by pass."""
+    inside = (1 << frame.bits) - 1
+    groups: list[dict[int, list[tuple[int, int]]]] = [{} for _ in range(1 << frame.pass_bits)]
+    columns = [*chosen.columns, *[0] * frame.pass_bits]
+    offsets = gf2.table([gf2.combine(columns, v) for v in side.registers])
+    passes = gf2.table([v >> frame.bits for v in side.registers])
+    for register, offset, number in zip(numbers, offsets, passes, strict=True):
+        base = offset >> vector << vector
+        groups[number].setdefault(base, []).append((offset, register))
+    accesses = tuple(
+        tuple(
+            SharedAccess(tuple(r for _, r in sorted(members)), base)
+            for base, members in group.items()
+        )
+        for group in groups
+    )
+    assert all(len(a.registers) == 1 << vector for group in accesses for a in group)
+    wavefronts = _wavefronts(frame, chosen, (side, vector), elem_log2)
+    ideal = (1 << (len(side.registers) - vector)) * phases(elem_log2 + vector)
+    return SharedSide(
+        accesses,
+        tuple(chosen.offset(v & inside) for v in side.lanes),
+        tuple(chosen.offset(v & inside) for v in side.warps),
+        1 << vector,
+        wavefronts,
+        ideal,
+    )
