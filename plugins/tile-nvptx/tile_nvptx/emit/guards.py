@@ -72,6 +72,36 @@ FLOORS: tuple[Floor, ...] = (
     Floor("cp.async.", "sm_80", _at_least(80)),
 )
 
+_TRANSLATABLE = ("llvm.", "nvvm.")
+
+
+def check_translatable(module: ir.Operation) -> None:
+    """Refuse what MLIR cannot translate to LLVM IR: its bindings crash on a failed translation.
+
+    Raises:
+        CompileError: `module` (a `gpu.module`) is invalid, or holds another dialect's operation.
+    """
+    strangers: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if not op.name.startswith(_TRANSLATABLE) and op.name != "gpu.module":
+            strangers.append(op)
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if strangers:
+        raise error_at(
+            strangers[0],
+            "is left over where only the llvm and nvvm dialects can be translated to LLVM IR",
+        )
+    try:
+        module.verify()
+    except ir.MLIRError as error:
+        notes = tuple(line for d in error.error_diagnostics for line in str(d.message).splitlines())
+        raise CompileError("the module does not verify before translation", notes=notes) from error
+
+
 _INTRINSIC = re.compile(r"@llvm\.nvvm\.([\w.]+)\(")
 
 
@@ -136,8 +166,6 @@ def _check_launch(kernel: ir.Operation, target: Target) -> None:
         )
     if prod(cluster) > 1 and not target.clusters:
         raise error_at(kernel, f"'{name}' needs clusters, which {target.name} does not have")
-    if "nvvm.blocksareclusters" in kernel.attributes and not (threads and cluster):
-        raise error_at(kernel, f"'{name}' sets nvvm.blocksareclusters without reqntid, cluster_dim")
 
 
 def _check_parameters(kernel: ir.Operation) -> None:

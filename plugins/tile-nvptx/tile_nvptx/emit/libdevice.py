@@ -22,14 +22,26 @@ def _bitcode(path: str) -> bytes:
     return Path(path).read_bytes()
 
 
+_SPECIALIZED: dict[tuple[str, tuple[str, ...], tuple[tuple[str, int], ...]], str] = {}
+
+
 def specialized(
     path: str, wanted: Sequence[str], reflect: Mapping[str, int], builder: llvm.PassBuilder
 ) -> str:
     """LLVM IR text of `wanted` and what they call, out of the bitcode at `path`.
 
+    Parsing the library takes longer than most kernels, so results are kept.
+
     Raises:
         KeyError: the library does not define one of `wanted`.
     """
+    key = (path, tuple(wanted), tuple(sorted(reflect.items())))
+    if key not in _SPECIALIZED:
+        _SPECIALIZED[key] = resolve_reflection(_pruned(path, wanted, builder), reflect)
+    return _SPECIALIZED[key]
+
+
+def _pruned(path: str, wanted: Sequence[str], builder: llvm.PassBuilder) -> str:
     library = llvm.parse_bitcode(_bitcode(path))
     kept = set(wanted)
     for function in library.functions:
@@ -43,7 +55,7 @@ def specialized(
     prune = llvm.create_new_module_pass_manager()
     prune.add_global_dead_code_eliminate_pass()
     prune.run(library, builder)
-    return resolve_reflection(str(library), reflect)
+    return str(library)
 
 
 def resolve_reflection(text: str, reflect: Mapping[str, int]) -> str:

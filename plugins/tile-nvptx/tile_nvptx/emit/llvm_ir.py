@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tile_core.diagnostics import CompileError
 from tile_core.emit import EmitContext
 from tile_core.mlir import ir, llvm
-from tile_nvptx.emit.guards import check_intrinsics, check_kernels
+from tile_nvptx.emit.guards import check_intrinsics, check_kernels, check_translatable
 from tile_nvptx.emit.llvm_compat import readable_by_codegen
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -35,6 +35,7 @@ class LlvmIrEmitter:
                 of the `llvm` and `nvvm` dialects, or the target cannot run it.
         """
         module = gpu_module_of(source)
+        check_translatable(module)
         check_kernels(module, cx.target)
         text = readable_by_codegen(_translate(module))
         check_intrinsics(text, cx.target)
@@ -59,15 +60,8 @@ def gpu_module_of(source: ir.Module) -> ir.Operation:
 
 
 def _translate(module: ir.Operation) -> str:
-    with module.context, ir.Location.unknown(), _attributes(module), _Diagnostics() as said:
-        try:
-            return llvm.translate_module_to_llvmir(module)
-        except (ir.MLIRError, RuntimeError, ValueError) as error:
-            raise CompileError(
-                "MLIR cannot translate the module to LLVM IR",
-                notes=tuple(said.messages) or (str(error),),
-                hint="an operation outside the llvm and nvvm dialects is left over",
-            ) from error
+    with module.context, ir.Location.unknown(), _attributes(module):
+        return llvm.translate_module_to_llvmir(module)
 
 
 @contextmanager
@@ -86,22 +80,3 @@ def _attributes(module: ir.Operation) -> Iterator[None]:
                 module.attributes[name] = before[name]
             else:
                 del module.attributes[name]
-
-
-class _Diagnostics:
-    """MLIR's diagnostics of the current context while the block runs."""
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-        self._handler: Any = None
-
-    def __enter__(self) -> _Diagnostics:
-        self._handler = ir.Context.current.attach_diagnostic_handler(self._keep)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._handler.detach()
-
-    def _keep(self, diagnostic: Any) -> bool:
-        self.messages.append(diagnostic.message)
-        return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import select
 import subprocess
 import sys
@@ -42,9 +43,10 @@ class Worker:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._stdin, self._stdout = self.process.stdin, self.process.stdout
+        self._log_read = 0
         self.usable = True
 
-    def ask(self, request: dict[str, Any], timeout: float) -> Any:
+    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Send `request` and wait for the answer, at most `timeout` seconds.
 
         Raises:
@@ -65,21 +67,26 @@ class Worker:
         if status == FAILED:
             message, notes = value
             raise WorkerFailure(message, notes=tuple(notes))
-        return value
+        return {**value, "warnings": self._new_log()}
 
     def _post_mortem(self) -> WorkerFailure:
         status = self.kill()
-        self.log.seek(0)
-        said = self.log.read().decode(errors="replace").strip().splitlines()
-        fatal = [line for line in said if line.startswith("LLVM ERROR")]
-        if fatal:
-            return WorkerFailure(
-                fatal[0].removeprefix("LLVM ERROR: "), notes=_context(said, fatal[0])
-            )
+        said = self._new_log()
+        fatal = next((line for line in said if _FATAL.match(line)), None)
+        if fatal is not None:
+            return WorkerFailure(_FATAL.sub("", fatal), notes=_context(said, fatal))
         ending = f"signal {-status}" if status < 0 else f"exit code {status}"
         return WorkerFailure(
             f"the code generation worker ended unexpectedly ({ending})", notes=tuple(said[-8:])
         )
+
+    def _new_log(self) -> tuple[str, ...]:
+        """The lines that LLVM printed since the last call."""
+        # The offset of the file is shared with the process that writes: read beside it.
+        fd = self.log.fileno()
+        data = os.pread(fd, os.fstat(fd).st_size - self._log_read, self._log_read)
+        self._log_read += len(data)
+        return tuple(line for line in data.decode(errors="replace").splitlines() if line.strip())
 
     @property
     def alive(self) -> bool:
@@ -98,7 +105,11 @@ class Worker:
             stream.close()
 
 
-def _context(said: list[str], fatal: str) -> tuple[str, ...]:
+#: How LLVM starts the line before it ends the process.
+_FATAL = re.compile(r"^(?:LLVM ERROR|error|<unknown>:0: error): ")
+
+
+def _context(said: tuple[str, ...], fatal: str) -> tuple[str, ...]:
     """What LLVM printed with its fatal error: the instruction tree, `In function: ...`."""
     at = said.index(fatal) + 1
     return tuple(line.strip() for line in said[at : at + 8] if line.strip())
@@ -119,7 +130,7 @@ class WorkerPool:
             if not self._all:
                 self._idle.append(self._start())
 
-    def ask(self, request: dict[str, Any], timeout: float) -> Any:
+    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
         """`Worker.ask` on a free worker, waiting for one if all are busy."""
         worker = self._take()
         try:

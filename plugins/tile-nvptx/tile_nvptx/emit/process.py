@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -59,16 +61,22 @@ def run_tool(argv: Sequence[str], timeout: float) -> Completed:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         preexec_fn=_die_with_parent(),
+        process_group=0,  # so that what the tool starts can be ended with it
     )
     try:
         output, _ = process.communicate(timeout=timeout)
         timed_out = False
     except subprocess.TimeoutExpired:
-        process.kill()
+        _kill_group(process)
         output, _ = process.communicate()
         timed_out = True
     except BaseException:
-        process.kill()
+        _kill_group(process)
         process.wait()
         raise
     return Completed(process.returncode, output.decode(errors="replace"), timed_out)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -21,7 +21,8 @@ _KERNEL = re.compile(r"^define .*?\bptx_kernel\b.*?@([\w.$]+)\(", re.MULTILINE)
 class PtxEmitter:
     """LLVM IR text => PTX text.
 
-    `metadata` holds, after `emit`, "seconds" (per stage of LLVM) and "ptx-version".
+    `metadata` holds, after `emit`, "seconds" (per stage of LLVM), "warnings" (lines that LLVM
+    printed) and "ptx-version".
     """
 
     name: ClassVar[str] = "ptx"
@@ -58,8 +59,13 @@ class PtxEmitter:
             reply = POOL.ask(request, options.codegen_timeout)
         except WorkerFailure as failure:
             raise _located(failure, source, cx.target) from None
+        _check_known(reply["warnings"], cx.target)
         ptx = _finish(reply["ptx"], options, ptxas_reads)
-        self.metadata = {"seconds": reply["seconds"], "ptx-version": ptx_text.version_of(ptx)}
+        self.metadata = {
+            "seconds": reply["seconds"],
+            "warnings": reply["warnings"],
+            "ptx-version": ptx_text.version_of(ptx),
+        }
         return ptx
 
 
@@ -99,6 +105,13 @@ def _finish(ptx: str, options: EmitOptions, ptxas_reads: int | None) -> str:
     if options.tile_launch and (ptxas_reads is None or ptxas_reads >= ptx_text.LANGUAGE_SINCE):
         ptx = ptx_text.as_tile_kernels(ptx)
     return ptx_text.with_version(ptx, options.ptx_version)
+
+
+def _check_known(warnings: tuple[str, ...], target: Target) -> None:
+    # LLVM only warns about a chip or feature that it does not know, and goes on with another.
+    unknown = [line for line in warnings if "not a recognized" in line]
+    if unknown:
+        raise CompileError(f"LLVM does not know the chip {target.chip}", notes=tuple(unknown))
 
 
 def _located(failure: WorkerFailure, source: str, target: Target) -> CompileError:
