@@ -1,0 +1,31 @@
+"""The nv_tileaa dialect; importing this package declares every operation."""
+
+from tile_tileaa.dialect import math, memory, shape
+from tile_tileaa.dialect.base import (
+    MemRefType,
+    MemTokenType,
+    NvTileAA,
+    PtrType,
+    TiledViewType,
+    mem_token,
+    ptr,
+)
+
+__all__ = [
+    "MemRefType",
+    "MemTokenType",
+    "NvTileAA",
+    "PtrType",
+    "TiledViewType",
+    "load",
+    "math",
+    "mem_token",
+    "memory",
+    "ptr",
+    "shape",
+]
+
+
+def load() -> None:
+    """Declare the dialect in the current context."""
+    NvTileAA.load()

@@ -1,0 +1,1 @@
+"""Passes of tile-tileaa, a file per pass."""

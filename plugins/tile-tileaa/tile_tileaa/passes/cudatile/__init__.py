@@ -1,0 +1,1 @@
+"""Rules of `convert-cudatile-to-tileaa`, a file per family of operations."""

@@ -1,0 +1,223 @@
+"""Integer and float arithmetic, comparisons and casts."""
+
+from __future__ import annotations
+
+from tile_tileaa.passes.cudatile.rules import constant, element, rules, text
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+
+# cuda_tile name -> operation of the same operands, nothing to carry over
+PLAIN = {
+    "andi": "arith.andi",
+    "ori": "arith.ori",
+    "xori": "arith.xori",
+    "negf": "arith.negf",
+    "remf": "arith.remf",
+    "select": "arith.select",
+    "absi": "math.absi",
+    "absf": "math.absf",
+    "ceil": "math.ceil",
+    "floor": "math.floor",
+    "cos": "math.cos",
+    "sin": "math.sin",
+    "tan": "math.tan",
+    "cosh": "math.cosh",
+    "sinh": "math.sinh",
+    "log": "math.log",
+    "log2": "math.log2",
+    "fpowf": "math.powf",
+    "atan2": "math.atan2",
+    "int_to_ptr": "nv_tileaa.int_to_ptr",
+    "ptr_to_int": "nv_tileaa.ptr_to_int",
+    "ptr_to_ptr": "nv_tileaa.bitcast",
+}
+# cuda_tile name -> nv_tileaa name; rounding mode and flush-to-zero are carried
+ROUNDED = ("addf", "subf", "mulf", "divf", "fma", "sqrt", "rsqrt", "exp2")
+OVERFLOW = {"addi": "arith.addi", "subi": "arith.subi", "muli": "arith.muli", "shli": "arith.shli"}
+OVERFLOW_FLAGS = {
+    "none": "none",
+    "no_signed_wrap": "nsw",
+    "no_unsigned_wrap": "nuw",
+    "no_wrap": "nsw, nuw",
+}
+# cuda_tile name -> (signed form, unsigned form)
+SIGNED = {
+    "remi": ("arith.remsi", "arith.remui"),
+    "maxi": ("arith.maxsi", "arith.maxui"),
+    "mini": ("arith.minsi", "arith.minui"),
+    "shri": ("arith.shrsi", "arith.shrui"),
+    "exti": ("arith.extsi", "arith.extui"),
+    "itof": ("arith.sitofp", "arith.uitofp"),
+}
+# (rounding, signedness) of divi
+DIVISIONS = {
+    ("zero", "signed"): "arith.divsi",
+    ("zero", "unsigned"): "arith.divui",
+    ("negative_inf", "signed"): "arith.floordivsi",
+    ("positive_inf", "signed"): "arith.ceildivsi",
+    ("positive_inf", "unsigned"): "arith.ceildivui",
+}
+# propagate_nan -> operation
+EXTREMA = {
+    "maxf": ("arith.maxnumf", "arith.maximumf"),
+    "minf": ("arith.minnumf", "arith.minimumf"),
+}
+# Values of arith.CmpIPredicate: equal and not_equal have no signedness.
+INT_PREDICATES = {
+    "equal": (0, 0),
+    "not_equal": (1, 1),
+    "less_than": (2, 6),
+    "less_than_or_equal": (3, 7),
+    "greater_than": (4, 8),
+    "greater_than_or_equal": (5, 9),
+}
+# Values of arith.CmpFPredicate: (ordered, unordered)
+FLOAT_PREDICATES = {
+    "equal": (1, 8),
+    "not_equal": (6, 13),
+    "less_than": (4, 11),
+    "less_than_or_equal": (5, 12),
+    "greater_than": (2, 9),
+    "greater_than_or_equal": (3, 10),
+}
+
+
+def _result(op: ir.OpView, cx: Conversion) -> ir.Type:
+    return cx.type(op.results[0].type)
+
+
+@rules.on(*(f"cuda_tile.{name}" for name in PLAIN))
+def plain(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.x(a, ..) => the operation of PLAIN on the same operands"""
+    name = PLAIN[op.name.removeprefix("cuda_tile.")]
+    return cx.create(name, list(op.operands), [_result(op, cx)]).result
+
+
+@rules.on(*(f"cuda_tile.{name}" for name in ROUNDED))
+def rounded(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.addf {rounding_mode, flush_to_zero} => nv_tileaa.addf {rounding_mode, ftz}"""
+    name = op.name.replace("cuda_tile", "nv_tileaa")
+    return cx.create(name, list(op.operands), [_result(op, cx)], _float_flags(op)).result
+
+
+def _float_flags(op: ir.OpView) -> dict[str, ir.Attribute]:
+    flags: dict[str, ir.Attribute] = {}
+    mode = text(op, "rounding_mode", "nearest_even")
+    if mode != "nearest_even":
+        flags["rounding_mode"] = ir.StringAttr.get(mode)
+    if "flush_to_zero" in op.attributes:
+        flags["ftz"] = ir.UnitAttr.get()
+    return flags
+
+
+@rules.on(*(f"cuda_tile.{name}" for name in OVERFLOW))
+def with_overflow(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.addi {overflow} => arith.addi overflow<..>"""
+    return _overflowing(op, cx, OVERFLOW[op.name.removeprefix("cuda_tile.")])
+
+
+@rules.on("cuda_tile.trunci")
+def trunci(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.trunci => arith.trunci"""
+    return _overflowing(op, cx, "arith.trunci")
+
+
+def _overflowing(op: ir.OpView, cx: Conversion, name: str) -> ir.Value:
+    flags = OVERFLOW_FLAGS[text(op, "overflow", "none")]
+    attributes = {}
+    if flags != "none":
+        attributes["overflowFlags"] = ir.Attribute.parse(f"#arith.overflow<{flags}>")
+    return cx.create(name, list(op.operands), [_result(op, cx)], attributes).result
+
+
+@rules.on(*(f"cuda_tile.{name}" for name in SIGNED))
+def signed_or_not(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.maxi signed => arith.maxsi, unsigned => arith.maxui"""
+    forms = SIGNED[op.name.removeprefix("cuda_tile.")]
+    name = forms[text(op, "signedness") == "unsigned"]
+    return cx.create(name, list(op.operands), [_result(op, cx)]).result
+
+
+@rules.on("cuda_tile.divi")
+def divi(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.divi => the arith division of that rounding and signedness"""
+    key = (text(op, "rounding", "zero"), text(op, "signedness"))
+    if key not in DIVISIONS:
+        raise error_at(op, f"rounding mode '{key[0]}' is not allowed with '{key[1]}' flag")
+    return cx.create(DIVISIONS[key], list(op.operands), [_result(op, cx)]).result
+
+
+@rules.on("cuda_tile.negi")
+def negi(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """negi(x) => 0 - x"""
+    zero = constant(cx, _result(op, cx), 0)
+    return cx.create("arith.subi", [zero, op.operands[0]], [_result(op, cx)]).result
+
+
+@rules.on("cuda_tile.mulhii")
+def mulhii(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """mulhii => nv_tileaa.mulhiui; the operation is defined on unsigned operands"""
+    return cx.create("nv_tileaa.mulhiui", list(op.operands), [_result(op, cx)]).result
+
+
+@rules.on("cuda_tile.maxf", "cuda_tile.minf")
+def extremum(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """maxf => arith.maxnumf, with propagate_nan => arith.maximumf; flush-to-zero is carried"""
+    forms = EXTREMA[op.name.removeprefix("cuda_tile.")]
+    name = forms["propagate_nan" in op.attributes]
+    flags = {"nv_tileaa.ftz": ir.UnitAttr.get()} if "flush_to_zero" in op.attributes else {}
+    return cx.create(name, list(op.operands), [_result(op, cx)], flags).result
+
+
+@rules.on("cuda_tile.cmpi")
+def cmpi(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.cmpi => arith.cmpi"""
+    predicate = INT_PREDICATES[text(op, "comparison_predicate")]
+    return _compare(op, cx, "arith.cmpi", predicate[text(op, "signedness") == "unsigned"])
+
+
+@rules.on("cuda_tile.cmpf")
+def cmpf(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.cmpf => arith.cmpf"""
+    predicate = FLOAT_PREDICATES[text(op, "comparison_predicate")]
+    return _compare(op, cx, "arith.cmpf", predicate[text(op, "comparison_ordering") == "unordered"])
+
+
+def _compare(op: ir.OpView, cx: Conversion, name: str, predicate: int) -> ir.Value:
+    attr = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
+    return cx.create(name, list(op.operands), [_result(op, cx)], {"predicate": attr}).result
+
+
+@rules.on("cuda_tile.ftoi")
+def ftoi(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.ftoi => nv_tileaa.fp_to_int {signedness}; saturating, NaN is 0"""
+    flags = {"signedness": ir.StringAttr.get(text(op, "signedness"))}
+    return cx.create("nv_tileaa.fp_to_int", list(op.operands), [_result(op, cx)], flags).result
+
+
+@rules.on("cuda_tile.ftof")
+def ftof(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.ftof => nv_tileaa.fp_to_fp"""
+    return cx.create(
+        "nv_tileaa.fp_to_fp", list(op.operands), [_result(op, cx)], _float_flags(op)
+    ).result
+
+
+@rules.on("cuda_tile.bitcast")
+def bitcast(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cuda_tile.bitcast => nv_tileaa.bitcast"""
+    return cx.create("nv_tileaa.bitcast", list(op.operands), [_result(op, cx)]).result
+
+
+@rules.on("cuda_tile.exp", "cuda_tile.tanh")
+def exp_or_tanh(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """exp => math.exp; rounding approx (f32) => math.exp {nv_tileaa.approx}"""
+    result = _result(op, cx)
+    name = op.name.replace("cuda_tile", "math")
+    flags = {}
+    if text(op, "rounding_mode", "full") == "approx":
+        assert isinstance(element(result), ir.F32Type), "verified: approx is for f32"
+        flags["nv_tileaa.approx"] = ir.UnitAttr.get()
+    return cx.create(name, list(op.operands), [result], flags).result

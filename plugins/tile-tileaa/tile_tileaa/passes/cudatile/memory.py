@@ -1,0 +1,165 @@
+"""Views, loads, stores, pointers and tokens."""
+
+from __future__ import annotations
+
+from tile_tileaa.passes.cudatile.rules import constant, groups, i32, rules, text
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+
+
+@rules.on("cuda_tile.make_token")
+def make_token(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """make_token => create_mem_token"""
+    return cx.create("nv_tileaa.create_mem_token", [], [cx.type(op.results[0].type)]).result
+
+
+@rules.on("cuda_tile.join_tokens")
+def join_tokens(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """join_tokens => join_mem_token; of one token: that token; of none: create_mem_token"""
+    tokens = list(op.operands)
+    if len(tokens) == 1:
+        return tokens[0]
+    name = "join_mem_token" if tokens else "create_mem_token"
+    return cx.create(f"nv_tileaa.{name}", tokens, [cx.type(op.results[0].type)]).result
+
+
+@rules.on("cuda_tile.offset")
+def offset(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """offset => addptr"""
+    return cx.create("nv_tileaa.addptr", list(op.operands), [cx.type(op.results[0].type)]).result
+
+
+@rules.on("cuda_tile.make_tensor_view")
+def make_tensor_view(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """make_tensor_view => make_memref"""
+    parts = groups(op)
+    base, sizes, strides = parts["base"], parts["dynamicShape"], parts["dynamicStrides"]
+    return cx.create(
+        "nv_tileaa.make_memref",
+        [*base, *sizes, *strides],
+        [cx.type(op.results[0].type)],
+        {"operandSegmentSizes": _segments(1, len(sizes), len(strides))},
+    ).result
+
+
+def _segments(*sizes: int) -> ir.Attribute:
+    return ir.DenseI32ArrayAttr.get(list(sizes))
+
+
+@rules.on("cuda_tile.make_partition_view")
+def make_partition_view(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """make_partition_view => block_tile"""
+    return cx.create("nv_tileaa.block_tile", [op.operands[0]], [cx.type(op.results[0].type)]).result
+
+
+@rules.on("cuda_tile.get_tensor_shape")
+def get_tensor_shape(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """get_tensor_shape => get_dim_size per axis"""
+    return [
+        _dim_size(cx, op.operands[0], axis, cx.type(result.type))
+        for axis, result in enumerate(op.results)
+    ]
+
+
+def _dim_size(cx: Conversion, memref: ir.Value, axis: int, type_: ir.Type) -> ir.Value:
+    return cx.create("nv_tileaa.get_dim_size", [memref], [type_], {"dim": i32(axis)}).result
+
+
+@rules.on("cuda_tile.get_index_space_shape")
+def get_index_space_shape(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """get_index_space_shape => ceildivui(get_dim_size, tile extent) per tile axis"""
+    view = op.operands[0]
+    tiled = view.owner
+    if tiled.name != "nv_tileaa.block_tile":
+        raise error_at(op, "needs a view that make_partition_view made in this function")
+    tile = list(ir.DenseI32ArrayAttr(view.type.params[1]))
+    dim_map = list(ir.DenseI32ArrayAttr(view.type.params[2]))
+    found = []
+    for axis, result in enumerate(op.results):
+        type_ = cx.type(result.type)
+        size = _dim_size(cx, tiled.operands[0], dim_map[axis], type_)
+        extent = constant(cx, type_, tile[axis])
+        found.append(cx.create("arith.ceildivui", [size, extent], [type_]).result)
+    return found
+
+
+def _ordering(op: ir.OpView) -> dict[str, ir.Attribute]:
+    found: dict[str, ir.Attribute] = {
+        "mem_semantic": ir.StringAttr.get(text(op, "memory_ordering_semantics"))
+    }
+    if "memory_scope" in op.attributes:
+        found["mem_scope"] = op.attributes["memory_scope"]
+    return found
+
+
+@rules.on("cuda_tile.load_view_tko")
+def load_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """load_view_tko => tiled_load"""
+    parts = groups(op)
+    index, token = parts["index"], parts["token"]
+    _expect_partition(op, parts["view"][0])
+    return list(
+        cx.create(
+            "nv_tileaa.tiled_load",
+            [*parts["view"], *index, *token],
+            [cx.type(result.type) for result in op.results],
+            {**_ordering(op), "operandSegmentSizes": _segments(1, len(index), len(token))},
+        ).results
+    )
+
+
+@rules.on("cuda_tile.store_view_tko")
+def store_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """store_view_tko => tiled_store"""
+    parts = groups(op)
+    index, token = parts["index"], parts["token"]
+    _expect_partition(op, parts["view"][0])
+    return list(
+        cx.create(
+            "nv_tileaa.tiled_store",
+            [*parts["view"], *parts["tile"], *index, *token],
+            [cx.type(result.type) for result in op.results],
+            {**_ordering(op), "operandSegmentSizes": _segments(1, 1, len(index), len(token))},
+        ).results
+    )
+
+
+def _expect_partition(op: ir.OpView, view: ir.Value) -> None:
+    owner = view.owner
+    if isinstance(owner, ir.Block) or owner.name != "nv_tileaa.block_tile":
+        raise error_at(op, f"is supported on partition views only, but got '{view.type}'")
+
+
+@rules.on("cuda_tile.load_ptr_tko")
+def load_ptr(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """load_ptr_tko => load"""
+    parts = groups(op)
+    mask, other, token = parts["mask"], parts["paddingValue"], parts["token"]
+    return list(
+        cx.create(
+            "nv_tileaa.load",
+            [*parts["source"], *mask, *other, *token],
+            [cx.type(result.type) for result in op.results],
+            {
+                **_ordering(op),
+                "operandSegmentSizes": _segments(1, len(mask), len(other), len(token)),
+            },
+        ).results
+    )
+
+
+@rules.on("cuda_tile.store_ptr_tko")
+def store_ptr(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """store_ptr_tko => store"""
+    parts = groups(op)
+    mask, token = parts["mask"], parts["token"]
+    return list(
+        cx.create(
+            "nv_tileaa.store",
+            [*parts["destination"], *parts["value"], *mask, *token],
+            [cx.type(result.type) for result in op.results],
+            {**_ordering(op), "operandSegmentSizes": _segments(1, 1, len(mask), len(token))},
+        ).results
+    )

@@ -1,0 +1,113 @@
+"""The plan of a memory access: along which axis, how wide, and how its bounds are checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from tile_tileas.analysis import axis_info as facts
+from tile_tileas.analysis.axis import AxisAnalysis, element_bytes, shape_of
+from tile_tileas.analysis.views import tiled_view
+
+from tile_core.mlir import ir
+
+
+@dataclass(frozen=True)
+class AccessPlan:
+    """How each thread touches memory; `vector` is in elements, a power of two.
+
+    `order` lists tile axes from the one that lies contiguously (or closest) in memory. With
+    `whole_vectors` a vector is never half in bounds, or half masked off. `checked` lists the
+    tile axes along which a tile may reach past the end.
+    """
+
+    order: tuple[int, ...]
+    vector: int
+    whole_vectors: bool
+    checked: tuple[int, ...] = ()
+
+    def attribute(self) -> ir.Attribute:
+        """The plan as the `access` attribute of nv_tileas loads and stores."""
+        i32 = ir.IntegerType.get_signless(32)
+        fields: dict[str, ir.Attribute] = {
+            "order": ir.DenseI32ArrayAttr.get(list(self.order)),
+            "vector": ir.IntegerAttr.get(i32, self.vector),
+            "checked": ir.DenseI32ArrayAttr.get(list(self.checked)),
+        }
+        if self.whole_vectors:
+            fields["whole_vectors"] = ir.UnitAttr.get()
+        return ir.DictAttr.get(fields)
+
+    @classmethod
+    def of(cls, op: ir.OpView | ir.Operation) -> AccessPlan | None:
+        """The plan that an operation carries, if any."""
+        if "access" not in op.attributes:
+            return None
+        fields = ir.DictAttr(op.attributes["access"])
+        return cls(
+            tuple(ir.DenseI32ArrayAttr(fields["order"])),
+            ir.IntegerAttr(fields["vector"]).value,
+            "whole_vectors" in fields,
+            tuple(ir.DenseI32ArrayAttr(fields["checked"])),
+        )
+
+
+def plan_tiled(view: ir.Value, known: AxisAnalysis, max_bits: int) -> AccessPlan:
+    """The plan for one tile of a tiled view.
+
+    The tile's origin is a multiple of its extent along every axis, so a vector is aligned when
+    the base, the other strides and the extent along the contiguous axis are.
+    """
+    record = tiled_view(view)
+    memref = record.memref
+    steps = [memref.strides[dim] for dim in record.dim_map]
+    order = _memory_order(steps, record.tile)
+    size = element_bytes(memref.element)
+    fast = order[0]
+    extents = [_divisor(memref.sizes[dim], known) for dim in record.dim_map]
+    checked = tuple(t for t, extent in enumerate(extents) if extent % record.tile[t])
+    if steps[fast] != 1:
+        return AccessPlan(order, 1, True, checked)
+    alignment = gcd(known[memref.base].scalar, record.tile[fast] * size)
+    for axis, step in enumerate(steps):
+        if axis != fast:
+            alignment = gcd(alignment, _divisor(step, known) * size)
+    for dim, step in enumerate(memref.strides):
+        assert dim in record.dim_map, "a dim map names every dimension of its view"
+    vector = max(1, min(alignment // size, max_bits // 8 // size, record.tile[fast]))
+    return AccessPlan(order, vector, extents[fast] % vector == 0, checked)
+
+
+def _divisor(value: int | ir.Value, known: AxisAnalysis) -> int:
+    return facts.pow2_divisor(value) if isinstance(value, int) else known[value].scalar
+
+
+def _memory_order(steps: list[int | ir.Value], tile: tuple[int, ...]) -> tuple[int, ...]:
+    """Axes by stride: constant strides first, smallest first; then later axes before earlier.
+
+    Axes of one element go last whatever their stride, as nothing moves along them.
+    """
+
+    def key(axis: int) -> tuple[bool, bool, int, int]:
+        step = steps[axis]
+        known = isinstance(step, int)
+        return (tile[axis] == 1, not known, step if isinstance(step, int) else 0, -axis)
+
+    return tuple(sorted(range(len(steps)), key=key))
+
+
+def plan_pointers(op: ir.OpView, known: AxisAnalysis, max_bits: int) -> AccessPlan:
+    """The plan for a load or store through a tile of pointers."""
+    pointers, value = op.base, (op.result if op.name.endswith(".load") else op.value)
+    shape = shape_of(pointers)
+    if not shape:
+        return AccessPlan((), 1, True)
+    info, size = known[pointers], element_bytes(value.type.element_type)
+    order = tuple(sorted(range(len(shape)), key=lambda axis: (-info.contiguity[axis], -axis)))
+    fast = order[0]
+    aligned = gcd(info.divisibility[fast], info.contiguity[fast] * size)
+    vector = max(1, min(info.contiguity[fast], aligned // size, max_bits // 8 // size))
+    if op.mask is not None:
+        # Half-masked vectors are split, so the mask bounds the width.
+        vector = min(vector, known[op.mask].constancy[fast])
+    return AccessPlan(order, vector, True)

@@ -1,0 +1,1 @@
+"""Analyses over nv_tileaa and nv_tileas functions."""

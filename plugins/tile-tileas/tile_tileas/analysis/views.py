@@ -1,0 +1,52 @@
+"""Views as plain records: what `make_memref` and `block_tile` say, ready for address arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.mlir import ir
+
+DYNAMIC = -(1 << 63)
+
+
+@dataclass(frozen=True)
+class MemRef:
+    """A strided region of global memory. Sizes and strides, in elements, are ints or values."""
+
+    base: ir.Value
+    element: ir.Type
+    sizes: tuple[int | ir.Value, ...]
+    strides: tuple[int | ir.Value, ...]
+
+
+@dataclass(frozen=True)
+class TiledView:
+    """A grid of tiles over a memref: tile axis t lies along memref axis dim_map[t]."""
+
+    memref: MemRef
+    tile: tuple[int, ...]
+    dim_map: tuple[int, ...]
+    padding: str | None
+
+
+def view_of_memref(op: ir.OpView | ir.Operation) -> MemRef:
+    """The record of a `nv_tileaa.make_memref`."""
+    element, shape, strides = op.results[0].type.params
+    operands = list(op.operands)
+    base, rest = operands[0], iter(operands[1:])
+    sizes = tuple(next(rest) if n == DYNAMIC else n for n in ir.DenseI64ArrayAttr(shape))
+    steps = tuple(next(rest) if n == DYNAMIC else n for n in ir.DenseI64ArrayAttr(strides))
+    return MemRef(base, ir.TypeAttr(element).value, sizes, steps)
+
+
+def tiled_view(value: ir.Value) -> TiledView:
+    """The record of a tiled view; `value` is the result of `nv_tileaa.block_tile`."""
+    _, tile, dim_map, padding = value.type.params
+    memref = view_of_memref(value.owner.operands[0].owner)
+    word = ir.StringAttr(padding).value if isinstance(padding, ir.StringAttr) else None
+    return TiledView(
+        memref,
+        tuple(ir.DenseI32ArrayAttr(tile)),
+        tuple(ir.DenseI32ArrayAttr(dim_map)),
+        word or None,
+    )

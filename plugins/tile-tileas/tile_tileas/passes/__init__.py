@@ -1,0 +1,1 @@
+"""Passes of tile-tileas, a file per pass."""

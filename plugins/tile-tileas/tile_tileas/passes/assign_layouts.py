@@ -1,0 +1,199 @@
+"""tileas-assign-layouts: ask a strategy where every element lives, and make it so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_cute.linear import LinearLayout, project_dims, reshape, slice_dim
+from tile_tileas.analysis.axis import shape_of
+from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.layouts import Assignment, problem_with
+from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.tile_graph import GraphBuilder, is_tile, kind_of
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, error_at, option
+
+
+@dataclass(frozen=True)
+class AssignLayouts(Pass):
+    """Give every tile a distributed layout, chosen by a layout strategy."""
+
+    name = "tileas-assign-layouts"
+    anchor = "func.func"
+    statistics = {"conversions": "convert_layout operations inserted"}
+
+    strategy: str = option("blocked", "layout strategy (see `tilec plugins list`)")
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        built = GraphBuilder(op, num_warps(op))
+        assignment = cx.layout_strategy(self.strategy).assign(built.graph)
+        problem = problem_with(built.graph, assignment)
+        if problem:
+            raise error_at(op, f"cannot use the layouts of strategy '{self.strategy}': {problem}")
+        materialiser = _Materialiser(built, assignment, cx)
+        materialiser.region(op.regions[0])
+
+
+class _Materialiser:
+    """Sets layouts in program order and converts operands that come in another one."""
+
+    def __init__(self, built: GraphBuilder, assignment: Assignment, cx: PassContext) -> None:
+        self._built = built
+        self._assignment = assignment
+        self._cx = cx
+        # Types lose their identity once layouts are set, so the wanted ones are kept aside.
+        self._wanted = {value: assignment.values[i] for value, i in built.ids.items()}
+
+    def region(self, region: ir.Region) -> None:
+        for block in region.blocks:
+            for op in list(block.operations):
+                self._operation(op)
+
+    def _operation(self, op: ir.OpView) -> None:
+        if op.name == "scf.for":
+            self._loop(op)
+        elif op.name == "scf.if":
+            self._branch(op)
+        elif kind_of(op) is not None:
+            getattr(self, f"_{kind_of(op)}")(op)
+
+    # -- one method per node kind ----------------------------------------------------------
+
+    def _source(self, op: ir.OpView) -> None:
+        self._set_results(op)
+
+    def _same(self, op: ir.OpView) -> None:
+        tiles = [result for result in op.results if is_tile(result)]
+        if tiles:
+            self._convert_operands(op, self._wanted[tiles[0]])
+        self._set_results(op)
+
+    def _load(self, op: ir.OpView) -> None:
+        self._same(op)
+
+    def _store(self, op: ir.OpView) -> None:
+        node = self._built.node_of.get(op.operation)
+        if node is not None:
+            self._convert_operands(op, self._assignment.stores[node])
+
+    def _convert(self, op: ir.OpView) -> None:
+        self._set_results(op)
+
+    def _view(self, op: ir.OpView) -> None:
+        wanted = self._wanted[op.results[0]]
+        self._convert_operands(op, reshape(wanted, shape_of(op.operands[0])))
+        self._set_results(op)
+
+    def _broadcast(self, op: ir.OpView) -> None:
+        wanted = self._wanted[op.results[0]]
+        self._convert_operands(op, project_dims(wanted, shape_of(op.operands[0])))
+        self._set_results(op)
+
+    def _reduce(self, op: ir.OpView) -> None:
+        layout = layout_of(op.operands[0].type)
+        assert layout is not None
+        self._convert_operands(op, layout)  # several operands fold in one layout
+        natural = slice_dim(layout, ir.IntegerAttr(op.attributes["axis"]).value)
+        for result in op.results:
+            if not is_tile(result):
+                continue
+            wanted = self._wanted[result]
+            result.set_type(distributed(result.type, natural))
+            if wanted != natural:
+                self._convert_after(op, result, wanted)
+
+    # -- control flow -----------------------------------------------------------------------
+
+    def _loop(self, op: ir.OpView) -> None:
+        body = op.regions[0].blocks[0]
+        arguments = list(body.arguments)[1:]
+        for at, argument in enumerate(arguments):
+            if is_tile(argument):
+                wanted = self._wanted[argument]
+                self._convert_operand(op, 3 + at, wanted)
+                argument.set_type(distributed(argument.type, wanted))
+        self.region(op.regions[0])
+        self._convert_yield(body, [self._wanted.get(argument) for argument in arguments])
+        for argument, result in zip(arguments, op.results, strict=True):
+            if not is_tile(result):
+                continue
+            wanted = self._wanted[result]
+            result.set_type(argument.type)
+            if wanted != self._wanted[argument]:
+                self._convert_after(op, result, wanted)
+
+    def _branch(self, op: ir.OpView) -> None:
+        wanted = [self._wanted.get(result) for result in op.results]
+        for region in op.regions:
+            self.region(region)
+            if wanted:
+                self._convert_yield(region.blocks[0], wanted)
+        self._set_results(op)
+
+    def _convert_yield(self, block: ir.Block, wanted: list[LinearLayout | None]) -> None:
+        terminator = block.operations[len(block.operations) - 1]
+        for at, layout in enumerate(wanted):
+            if layout is not None:
+                self._convert_operand(terminator, at, layout)
+
+    # -- conversions ------------------------------------------------------------------------
+
+    def _set_results(self, op: ir.OpView) -> None:
+        for result in op.results:
+            if is_tile(result):
+                type_ = distributed(result.type, self._wanted[result])
+                result.set_type(type_)
+                if op.name == "arith.constant":
+                    op.attributes["value"] = _constant_in(op.attributes["value"], type_)
+
+    def _convert_operands(self, op: ir.OpView, layout: LinearLayout) -> None:
+        for at, operand in enumerate(op.operands):
+            if is_tile(operand):
+                self._convert_operand(op, at, layout)
+
+    def _convert_operand(self, op: ir.OpView, at: int, layout: LinearLayout) -> None:
+        operand = op.operands[at]
+        if layout_of(operand.type) == layout:
+            return
+        type_ = distributed(operand.type, layout)
+        source = operand.owner
+        if not isinstance(source, ir.Block) and kind_of(source) == "source":
+            op.operands[at] = _rematerialise(source, type_, op)
+            return
+        self._cx.count("conversions")
+        op.operands[at] = ir.Operation.create(
+            "nv_tileas.convert_layout",
+            results=[type_],
+            operands=[operand],
+            loc=op.location,
+            ip=ir.InsertionPoint(op),
+        ).result
+
+    def _convert_after(self, op: ir.OpView, value: ir.Value, layout: LinearLayout) -> None:
+        self._cx.count("conversions")
+        converted = ir.Operation.create(
+            "nv_tileas.convert_layout",
+            results=[distributed(value.type, layout)],
+            operands=[value],
+            loc=op.location,
+            ip=ir.InsertionPoint.after(op),
+        )
+        value.replace_all_uses_except(converted.result, converted)
+
+
+def _constant_in(value: ir.Attribute, type_: ir.Type) -> ir.Attribute:
+    """The same dense constant as a value of `type_`, which differs in its layout only."""
+    dense = ir.DenseElementsAttr(value)
+    if dense.is_splat:
+        return ir.DenseElementsAttr.get_splat(type_, dense.get_splat_value())
+    return ir.DenseElementsAttr.get(list(dense), type_)
+
+
+def _rematerialise(source: ir.OpView, type_: ir.Type, user: ir.OpView) -> ir.Value:
+    """A copy of a free-to-make tile in the layout of `type_`, right before its user."""
+    clone = source.operation.clone(ip=ir.InsertionPoint(user))
+    clone.results[0].set_type(type_)
+    if clone.name == "arith.constant":
+        clone.attributes["value"] = _constant_in(clone.attributes["value"], type_)
+    return clone.results[0]

@@ -1,0 +1,121 @@
+"""convert-tileaa-to-tileas: memory, shape and reduction operations get their nv_tileas form.
+
+Elementwise operations, views of memory and tokens have no nv_tileas twin and stay as they are
+until the LLVM level (the bridge set).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.convert import KEEP, Conversion, RuleSet
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, error_at
+
+rules = RuleSet("convert-tileaa-to-tileas")
+
+_SAME_NAME = ("tiled_load", "tiled_store", "load", "store", "view")
+
+
+@rules.on(*(f"nv_tileaa.{name}" for name in _SAME_NAME))
+def same_name(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """nv_tileaa.x => nv_tileas.x, operands one to one, attributes kept"""
+    new = cx.create(
+        op.name.replace("nv_tileaa", "nv_tileas"),
+        list(op.operands),
+        [result.type for result in op.results],
+        _attributes(op),
+    )
+    return list(new.results)
+
+
+@rules.on("nv_tileaa.expand_dims")
+def expand_dims(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """expand_dims => view"""
+    return cx.create("nv_tileas.view", list(op.operands), [op.results[0].type]).result
+
+
+@rules.on("nv_tileaa.reduce")
+def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """nv_tileaa.reduce => nv_tileas.reduce, the region moved"""
+    new = cx.create(
+        "nv_tileas.reduce",
+        list(op.operands),
+        [result.type for result in op.results],
+        _attributes(op),
+        regions=1,
+    )
+    op.regions[0].blocks[0].append_to(new.regions[0])
+    cx.convert_region(new.regions[0])
+    return list(new.results)
+
+
+@rules.on("nv_tileaa.yield")
+def yield_(op: ir.OpView, cx: Conversion) -> object:
+    """nv_tileaa.yield => nv_tileas.yield"""
+    cx.create("nv_tileas.yield", list(op.operands))
+    op.erase()
+    return KEEP
+
+
+def _attributes(op: ir.OpView) -> dict[str, ir.Attribute]:
+    return {name: op.attributes[name] for name in op.attributes}
+
+
+@dataclass(frozen=True)
+class ConvertTileAAToTileAS(Pass):
+    """Convert memory, shape and reduction operations of nv_tileaa to nv_tileas."""
+
+    name = "convert-tileaa-to-tileas"
+    anchor = "func.func"
+    dependent_dialects = ("nv_tileas",)
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        _attach_kernel_spec(op, cx)
+        ruleset = rules.joined(cx.services.patterns(self.name))
+        Conversion(ruleset, lambda type_: type_, (), cx).run(op)
+
+
+def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
+    """The launch record: module defaults, over which the kernel's hints for this target stand."""
+    if "nv_tileaa.kernel" not in func.attributes:
+        return
+    module = func.parent.attributes
+    spec = {
+        "num_warps": ir.IntegerAttr(module["tt.num_warps"]).value,
+        "num_ctas": ir.IntegerAttr(module["tt.num_ctas"]).value,
+    }
+    hints = _hints(func, cx.target.name)
+    if "num_worker_warps_per_cta" in hints:
+        # Clamped as the hint's definition says.
+        spec["num_warps"] = min(8, max(4, hints["num_worker_warps_per_cta"]))
+    if hints.get("num_cta_in_cga", 1) > 1:
+        cx.missed(func, "num_cta_in_cga is ignored: one block works on each tile block")
+    if "occupancy" in hints:
+        spec["occupancy"] = hints["occupancy"]
+    if spec["num_ctas"] != 1:
+        raise error_at(func, "clusters of more than one block are not supported")
+    i32 = ir.IntegerType.get_signless(32)
+    func.attributes["nv_tileaa.kernel_spec"] = ir.DictAttr.get(
+        {key: ir.IntegerAttr.get(i32, value) for key, value in spec.items()}
+    )
+
+
+def _hints(func: ir.Operation, target: str) -> dict[str, int]:
+    """Integer hints for `target`, else those under `default`."""
+    if "nv_tileaa.optimization_hints" not in func.attributes:
+        return {}
+    hints = ir.DictAttr(func.attributes["nv_tileaa.optimization_hints"])
+    found: dict[str, int] = {}
+    for key in ("default", target):
+        if key in hints:
+            for entry in ir.DictAttr(hints[key]):
+                if isinstance(entry.attr, ir.IntegerAttr):
+                    found[entry.name] = entry.attr.value
+    return found
+
+
+def num_warps(func: ir.Operation) -> int:
+    """Warps of a block of this kernel."""
+    spec = ir.DictAttr(func.attributes["nv_tileaa.kernel_spec"])
+    return ir.IntegerAttr(spec["num_warps"]).value

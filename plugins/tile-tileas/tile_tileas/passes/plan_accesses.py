@@ -1,0 +1,52 @@
+"""tileas-plan-accesses: how wide each thread reads and writes, from the axis analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile_tileas.access import plan_pointers, plan_tiled
+from tile_tileas.analysis.axis import AxisAnalysis
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, option
+
+_TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store")
+_POINTER = ("nv_tileas.load", "nv_tileas.store")
+
+
+def accesses(op: ir.Operation) -> Iterator[ir.OpView]:
+    """Every load and store of nv_tileas inside `op`, in program order."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                if inner.name in _TILED or inner.name in _POINTER:
+                    yield inner
+                else:
+                    yield from accesses(inner.operation)
+
+
+@dataclass(frozen=True)
+class PlanAccesses(Pass):
+    """Find the vector width, axis order and bounds form of every load and store."""
+
+    name = "tileas-plan-accesses"
+    anchor = "func.func"
+    preserves = ("axis",)
+    statistics = {"vectorised": "accesses wider than one element"}
+
+    max_vector_bits: int = option(128, "widest access of one thread", choices=(8, 16, 32, 64, 128))
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        known = cx.analysis(AxisAnalysis, op)
+        bits = min(self.max_vector_bits, cx.target.max_vector_bits)
+        for access in accesses(op):
+            if access.name in _TILED:
+                plan = plan_tiled(access.view, known, bits)
+            else:
+                plan = plan_pointers(access, known, bits)
+            access.attributes["access"] = plan.attribute()
+            if plan.vector > 1:
+                cx.count("vectorised")
+            else:
+                cx.missed(access.operation, "not vectorised: contiguity or alignment is unknown")

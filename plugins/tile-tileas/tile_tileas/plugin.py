@@ -1,0 +1,49 @@
+"""What tile-tileas brings: the nv_tileas dialect, layout strategies, schedulers, their passes."""
+
+from collections.abc import Iterable
+
+from tile_core.hookspecs import SPEC_VERSION, Lazy, hookimpl
+
+TILE_SPEC_VERSION = SPEC_VERSION
+
+
+@hookimpl
+def tile_dialects() -> Iterable[Lazy]:
+    return (Lazy("nv_tileas", "tile_tileas.dialect:load", "tiles with layouts"),)
+
+
+@hookimpl
+def tile_passes() -> Iterable[Lazy]:
+    return (
+        Lazy(
+            "convert-tileaa-to-tileas",
+            "tile_tileas.passes.convert_tileaa:ConvertTileAAToTileAS",
+            "memory, shape and reduction operations of nv_tileaa to nv_tileas",
+        ),
+        Lazy(
+            "tileas-plan-accesses",
+            "tile_tileas.passes.plan_accesses:PlanAccesses",
+            "vector width and bounds form of loads and stores",
+        ),
+        Lazy(
+            "tileas-assign-layouts",
+            "tile_tileas.passes.assign_layouts:AssignLayouts",
+            "a distributed layout for every tile",
+        ),
+    )
+
+
+@hookimpl
+def tile_layout_strategies() -> Iterable[Lazy]:
+    return (
+        Lazy(
+            "blocked",
+            "tile_tileas.strategies.blocked:BlockedStrategy",
+            "coalesced loads and stores decide",
+        ),
+        Lazy(
+            "first-legal",
+            "tile_tileas.strategies.first_legal:FirstLegalStrategy",
+            "the first layout that works",
+        ),
+    )

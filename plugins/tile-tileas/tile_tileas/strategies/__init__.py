@@ -1,0 +1,1 @@
+"""The layout strategies that ship with tilec."""

@@ -1,0 +1,99 @@
+"""`blocked`: wide, coalesced loads and stores decide; everything else follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tile_cute.linear import LinearLayout, blocked, replicated
+from tile_tileas.layouts import Assignment, TileGraph
+from tile_tileas.strategies.propagation import Propagation
+
+LANES = 32
+
+
+def spread(
+    shape: Sequence[int],
+    num_warps: int,
+    order: Sequence[int],
+    vector: int,
+    warp_order: Sequence[int] | None = None,
+) -> LinearLayout:
+    """Vectors along order[0], then lanes along `order`, then warps along `warp_order`.
+
+    Lanes and warps that a small tile has no room for hold copies.
+    """
+    if not shape:
+        return replicated((), LANES, num_warps)
+    left = list(shape)
+    boxes: list[list[int]] = []
+    for count, axes in (
+        (vector, order[:1]),
+        (LANES, order),
+        (num_warps, warp_order or order),
+    ):
+        box = [1] * len(shape)
+        for axis in axes:
+            take = min(count, left[axis])
+            box[axis] = take
+            left[axis] //= take
+            count //= take
+        if axes is not order[:1]:
+            box[axes[-1]] *= count  # the rest replicates
+        boxes.append(box)
+    return blocked(shape, boxes[0], boxes[1], boxes[2], order)
+
+
+class BlockedStrategy:
+    """Every shape gets the widest vector that one of its accesses allows.
+
+    Loads in inner loops spread first, then other loads and stores, in program order. Warps go
+    along axes that are not reduced where there is room, so that reductions stay inside a warp.
+    """
+
+    name: ClassVar[str] = "blocked"
+
+    def assign(self, graph: TileGraph) -> Assignment:
+        vectors = self._vectors(graph)
+        reduced = _reduced_axes(graph)
+
+        def layout(shape: tuple[int, ...], order: tuple[int, ...]) -> LinearLayout:
+            threads = LANES * graph.num_warps
+            room = max(1, _count(shape) // threads)
+            vector = min(vectors.get((shape, order), 1), room)
+            along = sorted(order, key=lambda axis: (shape, axis) in reduced)
+            return spread(shape, graph.num_warps, order, vector, along)
+
+        spreading = Propagation(graph)
+        anchors = [n for n in graph.nodes if n.kind in ("load", "store")]
+        for node in sorted(anchors, key=lambda n: (-n.depth, n.kind != "load")):
+            for value in (*node.results, *node.operands)[:1]:
+                shape = graph.values[value].shape
+                spreading.seed(value, layout(shape, node.order))
+        return spreading.finish(lambda shape: layout(shape, tuple(reversed(range(len(shape))))))
+
+    def _vectors(self, graph: TileGraph) -> dict[tuple[tuple[int, ...], tuple[int, ...]], int]:
+        """(shape, order) -> widest vector of any access to a tile of that shape."""
+        found: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        for node in graph.nodes:
+            if node.kind in ("load", "store"):
+                for value in (*node.results, *node.operands)[:1]:
+                    key = (graph.values[value].shape, node.order)
+                    found[key] = max(found.get(key, 1), node.vector)
+        return found
+
+
+def _reduced_axes(graph: TileGraph) -> frozenset[tuple[tuple[int, ...], int]]:
+    """(shape, axis) pairs that some reduction folds."""
+    return frozenset(
+        (graph.values[node.operands[0]].shape, node.axis)
+        for node in graph.nodes
+        if node.kind == "reduce" and node.axis is not None
+    )
+
+
+def _count(shape: Sequence[int]) -> int:
+    total = 1
+    for extent in shape:
+        total *= extent
+    return total

@@ -1,0 +1,82 @@
+"""Spreading layouts over a graph from a few seeds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from tile_cute.linear import (
+    LinearLayout,
+    broadcast_dims,
+    project_dims,
+    reshape,
+    slice_dim,
+)
+from tile_tileas.layouts import Assignment, TileGraph, TileNode
+
+
+class Propagation:
+    """Layouts found so far; the first one to reach a value stays."""
+
+    def __init__(self, graph: TileGraph) -> None:
+        self.graph = graph
+        self.layouts: dict[int, LinearLayout] = {}
+        self._users: dict[int, list[TileNode]] = {}
+        for node in graph.nodes:
+            for value in (*node.operands, *node.results):
+                self._users.setdefault(value, []).append(node)
+
+    def seed(self, value: int, layout: LinearLayout) -> None:
+        """Give `value` a layout, unless it has one, and spread it as far as it goes for free."""
+        if value in self.layouts:
+            return
+        self.layouts[value] = layout
+        pending = deque([value])
+        while pending:
+            known = pending.popleft()
+            for node in self._users.get(known, ()):
+                for other, found in self._implied(node, known):
+                    if other not in self.layouts:
+                        self.layouts[other] = found
+                        pending.append(other)
+
+    def _implied(self, node: TileNode, known: int) -> Iterable[tuple[int, LinearLayout]]:
+        """Layouts of a node's other values under which it moves no data."""
+        layout, values = self.layouts[known], self.graph.values
+        if node.kind in ("same", "load"):
+            for other in (*node.operands, *node.results):
+                yield other, layout
+        elif node.kind == "view":
+            for other in (*node.operands, *node.results):
+                yield other, reshape(layout, values[other].shape)
+        elif node.kind == "broadcast" and known in node.results:
+            yield node.operands[0], project_dims(layout, values[node.operands[0]].shape)
+        elif node.kind == "reduce" and known in node.operands:
+            for other in node.operands:
+                yield other, layout
+            assert node.axis is not None
+            for other in node.results:
+                yield other, slice_dim(layout, node.axis)
+
+    def finish(self, default: Callable[[tuple[int, ...]], LinearLayout]) -> Assignment:
+        """Seed what is left in program order, and choose what stores write from.
+
+        A broadcast of a known tile grows its layout; everything else gets `default(shape)`.
+        """
+        for node in self.graph.nodes:
+            for value in node.results:
+                if value in self.layouts:
+                    continue
+                shape = self.graph.values[value].shape
+                if node.kind == "broadcast" and node.operands[0] in self.layouts:
+                    self.seed(value, broadcast_dims(self.layouts[node.operands[0]], shape))
+                else:
+                    self.seed(value, default(shape))
+        for value, tile in enumerate(self.graph.values):
+            self.seed(value, default(tile.shape))
+        stores = {
+            index: self.layouts[node.operands[0]]
+            for index, node in enumerate(self.graph.nodes)
+            if node.kind == "store" and node.operands
+        }
+        return Assignment(self.layouts, stores)

@@ -1,0 +1,151 @@
+"""From a function to the plain graph that layout strategies see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_tileas.access import AccessPlan
+from tile_tileas.analysis.axis import shape_of
+from tile_tileas.layouts import NodeKind, TileGraph, TileNode, TileValue
+
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+
+POINTER_BITS = 64
+
+#: Operation -> how its layouts relate; what is not listed must not touch tiles.
+KINDS: dict[str, NodeKind] = {
+    "arith.constant": "source",
+    "nv_tileaa.make_range": "source",
+    "nv_tileaa.splat": "source",
+    "nv_tileaa.broadcast": "broadcast",
+    "nv_tileas.convert_layout": "convert",
+    "nv_tileas.load": "load",
+    "nv_tileas.reduce": "reduce",
+    "nv_tileas.store": "store",
+    "nv_tileas.tiled_load": "load",
+    "nv_tileas.tiled_store": "store",
+    "nv_tileas.view": "view",
+} | {
+    f"nv_tileaa.{name}": "same"
+    for name in (
+        "addf", "addptr", "assume", "bitcast", "divf", "exp2", "fma", "fp_to_fp", "fp_to_int",
+        "int_to_ptr", "mulf", "mulhiui", "ptr_to_int", "rsqrt", "sqrt", "subf",
+    )
+}  # fmt: skip
+
+_ELEMENTWISE_DIALECTS = ("arith.", "math.")
+# Control flow is seen through what it carries; `extract` reads one element from any layout.
+_TRANSPARENT = ("scf.for", "scf.if", "scf.yield", "nv_tileaa.extract", "nv_tileas.yield")
+
+
+def kind_of(op: ir.OpView | ir.Operation) -> NodeKind | None:
+    """How the layouts of an operation's tiles relate; None if it needs no relation."""
+    name = op.name
+    if name in KINDS:
+        return KINDS[name]
+    return "same" if name.startswith(_ELEMENTWISE_DIALECTS) else None
+
+
+def is_tile(value: ir.Value) -> bool:
+    """Whether threads hold `value` together."""
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+class GraphBuilder:
+    """Numbers the tiles of a function and records its operations; `graph` is the result."""
+
+    def __init__(self, func: ir.Operation, num_warps: int) -> None:
+        self.ids: dict[ir.Value, int] = {}
+        self.node_of: dict[ir.Operation, int] = {}
+        self._values: list[TileValue] = []
+        self._nodes: list[TileNode] = []
+        self._region(func.regions[0], 0)
+        self.graph = TileGraph(tuple(self._values), tuple(self._nodes), num_warps)
+
+    def _id(self, value: ir.Value) -> int:
+        if value not in self.ids:
+            self.ids[value] = len(self._values)
+            element = value.type.element_type
+            bits = getattr(element, "width", POINTER_BITS)
+            self._values.append(TileValue(shape_of(value), bits))
+        return self.ids[value]
+
+    def _ids(self, values: Iterator[ir.Value] | list[ir.Value]) -> tuple[int, ...]:
+        return tuple(self._id(value) for value in values if is_tile(value))
+
+    def _region(self, region: ir.Region, depth: int) -> None:
+        for block in region.blocks:
+            for op in block.operations:
+                self._operation(op, depth)
+
+    def _operation(self, op: ir.OpView, depth: int) -> None:
+        if op.name == "scf.for":
+            self._loop(op, depth)
+        elif op.name == "scf.if":
+            self._branch(op, depth)
+        elif op.name not in _TRANSPARENT:
+            self._node(op, depth)
+
+    def _node(self, op: ir.OpView, depth: int) -> None:
+        operands, results = self._ids(list(op.operands)), self._ids(list(op.results))
+        if not operands and not results:
+            return
+        kind = kind_of(op)
+        if kind is None:
+            raise error_at(op, "works on tiles, but no layout rule knows it")
+        if kind == "store":
+            operands = self._ids([op.value, *(v for v in op.operands if v != op.value)])
+        plan = AccessPlan.of(op) if kind in ("load", "store") else None
+        axis = ir.IntegerAttr(op.attributes["axis"]).value if kind == "reduce" else None
+        self.node_of[op.operation] = len(self._nodes)
+        self._nodes.append(
+            TileNode(
+                kind,
+                op.name,
+                operands,
+                results,
+                axis,
+                plan.order if plan else (),
+                plan.vector if plan else 1,
+                depth,
+            )
+        )
+
+    def _loop(self, op: ir.OpView, depth: int) -> None:
+        body = op.regions[0].blocks[0]
+        for init, argument in zip(list(op.operands)[3:], list(body.arguments)[1:], strict=True):
+            if is_tile(argument):
+                self._id(init), self._id(argument)
+        self._region(op.regions[0], depth + 1)
+        carried = zip(
+            list(op.operands)[3:],
+            list(body.arguments)[1:],
+            list(_terminator(body).operands),
+            list(op.results),
+            strict=True,
+        )
+        for init, argument, next_, result in carried:
+            if is_tile(argument):
+                self._carry([init, next_], [argument, result], op.name, depth)
+
+    def _branch(self, op: ir.OpView, depth: int) -> None:
+        for region in op.regions:
+            self._region(region, depth)
+        if not len(op.results):
+            return
+        yields = [list(_terminator(region.blocks[0]).operands) for region in op.regions]
+        for at, result in enumerate(op.results):
+            if is_tile(result):
+                self._carry([values[at] for values in yields], [result], op.name, depth)
+
+    def _carry(
+        self, sources: list[ir.Value], targets: list[ir.Value], name: str, depth: int
+    ) -> None:
+        self._nodes.append(
+            TileNode("same", name, self._ids(sources), self._ids(targets), depth=depth)
+        )
+
+
+def _terminator(block: ir.Block) -> ir.OpView:
+    return block.operations[len(block.operations) - 1]
