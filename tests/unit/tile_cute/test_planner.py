@@ -151,7 +151,7 @@ def test_errors() -> None:
     other = blocked((64, 64), (1, 1), (32, 1), (1, 4), (0, 1))
     with pytest.raises(LayoutError, match="different tiles"):
         plan_conversion(layout, blocked((64,), (1,), (32,), (4,), (0,)), 32)
-    with pytest.raises(LayoutError, match="has 4 warps, .* has 8"):
+    with pytest.raises(LayoutError, match=r"has 4 warps, .* has 8"):
         plan_conversion(layout, blocked((64, 64), (1, 1), (1, 32), (8, 1), (1, 0)), 32)
     with pytest.raises(LayoutError, match="65 bits"):
         plan_conversion(layout, layout, 65)

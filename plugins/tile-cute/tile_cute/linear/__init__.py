@@ -17,6 +17,13 @@ from tile_cute.linear.algebra import (
 )
 from tile_cute.linear.construct import blocked, default_blocked, replicated, strided
 from tile_cute.linear.layout import LinearLayout
+from tile_cute.linear.memory import (
+    SharedChoice,
+    best_shared_layout,
+    count_wavefronts,
+    memory_access,
+    swizzled_rows,
+)
 from tile_cute.linear.planner import plan_conversion, plan_registers
 from tile_cute.linear.plans import (
     ConditionalXor,
@@ -51,14 +58,17 @@ __all__ = [
     "Plan",
     "RegisterPermute",
     "SharedAccess",
+    "SharedChoice",
     "SharedRoundTrip",
     "SharedSide",
     "ShuffleRound",
     "WarpShuffle",
+    "best_shared_layout",
     "blocked",
     "broadcast_dims",
     "broadcast_registers",
     "compose",
+    "count_wavefronts",
     "default_blocked",
     "divide",
     "execute",
@@ -66,6 +76,7 @@ __all__ = [
     "invert",
     "invert_and_compose",
     "join",
+    "memory_access",
     "permute_dims",
     "plan_conversion",
     "plan_registers",
@@ -82,6 +93,7 @@ __all__ = [
     "strided",
     "subtile",
     "subtile_registers",
+    "swizzled_rows",
     "threads_contiguous_along",
     "vector_width",
 ]

@@ -4,6 +4,13 @@ from dataclasses import dataclass
 
 from tile_cute import gf2
 from tile_cute.errors import LayoutError
+from tile_cute.linear.banks import (
+    Participant,
+    SharedMap,
+    conflict_degree,
+    design,
+    phases,
+)
 from tile_cute.linear.layout import LinearLayout, log2
 from tile_cute.linear.plans import (
     ACCESS_COST,
@@ -13,13 +20,6 @@ from tile_cute.linear.plans import (
     SharedSide,
 )
 from tile_cute.linear.shuffle import unique_registers
-from tile_cute.linear.swizzle import (
-    Participant,
-    SharedMap,
-    conflict_degree,
-    design,
-    phases,
-)
 
 
 @dataclass(frozen=True)

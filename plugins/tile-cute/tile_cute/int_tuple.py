@@ -1,0 +1,250 @@
+"""Hierarchical int tuples: the shapes, strides and coordinates of CuTe.
+
+A leaf is an int or, among strides, a `Basis` (`4@1`: four steps along mode 1). Coordinates unpack
+colexicographically: the leftmost leaf is the fastest.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import Any, TypeGuard
+
+from tile_cute.errors import LayoutError
+
+
+@dataclass(frozen=True)
+class Basis:
+    """`count` steps along the mode at `path`: a stride of a layout into coordinates."""
+
+    count: int | Fraction
+    path: tuple[int, ...]
+
+    def __mul__(self, factor: int) -> "Basis":
+        count = self.count * factor
+        return Basis(int(count) if count == int(count) else count, self.path)
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        return "@".join(map(str, (self.count, *self.path)))
+
+
+Leaf = int | Basis
+IntTuple = Any  # int | Basis | tuple[IntTuple, ...]; Python's types cannot say it usefully
+
+
+def is_tuple(value: object) -> TypeGuard[tuple[IntTuple, ...]]:
+    return isinstance(value, tuple)
+
+
+def text(value: IntTuple) -> str:
+    """`(4,(2,3))`; a tuple of one element keeps its parentheses."""
+    if is_tuple(value):
+        return "(" + ",".join(map(text, value)) + ")"
+    return "_" if value is None else str(value)
+
+
+def flatten(value: IntTuple) -> tuple[Leaf, ...]:
+    """The leaves from left to right."""
+    if is_tuple(value):
+        return tuple(leaf for item in value for leaf in flatten(item))
+    return (value,)
+
+
+def unflatten(leaves: Sequence[Any], profile: IntTuple) -> IntTuple:
+    """The leaves arranged like `profile`."""
+    stream = iter(leaves)
+    return transform(lambda _: next(stream), profile)
+
+
+def transform(function: Callable[..., Any], *values: IntTuple) -> IntTuple:
+    """Apply a function leaf by leaf; LayoutError unless the tuples are congruent."""
+    if any(map(is_tuple, values)):
+        if not all(map(is_tuple, values)) or len(set(map(len, values))) != 1:
+            raise LayoutError(f"{' and '.join(map(text, values))} are not congruent")
+        return tuple(transform(function, *items) for items in zip(*values, strict=True))
+    return function(*values)
+
+
+def rank(value: IntTuple) -> int:
+    return len(value) if is_tuple(value) else 1
+
+
+def depth(value: IntTuple) -> int:
+    """Levels of nesting; 0 for a leaf."""
+    return 1 + max(map(depth, value), default=0) if is_tuple(value) else 0
+
+
+def modes(value: IntTuple) -> tuple[IntTuple, ...]:
+    return value if is_tuple(value) else (value,)
+
+
+def size(value: IntTuple) -> int:
+    """Product of all leaves."""
+    return reduce(lambda total, leaf: total * leaf, flatten(value), 1)  # type: ignore[operator]
+
+
+def congruent(left: IntTuple, right: IntTuple) -> bool:
+    """Same tree."""
+    if is_tuple(left) and is_tuple(right):
+        return len(left) == len(right) and all(map(congruent, left, right))
+    return not is_tuple(left) and not is_tuple(right)
+
+
+def weakly_congruent(coarse: IntTuple, fine: IntTuple) -> bool:
+    """Same tree where a leaf of `coarse` may stand for a subtree of `fine`."""
+    if not is_tuple(coarse):
+        return True
+    return is_tuple(fine) and len(coarse) == len(fine) and all(map(weakly_congruent, coarse, fine))
+
+
+def prefix_product(shape: IntTuple, start: int = 1) -> IntTuple:
+    """Compact column-major strides: each leaf the product of the leaves left of it."""
+    strides = []
+    for leaf in flatten(shape):
+        strides.append(start)
+        start *= leaf  # type: ignore[assignment]
+    return unflatten(strides, shape)
+
+
+def add(left: IntTuple, right: IntTuple) -> IntTuple:
+    """Sum of indices; steps along modes add up to coordinates."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    if left == 0:
+        return right
+    if right == 0:
+        return left
+    a, b = _as_coordinate(left), _as_coordinate(right)
+    if not is_tuple(a) or not is_tuple(b):
+        raise LayoutError(f"cannot add {text(left)} and {text(right)}: they differ in kind")
+    length = max(len(a), len(b))
+    a, b = a + (0,) * (length - len(a)), b + (0,) * (length - len(b))
+    return tuple(map(add, a, b))
+
+
+def _as_coordinate(value: IntTuple) -> IntTuple:
+    if not isinstance(value, Basis):
+        return value
+    result: IntTuple = value.count
+    for mode in reversed(value.path):
+        result = (0,) * mode + (result,)
+    return result
+
+
+def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> IntTuple:
+    """Index of a coordinate. An int for a subtree is unpacked, the last leaf unreduced."""
+    if is_tuple(coord):
+        if not is_tuple(shape) or len(coord) != len(shape):
+            raise LayoutError(f"coordinate {text(coord)} does not fit shape {text(shape)}")
+        return reduce(add, map(crd2idx, coord, shape, stride), 0)
+    if not is_tuple(shape):
+        return coord * stride
+    total: IntTuple = 0
+    for place, (part, step) in enumerate(zip(shape, stride, strict=True)):
+        if place == len(shape) - 1:
+            return add(total, crd2idx(coord, part, step))
+        coord, here = divmod(coord, size(part))
+        total = add(total, crd2idx(here, part, step))
+    return total
+
+
+def idx2crd(index: int, shape: IntTuple) -> IntTuple:
+    """Coordinate of a colexicographic index, in the tree of `shape`."""
+    leaves = []
+    for leaf in flatten(shape):
+        index, here = divmod(index, leaf)  # type: ignore[operator]
+        leaves.append(here)
+    return unflatten(leaves, shape)
+
+
+def ceil_div(left: IntTuple, right: IntTuple) -> IntTuple:
+    """Leaf by leaf; an int on the right consumes the leaves of a tuple from the left."""
+    return _divide(left, right, "ceil")
+
+
+def shape_div(left: IntTuple, right: IntTuple, mode: str = "exact") -> IntTuple:
+    """`left / right` where one divides the other (then at least 1); modes exact, ceil, floor."""
+    if mode not in ("exact", "ceil", "floor"):
+        raise LayoutError(f"shape_div has no mode '{mode}'; use exact, ceil or floor")
+    return _divide(left, right, mode)
+
+
+def _divide(left: IntTuple, right: IntTuple, mode: str) -> IntTuple:
+    if is_tuple(left) and is_tuple(right):
+        if len(right) > len(left):
+            raise LayoutError(f"cannot divide {text(left)} by {text(right)}: too many modes")
+        rest = left[len(right) :]
+        return tuple(_divide(a, b, mode) for a, b in zip(left, right, strict=False)) + rest
+    if not is_tuple(left):
+        return _divide_leaf(size(left), size(right), mode)
+    parts = []
+    for part in left:
+        parts.append(_divide(part, right, mode))
+        right = _divide(right, size(part), mode)
+    return tuple(parts)
+
+
+def _divide_leaf(left: int, right: int, mode: str) -> int:
+    if right == 0:
+        raise LayoutError(f"cannot divide {left} by 0")
+    if mode == "ceil":
+        return -(-left // right)
+    if mode == "floor":
+        return max(1, left // right)
+    if left % right == 0:
+        return left // right
+    if right % left == 0:
+        return 1
+    raise LayoutError(f"shape_div: neither of {left} and {right} divides the other")
+
+
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+}
+
+
+def arithmetic(operation: str, left: IntTuple, right: IntTuple) -> IntTuple:
+    """Leaf-wise add, sub, mul, div or mod of congruent tuples, an int applying to every leaf."""
+    function = _ARITHMETIC[operation]
+    if operation in ("div", "mod") and 0 in flatten(right):
+        raise LayoutError(f"{text(right)} has a zero divisor")
+    if is_tuple(left) and not is_tuple(right):
+        return transform(lambda leaf: function(leaf, right), left)
+    if is_tuple(right) and not is_tuple(left):
+        return transform(lambda leaf: function(size(left), leaf), right)
+    return transform(function, left, right)
+
+
+def select_kept(coord: IntTuple, value: IntTuple) -> tuple[IntTuple, ...]:
+    """The parts of `value` at which `coord` is free (`None`): what a slice keeps."""
+    if coord is None:
+        return (value,)
+    if not is_tuple(coord):
+        return ()
+    return tuple(
+        kept for c, v in zip(coord, modes(value), strict=True) for kept in select_kept(c, v)
+    )
+
+
+def select_fixed(coord: IntTuple, value: IntTuple) -> tuple[IntTuple, ...]:
+    """The parts of `value` at which `coord` is given: what a dice keeps."""
+    if coord is None:
+        return ()
+    if not is_tuple(coord):
+        return (value,)
+    return tuple(
+        kept for c, v in zip(coord, modes(value), strict=True) for kept in select_fixed(c, v)
+    )
+
+
+def zeros_for_free(coord: IntTuple) -> IntTuple:
+    """The coordinate with 0 wherever it is free."""
+    if coord is None:
+        return 0
+    return tuple(map(zeros_for_free, coord)) if is_tuple(coord) else coord
