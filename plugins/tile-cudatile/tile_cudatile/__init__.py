@@ -1,1 +1,33 @@
-"""TileIR bytecode and the cuda_tile dialect."""
+"""TileIR bytecode and the cuda_tile dialect.
+
+Everything is loaded on first use: importing this package, or reading bytecode, loads no MLIR.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tile_cudatile.bytecode.reader import read_bytecode
+    from tile_cudatile.dialect.build import to_mlir
+    from tile_cudatile.errors import BytecodeError, VerifyError
+    from tile_cudatile.tree import Module
+
+_EXPORTS = {
+    "BytecodeError": "errors",
+    "Module": "tree",
+    "VerifyError": "errors",
+    "read_bytecode": "bytecode.reader",
+    "to_mlir": "dialect.build",
+}
+
+__all__ = ["BytecodeError", "Module", "VerifyError", "read_bytecode", "to_mlir"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'tile_cudatile' has no attribute '{name}'")
+    value = getattr(import_module(f"tile_cudatile.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,1 @@
+"""The TileIR bytecode format: reading and writing."""

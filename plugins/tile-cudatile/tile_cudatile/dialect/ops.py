@@ -1,0 +1,220 @@
+"""Operation classes of the MLIR dialect, made from the operation tables.
+
+`AddFOp`, `LoadViewTkoOp`, ... with a property per operand, result, attribute and region, as
+`tile_core.dialect.Operation` gives them. Optional and unit attributes are not declared (IRDL has
+no optional attributes): `op.attributes` has them or not. Properties are in snake case
+(`initValues` is `init_values`), operand `from` is `from_`; `get_global`'s symbol is
+`attributes["name"]`, since `name` is the operation's own.
+
+
+IRDL asks all values of a variadic group to be of one type. A group that may mix types is therefore
+declared as several variadic slots, and its values are spread over them in runs of one type
+(`spread`); the group's property gives them all, in order.
+"""
+
+import re
+import types as python_types
+from collections.abc import Sequence
+from typing import Any
+
+from tile_core.dialect import (
+    IsolatedFromAbove,
+    Operand,
+    Operation,
+    Pure,
+    Region,
+    Result,
+    Terminator,
+)
+from tile_core.mlir import ext, ir
+from tile_cudatile.dialect.types import (
+    CudaTile,
+    GatherScatterViewType,
+    PartitionViewType,
+    StridedViewType,
+    TensorViewType,
+    TileType,
+    TokenType,
+)
+from tile_cudatile.ops import ALL_OPS
+from tile_cudatile.ops import constraints as c
+from tile_cudatile.ops.spec import OpSpec, ValueSpec
+
+
+class NoEffect:
+    """Trait: touches no memory, but must not run where it would not have run."""
+
+    @staticmethod
+    def attach(op_name: str) -> None:
+        ext.Pure.NoMemoryEffect.attach(op_name)
+
+
+class WeakLoadEffects(ir.MemoryEffectsOpInterface):
+    """A weak load reads; a stronger one also orders, which must stay."""
+
+    @staticmethod
+    def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
+        effects.append(ir.MemoryEffect.Read)
+        if ir.StringAttr(op.attributes["memory_ordering_semantics"]).value != "weak":
+            effects.append(ir.MemoryEffect.Write)
+
+
+class NoTerminator:
+    """Trait: the blocks of the operation end without a terminator."""
+
+    @staticmethod
+    def attach(op_name: str) -> None:
+        ir.NoTerminatorTrait.attach(op_name)
+
+
+#: Traits besides those that the tables' `effects` and `terminator` give.
+_TRAITS: dict[str, list[type]] = {
+    "module": [IsolatedFromAbove, NoTerminator],
+    "entry": [IsolatedFromAbove],
+    "load_view_tko": [WeakLoadEffects],
+    "load_ptr_tko": [WeakLoadEffects],
+    # Their bodies hold pure operations only.
+    "reduce": [NoEffect],
+    "scan": [NoEffect],
+    # Nothing is lost with an assumption that nobody uses.
+    "assume": [NoEffect],
+}
+_EFFECTS: dict[str, list[type]] = {"pure": [Pure], "none": [NoEffect]}
+
+#: Slots of the groups that may mix types: as many runs of equal types as they can hold.
+RUNS = 32
+_INDEX_RUNS = 3  # scalars, the index tile of a gather/scatter view, scalars
+MIXED: dict[tuple[str, str], int] = {
+    ("for", "initValues"): RUNS,
+    ("for", "resultValues"): RUNS,
+    ("loop", "initValues"): RUNS,
+    ("loop", "resultValues"): RUNS,
+    ("if", "results"): RUNS,
+    ("reduce", "operands"): RUNS,
+    ("reduce", "results"): RUNS,
+    ("scan", "operands"): RUNS,
+    ("scan", "results"): RUNS,
+    ("break", "operands"): RUNS,
+    ("continue", "operands"): RUNS,
+    ("return", "operands"): RUNS,
+    ("yield", "operands"): RUNS,
+    ("print_tko", "args"): RUNS,
+} | {
+    (spec.name, operand.name): _INDEX_RUNS
+    for spec in ALL_OPS
+    for operand in spec.operands
+    if operand.name == "index"
+}
+
+_CLASSES: dict[c.Constraint, Any] = {
+    c.TOKEN_TYPE: TokenType,
+    c.TENSOR_VIEW: TensorViewType,
+    c.PARTITION_VIEW: PartitionViewType,
+    c.STRIDED_VIEW: StridedViewType,
+    c.GATHER_SCATTER_VIEW: GatherScatterViewType,
+    c.VIEW: PartitionViewType | StridedViewType | GatherScatterViewType,
+    c.ANY: Any,
+}
+_ATTRIBUTES: dict[str, Any] = {
+    "enum": ir.StringAttr,
+    "i32": ir.IntegerAttr,
+    "i64": ir.IntegerAttr,
+    "str": ir.StringAttr,
+    "symbol": ir.FlatSymbolRefAttr,
+    "array": ir.ArrayAttr,
+    "predicate": ir.DictAttr,
+    "type": ir.TypeAttr,
+}
+
+
+def property_name(name: str) -> str:
+    """The Python property for an operand, result or region of that name."""
+    if name == "from":
+        return "from_"
+    return re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name)
+
+
+def _value_annotation(spec: ValueSpec, kind: Any) -> Any:
+    annotation = kind[_CLASSES.get(spec.constraint, TileType)]
+    if spec.arity == "optional":
+        return annotation | None
+    return Sequence[annotation] if spec.arity == "variadic" else annotation
+
+
+def _annotations(spec: OpSpec) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for operand in spec.operands:
+        for name in _slots(spec, operand):
+            fields[name] = _value_annotation(operand, Operand)
+    for attr in spec.attrs:
+        if not attr.flagged and attr.name != "name":
+            fields[attr.name] = _ATTRIBUTES.get(attr.kind, Any)
+    for result in spec.results:
+        for name in _slots(spec, result):
+            fields[name] = _value_annotation(result, Result)
+    for region in spec.regions:
+        fields[property_name(region)] = Region
+    return fields
+
+
+def _slots(spec: OpSpec, group: ValueSpec) -> list[str]:
+    name = property_name(group.name)
+    count = MIXED.get((spec.name, group.name))
+    return [name] if count is None else [f"{name}_{i}" for i in range(count)]
+
+
+def spread(types: Sequence[Any], slots: int) -> list[int] | None:
+    """Sizes of the runs of equal `types`, padded with 0 to `slots`; None if they are too many."""
+    sizes: list[int] = []
+    previous = None
+    for type_ in types:
+        if sizes and type_ == previous:
+            sizes[-1] += 1
+        else:
+            sizes.append(1)
+        previous = type_
+    return sizes + [0] * (slots - len(sizes)) if len(sizes) <= slots else None
+
+
+def _mixed_operands(before: int, slots: int) -> property:
+    """All values of the operand group whose slots follow `before` others."""
+
+    def get(self: Any) -> list[ir.Value]:
+        sizes = list(self.operation.attributes["operandSegmentSizes"])
+        start = sum(sizes[:before])
+        return list(self.operation.operands)[start : start + sum(sizes[before : before + slots])]
+
+    return property(get)
+
+
+def _define(spec: OpSpec) -> type[Operation]:
+    traits = _TRAITS.get(spec.name) or _EFFECTS.get(spec.effects, [])
+    if spec.terminator:
+        traits = [*traits, Terminator]
+    body = {
+        "__annotations__": _annotations(spec),
+        "__doc__": f"`cuda_tile.{spec.name}`.",
+        "__module__": __name__,
+    }
+    made = python_types.new_class(
+        spec.class_name,
+        (Operation,),
+        {"dialect": CudaTile, "name": spec.name, "traits": traits},
+        lambda namespace: namespace.update(body),
+    )
+    slot = 0
+    for operand in spec.operands:
+        count = MIXED.get((spec.name, operand.name))
+        if count is not None:
+            setattr(made, property_name(operand.name), _mixed_operands(slot, count))
+        slot += count or 1
+    if any(r.arity == "variadic" for r in spec.results):
+        # The only result group.
+        name = property_name(spec.results[0].name)
+        setattr(made, name, property(lambda self: self.operation.results))
+    return made
+
+
+CLASSES: dict[str, type[Operation]] = {spec.name: _define(spec) for spec in ALL_OPS}
+globals().update({cls.__name__: cls for cls in CLASSES.values()})
+__all__ = [cls.__name__ for cls in CLASSES.values()]  # pyright: ignore
