@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Self
 
 
 class ExitCode(IntEnum):
@@ -68,6 +69,11 @@ class TileError(Exception):
             _rebuild,
             (type(self), self.message, self.where, self.notes, self.hint, self.exit_code),
         )
+
+    def noted(self, note: str) -> Self:
+        """The same error with one more note."""
+        self.notes = (*self.notes, note)
+        return self
 
     def render(self) -> str:
         """The error as `loc(...): error: message`, followed by notes and the hint."""

@@ -13,38 +13,30 @@ class SinkNegF(Pass):
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, get_type_hints
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
-from tile_core.diagnostics import CompileError, ConfigurationError, nearest
+from tile_core.diagnostics import CompileError
+from tile_core.options import configured, fields_of, option
+
+__all__ = [
+    "ALL_ANALYSES",
+    "Analysis",
+    "Pass",
+    "PassContext",
+    "Services",
+    "error_at",
+    "option",
+]
 
 if TYPE_CHECKING:
     from tile_core.mlir import ir
     from tile_core.target import Target
 
-T = TypeVar("T")
-
 #: `preserves` of a pass that changes nothing an analysis could see.
 ALL_ANALYSES = ("*",)
-
-
-def option(
-    default: T,
-    help: str,  # noqa: A002 - the word every option parser uses
-    *,
-    choices: tuple[T, ...] = (),
-    check: Callable[[T], str | None] | None = None,
-) -> T:
-    """A field of a pass that is one of its options.
-
-    Args:
-        default: the value when a pipeline says nothing; its type is the option's type.
-        help: one line for `tilec pipeline show --help-passes` and the pass reference.
-        choices: the only legal values, if any.
-        check: returns what is wrong with a value, or None.
-    """
-    return field(default=default, metadata={"help": help, "choices": choices, "check": check})
 
 
 @dataclass(frozen=True)
@@ -57,6 +49,10 @@ class Pass:
     dependent_dialects: ClassVar[tuple[str, ...]] = ()
     #: Names of analyses that stay valid; everything else is dropped after the pass.
     preserves: ClassVar[tuple[str, ...]] = ()
+    #: Analyses that the pass publishes for later ones (`PassContext.publish`), and those it takes
+    #: over (`PassContext.published`). Nothing in between may drop them; checked before any run.
+    publishes: ClassVar[tuple[str, ...]] = ()
+    requires: ClassVar[tuple[str, ...]] = ()
     #: Counters that `PassContext.count` may raise: name -> what is counted.
     statistics: ClassVar[Mapping[str, str]] = {}
 
@@ -76,49 +72,16 @@ class Pass:
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field[Any]]:
         """Option name as pipelines spell it (dashes) -> field."""
-        return {f.name.replace("_", "-"): f for f in dataclasses.fields(cls)}
+        return fields_of(cls)
 
     @classmethod
-    def configured(cls, values: Mapping[str, Any]) -> Pass:
+    def configured(cls, values: Mapping[str, Any]) -> Self:
         """The pass with `values` (names with dashes) over its defaults, validated.
 
         Raises:
             ConfigurationError: unknown option, wrong type, or a value that is not allowed.
         """
-        known = cls.options()
-        fields: dict[str, Any] = {}
-        for key, value in values.items():
-            if key not in known:
-                close = nearest(key, list(known))
-                raise ConfigurationError(
-                    f"pass '{cls.name}' has no option '{key}'",
-                    hint=f"did you mean '{close}'?" if close else None,
-                    notes=(f"its options: {', '.join(known) or 'none'}",),
-                )
-            fields[known[key].name] = _checked(cls, key, known[key], value)
-        return cls(**fields)
-
-
-def _checked(cls: type[Pass], key: str, spec: dataclasses.Field[Any], value: Any) -> Any:
-    kind = get_type_hints(cls)[spec.name]
-    wanted = {bool: "a boolean", int: "an integer", str: "a string", float: "a number"}
-    # bool is an int in Python, but `num-stages = true` is a mistake.
-    fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        fits, value = True, float(value)
-    problem = None if fits else f"expects {wanted.get(kind, kind)}, but got {value!r}"
-    choices = spec.metadata.get("choices") or ()
-    if problem is None and choices and value not in choices:
-        close = nearest(str(value), [str(c) for c in choices])
-        problem = f"must be one of {', '.join(map(str, choices))}, but got {value!r}" + (
-            f" (did you mean '{close}'?)" if close else ""
-        )
-    check = spec.metadata.get("check")
-    if problem is None and check is not None:
-        problem = check(value)
-    if problem:
-        raise ConfigurationError(f"option '{key}' of pass '{cls.name}' {problem}")
-    return value
+        return configured(cls, f"pass '{cls.name}'", values)
 
 
 class Analysis(Protocol):
@@ -139,9 +102,15 @@ class Services(Protocol):
         """The analysis of `op`, computed at most once until a pass invalidates it."""
         ...
 
+    def publish(self, name: str, op: ir.Operation, value: Any) -> None: ...
+
+    def published(self, name: str, op: ir.Operation) -> Any: ...
+
     def count(self, statistic: str, amount: int) -> None: ...
 
     def remark(self, op: ir.Operation, kind: str, message: str) -> None: ...
+
+    def scope(self, name: str) -> AbstractContextManager[Any]: ...
 
     def scheduler(self, name: str) -> Any: ...
 
@@ -162,6 +131,18 @@ class PassContext:
         """The (cached) analysis `kind` of `op`."""
         return self.services.analysis(kind, op)
 
+    def publish(self, name: str, op: ir.Operation, value: Any) -> None:
+        """Leave a result for a later pass on the same anchor; it must be in `Pass.publishes`."""
+        self.services.publish(name, op, value)
+
+    def published(self, name: str, op: ir.Operation) -> Any:
+        """What an earlier pass published about `op`.
+
+        Raises:
+            CompileError: nothing, or a pass in between dropped it.
+        """
+        return self.services.published(name, op)
+
     def count(self, statistic: str, amount: int = 1) -> None:
         """Raise a declared statistic of the running pass."""
         self.services.count(statistic, amount)
@@ -174,6 +155,10 @@ class PassContext:
         """Remark that something was done to `op`."""
         self.services.remark(op, "passed", message)
 
+    def scope(self, name: str) -> AbstractContextManager[Any]:
+        """Time a named part of a pass: `with cx.scope("unroll"): ...`."""
+        return self.services.scope(name)
+
     def scheduler(self, name: str) -> Any:
         """A scheduler instance by name (see `tile_core.sched`)."""
         return self.services.scheduler(name)
@@ -181,6 +166,10 @@ class PassContext:
     def layout_strategy(self, name: str) -> Any:
         """A layout strategy instance by name."""
         return self.services.layout_strategy(name)
+
+    def patterns(self, pass_name: str) -> list[Any]:
+        """The rule sets that plugins add to the conversion pass `pass_name`."""
+        return self.services.patterns(pass_name)
 
 
 def error_at(

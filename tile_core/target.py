@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -67,9 +67,15 @@ def find_target(name: str, targets: Mapping[str, Target]) -> Target:
     """
     if name in targets:
         return targets[name]
-    close = nearest(name, list(targets))
-    raise ConfigurationError(
+    raise unknown_target(name, targets)
+
+
+def unknown_target(name: str, known: Iterable[str]) -> ConfigurationError:
+    """The error for a GPU that is none of `known`."""
+    names = sorted(known, key=lambda n: (len(n), n))
+    close = nearest(name, names)
+    return ConfigurationError(
         f"GPU architecture {name} is not supported",
-        notes=(f"known targets: {', '.join(targets)}",),
+        notes=(f"known targets: {', '.join(names)}",),
         hint=f"did you mean {close}?" if close else None,
     )

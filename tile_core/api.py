@@ -1,0 +1,317 @@
+"""Compiling from Python: `tile_core.compile(source, "sm_90") -> Artifact`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile_core.artifact import Artifact, Stages
+from tile_core.diagnostics import (
+    CompileError,
+    ConfigurationError,
+    InputError,
+    SourceLocation,
+    TileError,
+    nearest,
+)
+from tile_core.emit import EmitContext
+from tile_core.frontend import FrontendContext, read_input
+from tile_core.hookspecs import LazyEmitter
+from tile_core.options import configured
+from tile_core.pipeline.build import Plan, build
+from tile_core.pipeline.resolve import PassCall, Request, Resolved, load, resolve
+from tile_core.pipeline.timing import Clock
+from tile_core.registry import Registry, default_registry
+
+if TYPE_CHECKING:
+    from tile_core.session import Session
+
+#: Stage kinds that every pipeline has; emitters add theirs ("llvm", "ptx", "cubin").
+INPUT_STAGE, MLIR_STAGE = "tileir", "mlir"
+
+
+def compile(  # noqa: A001 - the verb of the command line and of the field
+    source: bytes | str,
+    target: str,
+    *,
+    opt_level: int | None = None,
+    pipeline: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    pass_options: Mapping[str, Any] | None = None,
+    emit: str = "cubin",
+    stop_after: str | None = None,
+    start_at: str | None = None,
+    instrumentations: Sequence[Any] = (),
+    registry: Registry | None = None,
+    verify: str = "segment",
+    toolchain: Mapping[str, Path] | None = None,
+    name: str = "-",
+    keep_stages: bool = True,
+) -> Artifact:
+    """Compile a program.
+
+    Args:
+        source: TileIR bytecode, or textual MLIR; with `start_at`, what that stage takes.
+        target: "sm_90", ...
+        opt_level: 0 to 3; 3 when neither this nor `pipeline` is given.
+        pipeline: a registered pipeline or the path of a TOML file, instead of the level's.
+        options: pipeline options, e.g. {"num-warps": 8}; strings are read as on a command line.
+        pass_options: {"pass.option": value}.
+        emit: the last stage to make: "tileir", "mlir", "mlir:SEGMENT", "mlir:PASS", "llvm",
+            "ptx" or "cubin".
+        stop_after: a segment, pass or emitter to end with, instead of `emit`.
+        start_at: a segment, pass or emitter to begin with.
+        instrumentations: `tile_core.pipeline.instrument.Instrumentation` objects.
+        verify: "segment", "pass" or "none": when the IR is verified.
+        toolchain: paths of tools, e.g. {"ptxas": Path(...)}.
+        name: what messages call the input.
+        keep_stages: keep a copy of the IR after every segment, for `Artifact.stages`.
+
+    Raises:
+        TileError: `InputError`, `ConfigurationError` or `CompileError`.
+    """
+    registry = registry or default_registry()
+    request = Request(target, opt_level, pipeline, options or {}, pass_options or {})
+    job = _Job(
+        request, registry, verify, tuple(instrumentations), dict(toolchain or {}), name, keep_stages
+    )
+    data = source.encode() if isinstance(source, str) else bytes(source)
+    return job.run(data, _course(request, registry, emit, stop_after, start_at))
+
+
+# --- what will happen ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Course:
+    """What a compilation does: passes, then emitters, and the stage to end with."""
+
+    resolved: Resolved  # cut down to what runs
+    plan: Plan | None  # None when it starts at an emitter
+    emit: str
+
+
+def plan_for(
+    target: str,
+    *,
+    opt_level: int | None = None,
+    pipeline: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    pass_options: Mapping[str, Any] | None = None,
+    registry: Registry | None = None,
+) -> Resolved:
+    """The resolved pipeline that `compile` would run with these arguments."""
+    registry = registry or default_registry()
+    request = Request(target, opt_level, pipeline, options or {}, pass_options or {})
+    return resolve(load(request, registry), request, registry)
+
+
+def _course(
+    request: Request,
+    registry: Registry,
+    emit: str,
+    stop_after: str | None,
+    start_at: str | None,
+) -> _Course:
+    """What to do; remembered for registered pipelines, whose files do not change."""
+    ends = (emit, stop_after, start_at)
+    if request.pipeline is not None and not registry.has("pipeline", request.pipeline):
+        return _make_course(request, registry, ends)
+    key = (
+        request.target, request.opt_level, request.pipeline,
+        tuple(sorted((k, type(v), v) for k, v in request.options.items())),
+        tuple(sorted((k, type(v), v) for k, v in request.pass_options.items())),
+    )  # fmt: skip
+    return _remembered(registry, key, ends)
+
+
+@lru_cache(maxsize=64)
+def _remembered(
+    registry: Registry, key: tuple[Any, ...], ends: tuple[str, str | None, str | None]
+) -> _Course:
+    target, level, pipeline, options, pass_options = key
+    request = Request(
+        target, level, pipeline,
+        {k: v for k, _, v in options}, {k: v for k, _, v in pass_options},
+    )  # fmt: skip
+    return _make_course(request, registry, ends)
+
+
+def _make_course(
+    request: Request, registry: Registry, ends: tuple[str, str | None, str | None]
+) -> _Course:
+    emit, stop_after, start_at = ends
+    resolved = resolve(load(request, registry), request, registry)
+    kinds = [_lazy_emitter(call.name, registry) for call in resolved.emitters]
+    if stop_after is not None:
+        emit = _stage_of(stop_after, kinds)
+    reads = True
+    if start_at is not None:
+        resolved, reads = _from(resolved, start_at, kinds)
+        kinds = kinds[len(kinds) - len(resolved.emitters) :]
+    resolved = _until(resolved, emit, kinds)
+    # Only what runs is built, so what is cut off need not be installed.
+    return _Course(resolved, build(resolved, registry) if reads else None, emit)
+
+
+def _lazy_emitter(name: str, registry: Registry) -> LazyEmitter:
+    lazy = registry.entry("emitter", name).lazy
+    assert isinstance(lazy, LazyEmitter)  # the registry checked what the hook returned
+    return lazy
+
+
+def _stage_of(stop_after: str, kinds: list[LazyEmitter]) -> str:
+    for lazy in kinds:
+        if stop_after in (lazy.name, lazy.produces):
+            return lazy.produces
+    return stop_after if stop_after in (INPUT_STAGE, MLIR_STAGE) else f"mlir:{stop_after}"
+
+
+def _until(resolved: Resolved, emit: str, kinds: list[LazyEmitter]) -> Resolved:
+    if emit == INPUT_STAGE:
+        return replace(resolved, segments=(), emitters=())
+    if emit == MLIR_STAGE:
+        return replace(resolved, emitters=())
+    if emit.startswith("mlir:"):
+        return replace(resolved.upto(emit.removeprefix("mlir:")), emitters=())
+    produced = [lazy.produces for lazy in kinds]
+    if emit in produced:
+        return replace(resolved, emitters=resolved.emitters[: produced.index(emit) + 1])
+    known = [INPUT_STAGE, MLIR_STAGE, "mlir:PASS", *produced]
+    close = nearest(emit, known)
+    raise ConfigurationError(
+        f"pipeline '{resolved.name}' cannot emit '{emit}'",
+        notes=(f"it makes: {', '.join(known)}",),
+        hint=f"did you mean '{close}'?" if close else None,
+    )
+
+
+def _from(resolved: Resolved, start_at: str, kinds: list[LazyEmitter]) -> tuple[Resolved, bool]:
+    """The pipeline from `start_at` on, and whether its input is MLIR."""
+    for at, lazy in enumerate(kinds):
+        if start_at in (lazy.name, lazy.consumes):
+            rest = replace(resolved, segments=(), emitters=resolved.emitters[at:])
+            return rest, lazy.consumes == MLIR_STAGE
+    return resolved.since(start_at), True
+
+
+# --- doing it ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Job:
+    request: Request
+    registry: Registry
+    verify: str
+    instrumentations: tuple[Any, ...]
+    toolchain: dict[str, Path]
+    name: str
+    keep_stages: bool
+
+    def run(self, data: bytes, course: _Course) -> Artifact:
+        clock, stages = Clock(), Stages()
+        artifact = Artifact(
+            course.resolved.target, course.resolved.options, course.emit, stages, clock.root
+        )
+        with _place_named(self.name), ExitStack() as stack:
+            product: Any = data
+            if course.plan is not None:
+                from tile_core.session import session_of
+
+                session = stack.enter_context(session_of(self.registry))
+                product = self._passes(data, course, artifact, clock, session)
+                stack.enter_context(session.context)
+            elif course.resolved.emitters:
+                product = _decoded(data, self.name)
+            self._emit(product, course, artifact, clock)
+        clock.stop()
+        return artifact
+
+    def _passes(
+        self, data: bytes, course: _Course, artifact: Artifact, clock: Clock, session: Session
+    ) -> Any:
+        from tile_core.pipeline.run import Run
+
+        plan = course.plan
+        assert plan is not None
+        with clock.span("read", "frontend"):
+            cx = FrontendContext(plan.target, self.name, plan.options)
+            module = read_input(data, cx, session)
+        self._keep(artifact, INPUT_STAGE, module, last=not plan.segments)
+        run = Run(
+            plan,
+            session,
+            module,
+            instrumentations=self.instrumentations,
+            verify=self.verify,
+            clock=clock,
+            on_segment=lambda name, module: self._keep(artifact, f"mlir:{name}", module),
+        )
+        artifact.remarks, artifact.statistics = run.remarks, run.statistics
+        run.execute()
+        self._keep(artifact, MLIR_STAGE, module, last=True)
+        if course.emit.startswith("mlir:"):
+            self._keep(artifact, course.emit, module, last=True)
+        return module
+
+    def _keep(self, artifact: Artifact, name: str, module: Any, *, last: bool = False) -> None:
+        if not (self.keep_stages or artifact.emit == name):
+            return
+        operation = module.operation
+        # A later segment changes the module in place; a clone is quick, printing is not.
+        kept = operation if last else operation.clone()
+        artifact.stages.add(name, lambda: _printed(kept, module))
+
+    def _emit(self, product: Any, course: _Course, artifact: Artifact, clock: Clock) -> None:
+        cx = EmitContext(artifact.target, artifact.options, self.toolchain)
+        for call in course.resolved.emitters:
+            emitter = make_emitter(call, self.registry)
+            with clock.span(call.name, "emitter"):
+                try:
+                    product = emitter.emit(product, cx)
+                except TileError:
+                    raise
+                except Exception as error:
+                    owner = self.registry.owner("emitter", call.name)
+                    raise CompileError(
+                        f"internal error in emitter '{call.name}': {type(error).__name__}: {error}",
+                        hint=f"this is a mistake in {owner}",
+                    ) from error
+            artifact.stages.add(_lazy_emitter(call.name, self.registry).produces, product)
+
+
+def make_emitter(call: PassCall, registry: Registry) -> Any:
+    """The emitter that `call` names, with its options.
+
+    Raises:
+        ConfigurationError: unknown emitter or option.
+    """
+    known = registry.load("emitter", call.name)
+    return configured(known, f"emitter '{call.name}'", call.options)
+
+
+def _printed(operation: Any, module: Any) -> str:
+    del module  # keeps the operations of `operation` alive
+    return operation.get_asm(enable_debug_info=True) + "\n"
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"'{name}' is not text: {error.reason}") from error
+
+
+@contextmanager
+def _place_named(name: str) -> Iterator[None]:
+    """Give errors in textual input, whose locations say "-", the input's name."""
+    try:
+        yield
+    except TileError as error:
+        if isinstance(error.where, SourceLocation) and error.where.file == "-":
+            error.where = SourceLocation(name, error.where.line, error.where.column)
+        raise

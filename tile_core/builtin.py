@@ -1,0 +1,38 @@
+"""What the framework itself registers, through the same hooks as any plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tile_core.hookspecs import SPEC_VERSION, Lazy, hookimpl
+
+TILE_SPEC_VERSION = SPEC_VERSION
+
+_LEVELS = ("O0", "O1", "O2", "O3")
+
+
+@hookimpl
+def tile_pipelines() -> Iterable[Lazy]:
+    for level in _LEVELS:
+        yield Lazy(level, f"tile_pipelines:{level}.toml", f"what -{level} runs")
+    for level in _LEVELS:
+        name = f"tileir-listing-{level.lower()}"
+        yield Lazy(name, f"tile_pipelines:{name}.toml", f"the original's pass list at -{level}")
+
+
+@hookimpl
+def tile_instrumentations() -> Iterable[Lazy]:
+    home = "tile_core.pipeline"
+    yield Lazy("timing", f"{home}.timing:Timing", "wall time of every pass")
+    yield Lazy("print-ir", f"{home}.dump:PrintIR", "the IR before and after passes")
+    yield Lazy("reproducer", f"{home}.reproducer:Reproducer", "a file that replays a failure")
+
+
+@hookimpl
+def tile_cli_commands() -> Iterable[Lazy]:
+    home = "tile_core.cli"
+    yield Lazy("compile", f"{home}.compile:compile_", "Compile a program to a cubin, or part-way")
+    yield Lazy("opt", f"{home}.opt:opt", "Run passes over textual MLIR")
+    yield Lazy("pipeline", f"{home}.pipeline:pipeline", "Show, check and compare pipelines")
+    yield Lazy("plugins", f"{home}.plugins:plugins", "List, check and create plugins")
+    yield Lazy("doctor", f"{home}.doctor:doctor", "What is installed, and what is missing")

@@ -1,0 +1,148 @@
+"""`tilec`: finds the verb, runs it, and turns errors into one message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from tile_core.diagnostics import ExitCode, TileError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from tile_core.registry import Registry
+
+#: Environment variable with names of plugins to leave out, separated by commas.
+DISABLE = "TILEC_DISABLE_PLUGINS"
+#: Environment variable that asks for Python tracebacks of internal errors.
+TRACEBACK = "TILEC_TRACEBACK"
+
+
+@dataclass
+class Application:
+    """What all verbs share; `ctx.obj`."""
+
+    disabled: tuple[str, ...] = ()
+    _registries: dict[bool, Registry] = field(default_factory=dict)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """Everything installed; a broken plugin is an error."""
+        from tile_core.registry import default_registry
+
+        return default_registry(frozenset(self.disabled))
+
+    @cached_property
+    def lenient_registry(self) -> Registry:
+        """Everything that works; what does not is in `broken`."""
+        from tile_core.registry import Registry
+
+        return Registry.discover(self.disabled, strict=False)
+
+
+class Verbs(click.RichGroup):
+    """Verbs of the framework and of plugins; each is imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        registry = _application(ctx).lenient_registry
+        return [entry.lazy.name for entry in registry.entries("command")]
+
+    def get_command(self, ctx: click.Context, name: str) -> Any:
+        from tile_core import builtin
+
+        for lazy in builtin.tile_cli_commands():
+            if lazy.name == name:
+                return lazy.load()
+        registry = _application(ctx).lenient_registry
+        return registry.load("command", name) if registry.has("command", name) else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            close = nearest(name, self.list_commands(ctx))
+            raise UsageError(
+                f"there is no command '{name}'",
+                hint=f"did you mean '{close}'?" if close else "`tilec --help` lists them",
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _application(ctx: click.Context) -> Application:
+    return ctx.ensure_object(Application)
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from tile_core.cli.version import version_text
+
+        disabled = _from_environment() + tuple(ctx.params.get("disable_plugin", ()))
+        click.echo(version_text(disabled))
+        ctx.exit()
+
+
+def _from_environment() -> tuple[str, ...]:
+    return tuple(name for name in os.environ.get(DISABLE, "").split(",") if name)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--disable-plugin",
+    multiple=True,
+    metavar="NAME",
+    is_eager=True,
+    help=f"Leave out a plugin or distribution (also: {DISABLE}, separated by commas).",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Versions, and a fingerprint of pipelines and plugins.",
+)
+@click.pass_context
+def cli(ctx: click.Context, disable_plugin: tuple[str, ...]) -> None:
+    """An open compiler for CUDA Tile IR."""
+    ctx.obj = Application(_from_environment() + disable_plugin)
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    try:
+        result = cli.main(args=arguments, prog_name="tilec", standalone_mode=False)
+        return result if isinstance(result, int) else ExitCode.OK
+    except TileError as error:
+        return _fail(error.render(), error.exit_code)
+    except click.ClickException as error:
+        return _fail(f"error: {_sentence(error.format_message())}", ExitCode.USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("error: interrupted", 130)
+    except BrokenPipeError:
+        # The reader of our output went away; Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        message = f"error: internal error: {type(error).__name__}: {error}".splitlines()[0]
+        return _fail(f"{message}\nhint: {TRACEBACK}=1 shows where", ExitCode.COMPILE)
+
+
+def main() -> None:
+    """Entry point of `tilec`."""
+    code = run()
+    sys.stdout.flush()
+    sys.exit(int(code))
+
+
+def _sentence(message: str) -> str:
+    message = message.strip().rstrip(".").replace("\n", " ")
+    return message[:1].lower() + message[1:]
+
+
+def _fail(text: str, code: int) -> int:
+    sys.stdout.flush()
+    print(text, file=sys.stderr)
+    return int(code)

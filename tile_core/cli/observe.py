@@ -1,0 +1,144 @@
+"""Options that make a run visible: printing, timing, statistics, remarks, reproducers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import rich_click as click
+
+from tile_core.artifact import Artifact
+from tile_core.cli.output import write_file
+from tile_core.diagnostics import ConfigurationError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def observe_options(command: F) -> F:
+    """Adds the options; their values arrive as keyword arguments for `observers`."""
+    for decorate in reversed(
+        (
+            click.option("--print-ir-before", multiple=True, metavar="PASS",
+                         help="Print the IR before a pass; 'all' for every pass."),
+            click.option("--print-ir-after", multiple=True, metavar="PASS",
+                         help="Print the IR after a pass; 'all' for every pass."),
+            click.option("--print-ir-after-change", is_flag=True,
+                         help="Print the IR after passes that changed it."),
+            click.option("--print-ir-after-failure", is_flag=True,
+                         help="Print the IR after a pass that failed."),
+            click.option("--print-ir-module-scope", is_flag=True,
+                         help="Print whole modules instead of what a pass runs on."),
+            click.option("--dump-dir", type=click.Path(path_type=Path),
+                         help="Write the IR after every pass, a file each, and the final stages."),
+            click.option("--time-passes", is_flag=True, help="Report the time of every pass."),
+            click.option("--timing-display", type=click.Choice(["list", "tree", "json"]),
+                         default="list", show_default=True, help="Form of --time-passes."),
+            click.option("--trace", metavar="FILE.json", help="Write a Chrome trace."),
+            click.option("--statistics", is_flag=True, help="Print what the passes counted."),
+            click.option("--remarks", metavar="FILE",
+                         help="Write remarks as YAML; '-' prints them to standard error."),
+            click.option("--reproducer", metavar="FILE",
+                         help="If a pass fails, write what it takes to replay that."),
+            click.option("--verify-each", is_flag=True, help="Verify the IR after every pass."),
+            click.option("--no-verify", is_flag=True, help="Never verify the IR."),
+        )
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+@dataclass
+class Observers:
+    """What watches a run, and what is reported after it."""
+
+    instrumentations: list[Any] = field(default_factory=list)
+    verify: str = "segment"
+    time_passes: bool = False
+    timing_display: str = "list"
+    trace: str | None = None
+    statistics: bool = False
+    remarks: str | None = None
+    dump_dir: Path | None = None
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """The time in which the run happens."""
+        yield
+
+    def report(self, artifact: Artifact) -> None:
+        """Print and write what was asked for."""
+        from tile_core.pipeline import remarks, timing
+        from tile_core.pipeline.report import statistics_text
+
+        root = artifact.timings
+        if self.time_passes:
+            form = {"list": timing.as_list, "tree": timing.as_tree, "json": timing.as_json}
+            sys.stderr.write(form[self.timing_display](root))
+        if self.trace is not None:
+            write_file(self.trace, timing.as_chrome_trace(root))
+        if self.statistics:
+            sys.stderr.write(statistics_text(artifact.statistics))
+        if self.remarks == "-":
+            sys.stderr.write("".join(f"{remark}\n" for remark in artifact.remarks))
+        elif self.remarks is not None:
+            write_file(self.remarks, remarks.as_yaml(artifact.remarks))
+        if self.dump_dir is not None:
+            self._dump_stages(artifact)
+
+    def _dump_stages(self, artifact: Artifact) -> None:
+        assert self.dump_dir is not None
+        for kind, suffix in (("llvm", ".ll"), ("ptx", ".ptx"), ("cubin", ".cubin")):
+            if kind in artifact.stages:
+                write_file(str(self.dump_dir / f"output{suffix}"), artifact.stages[kind])
+
+
+def observers(values: Mapping[str, Any]) -> Observers:
+    """What the values of `observe_options` ask for.
+
+    Raises:
+        ConfigurationError: options that exclude each other.
+    """
+    if values["verify_each"] and values["no_verify"]:
+        raise ConfigurationError("--verify-each and --no-verify exclude each other")
+    found = Observers(
+        verify="pass" if values["verify_each"] else "none" if values["no_verify"] else "segment",
+        time_passes=values["time_passes"],
+        timing_display=values["timing_display"],
+        trace=values["trace"],
+        statistics=values["statistics"],
+        remarks=values["remarks"],
+        dump_dir=values["dump_dir"],
+    )
+    found.instrumentations = _instrumentations(values)
+    return found
+
+
+def _instrumentations(values: Mapping[str, Any]) -> list[Any]:
+    from tile_core.pipeline.dump import DumpDirectory, PrintIR
+    from tile_core.pipeline.instrument import Instrumentation
+    from tile_core.pipeline.reproducer import Reproducer
+
+    found: list[Any] = []
+    if values["reproducer"]:
+        found.append(Reproducer(values["reproducer"]))
+    printing = [f"print_ir_{when}" for when in ("before", "after", "after_change", "after_failure")]
+    if any(values[name] for name in printing):
+        found.append(
+            PrintIR(
+                before=values["print_ir_before"],
+                after=values["print_ir_after"],
+                after_change=values["print_ir_after_change"],
+                after_failure=values["print_ir_after_failure"],
+                module_scope=values["print_ir_module_scope"],
+            )
+        )
+    if values["dump_dir"] is not None:
+        found.append(DumpDirectory(values["dump_dir"]))
+    if (values["time_passes"] or values["trace"]) and not found:
+        # A watcher keeps upstream passes apart, so that each has its own time.
+        found.append(Instrumentation())
+    return found

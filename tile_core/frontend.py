@@ -1,0 +1,73 @@
+"""What a reader of an input format is given, and how an input finds its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tile_core.diagnostics import InputError, SourceLocation
+
+if TYPE_CHECKING:
+    from tile_core.mlir import ir
+    from tile_core.registry import Registry
+    from tile_core.session import Session
+    from tile_core.target import Target
+
+_MLIR_BYTECODE = b"ML\xefR"
+
+
+@dataclass(frozen=True)
+class FrontendContext:
+    """What a front end knows besides the bytes. The MLIR context is current while it reads."""
+
+    target: Target
+    name: str = "-"  # of the input, for messages
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_input(data: bytes, cx: FrontendContext, session: Session) -> ir.Module:
+    """The module of `data`: by a front end whose magic it starts with, else as textual MLIR.
+
+    Raises:
+        InputError: it is neither, or broken.
+    """
+    registry = session.registry
+    entry = registry.frontend_for(data)
+    if entry is not None:
+        own = [e.lazy.name for e in registry.entries("dialect") if e.plugin == entry.plugin]
+        session.load_dialects(own)
+        read = registry.load("frontend", entry.lazy.name)
+        with session.context:
+            return read(data, cx)
+    text = _as_text(data)
+    if text is None:
+        raise _unknown_format(data, cx.name, registry)
+    try:
+        return session.parse(text)
+    except InputError as error:
+        if isinstance(error.where, SourceLocation) and error.where.file == "-":
+            where = error.where
+            error.where = SourceLocation(cx.name, where.line, where.column)
+        raise error.noted(
+            "the input does not start as TileIR bytecode, so it was read as textual MLIR"
+        ) from None
+
+
+def _as_text(data: bytes) -> str | None:
+    """`data` as text, if it looks like some."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    plain = text.strip() and all(c.isprintable() or c in "\t\r\n\f" for c in text)
+    return text if plain else None
+
+
+def _unknown_format(data: bytes, name: str, registry: Registry) -> InputError:
+    message = "input does not correspond to Tile IR bytecode"
+    if data.startswith(_MLIR_BYTECODE):
+        message += " (it looks like MLIR bytecode instead)"
+    readers = ", ".join(registry.names("frontend")) or "none; install tile-cudatile"
+    notes = (f"the input is empty: '{name}'",) if not data else ()
+    return InputError(message, notes=(*notes, f"installed readers: {readers}"))

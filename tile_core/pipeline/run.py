@@ -1,0 +1,266 @@
+"""Running a plan over a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from tile_core.diagnostics import CompileError, TileError
+from tile_core.locations import source_location
+from tile_core.mlir import ir
+from tile_core.passes import PassContext
+from tile_core.pipeline.anchors import anchors, symbol
+from tile_core.pipeline.build import ANY, Plan, PlanSegment, Step
+from tile_core.pipeline.instrument import Instrumentation
+from tile_core.pipeline.legality import check_removed
+from tile_core.pipeline.remarks import Remark
+from tile_core.pipeline.results import Results
+from tile_core.pipeline.timing import Clock
+from tile_core.session import Session, from_mlir
+
+#: When the IR is verified: after every pass, after every segment, or never.
+VERIFY = ("pass", "segment", "none")
+
+
+class Run:
+    """One run of a plan; the services that its passes use (`tile_core.passes.Services`).
+
+    Args:
+        verify: one of `VERIFY`.
+        on_segment: called with a segment's name and the module when the segment is done.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        session: Session,
+        module: ir.Module,
+        *,
+        instrumentations: Sequence[Instrumentation] = (),
+        verify: str = "segment",
+        clock: Clock | None = None,
+        on_segment: Callable[[str, ir.Module], None] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.session = session
+        self.module = module
+        self.remarks: list[Remark] = []
+        self.statistics: dict[tuple[str, str], int] = {}
+        self.clock = clock or Clock()
+        self._watchers = tuple(instrumentations)
+        self._verify = verify
+        self._on_segment = on_segment
+        self._results = Results()
+        self._context = PassContext(plan.target, plan.options, self)
+        self._step: Step | None = None
+        self._anchor: ir.Operation | None = None
+
+    def execute(self) -> None:
+        """Run every pass.
+
+        Raises:
+            TileError: a pass failed, or left IR that is not valid.
+        """
+        handler = self.session.context.attach_diagnostic_handler(self._take_diagnostic)
+        try:
+            with self.session.context:
+                self._before("before_pipeline")
+                for segment in self.plan.segments:
+                    with self.clock.span(segment.name, "segment"):
+                        self._run_segment(segment)
+                    if self._on_segment is not None:
+                        self._on_segment(segment.name, self.module)
+                self._after("after_pipeline")
+        finally:
+            handler.detach()
+
+    def _run_segment(self, segment: PlanSegment) -> None:
+        for group in self._groups(segment.steps):
+            if len(group) > 1:
+                self._run_native_group(group)
+            else:
+                self._run_step(group[0])
+        if self._verify == "segment" and segment.steps:
+            self._verify_after(self.module.operation, segment.steps[-1], segment)
+        check_removed(self.module, segment.removes, segment.name)
+
+    def _groups(self, steps: Sequence[Step]) -> list[list[Step]]:
+        """Upstream passes in a row run in one go, unless something wants to see each."""
+        groups: list[list[Step]] = []
+        together = not self._watchers and self._verify != "pass"
+        for step in steps:
+            joins = together and groups and step.work is None and groups[-1][-1].work is None
+            if joins:
+                groups[-1].append(step)
+            else:
+                groups.append([step])
+        return groups
+
+    def _run_native_group(self, group: list[Step]) -> None:
+        text = ",".join(step.native for step in group)
+        with self.clock.span(",".join(step.name for step in group), "pass"):
+            for op in self._anchors(group[0]):
+                self._guarded(group[-1], op, lambda op=op: self._native(group[0], text, op))
+        kept = set(group[0].preserves).intersection(*(step.preserves for step in group))
+        self._results.drop(tuple(sorted(kept)))
+
+    def _run_step(self, step: Step) -> None:
+        self._step = step
+        if step.work is not None:
+            self.session.load_dialects(step.work.dependent_dialects)
+        self._before("before_step", step)
+        with self.clock.span(step.name, "pass", segment=step.segment):
+            for op in self._anchors(step):
+                self._run_on(step, op)
+        self._results.drop(step.preserves)
+        self._after("after_step", step)
+        self._step = None
+
+    def _run_on(self, step: Step, op: ir.Operation) -> None:
+        self._anchor = op
+        self._before("before_pass", step, op)
+        try:
+            if step.work is None:
+                self._guarded(step, op, lambda: self._native(step, step.native, op))
+            else:
+                work = step.work
+                self._guarded(step, op, lambda: work.run(op, self._context))
+        except TileError as error:
+            self._after("after_pass_failed", step, op, extra=(error,))
+            raise
+        self._after("after_pass", step, op)
+        if self._verify == "pass":
+            self._verify_after(op, step, None)
+        self._anchor = None
+
+    def _native(self, step: Step, text: str, op: ir.Operation) -> None:
+        self.session.native(op.name if step.anchor == ANY else step.anchor, text).run(op)
+
+    def _guarded(self, step: Step, op: ir.Operation, work: Callable[[], None]) -> None:
+        """Run `work`; whatever it raises becomes a `TileError` that names pass and anchor."""
+        try:
+            work()
+        except TileError as error:
+            raise error.noted(_running(step, op)) from error.__cause__
+        except ir.MLIRError as error:
+            found = from_mlir(error, CompileError, f"pass '{step.name}' failed")
+            raise found.noted(_running(step, op)) from None
+        except Exception as error:
+            raise self._internal(step, op, error) from error
+
+    def _internal(self, step: Step, op: ir.Operation, error: Exception) -> CompileError:
+        owner = "MLIR"
+        if step.work is not None and self.session.registry.has("pass", step.name):
+            owner = str(self.session.registry.owner("pass", step.name))
+        reason = str(error).strip().splitlines()
+        return CompileError(
+            f"internal error in pass '{step.name}': {type(error).__name__}"
+            + (f": {reason[0]}" if reason else ""),
+            notes=(_running(step, op),),
+            hint=f"this is a mistake in {owner}; --reproducer=FILE saves what replays it",
+        )
+
+    def _anchors(self, step: Step) -> list[ir.Operation]:
+        return anchors(self.module.operation, step.nest)
+
+    def _verify_after(self, op: ir.Operation, step: Step, segment: PlanSegment | None) -> None:
+        try:
+            op.verify()
+        except ir.MLIRError as error:
+            found = from_mlir(error, CompileError, "the IR is not valid")
+            reason = found.message
+            if segment is None:
+                found.message = f"between-pass verifier rejected IR after '{step.name}': {reason}"
+            else:
+                found.message = f"verifier rejected IR after segment '{segment.name}': {reason}"
+                found.hint = "--verify-each finds the pass"
+            raise found from None
+        except TileError as error:
+            raise error.noted(f"the IR after '{step.qualified}' is not valid") from None
+
+    # --- watchers --------------------------------------------------------------------------------
+
+    def _before(self, hook: str, *args: Any) -> None:
+        for watcher in self._watchers:
+            getattr(watcher, hook)(*args, self)
+
+    def _after(self, hook: str, *args: Any, extra: tuple[Any, ...] = ()) -> None:
+        for watcher in reversed(self._watchers):
+            getattr(watcher, hook)(*args, self, *extra)
+
+    def _take_diagnostic(self, diagnostic: Any) -> bool:
+        """Warnings and remarks that C++ emits become remarks; errors are raised by who emitted."""
+        if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
+            return False
+        kind = "warning" if diagnostic.severity == ir.DiagnosticSeverity.WARNING else "analysis"
+        name = self._step.name if self._step else ""
+        place = source_location(diagnostic.location)
+        function = symbol(self._anchor) if self._anchor is not None else ""
+        self.remarks.append(Remark(kind, name, "", function, str(diagnostic.message), place))
+        return True
+
+    # --- services of passes (tile_core.passes.Services) ---------------------------------------
+
+    def analysis(self, kind: type[Any], op: ir.Operation) -> Any:
+        """The analysis of `op`, computed at most once until a pass invalidates it."""
+        found = self._results.find(kind.name, op)
+        if found is None:
+            self._before("before_analysis", kind.name, op)
+            with self.clock.span(kind.name, "analysis"):
+                found = kind(op, self._context)
+            self._results.keep(kind.name, op, found)
+            self._after("after_analysis", kind.name, op)
+        return found
+
+    def publish(self, name: str, op: ir.Operation, value: Any) -> None:
+        """Keep `value` for a later pass that requires `name`."""
+        if self._step is None or self._step.work is None or name not in self._step.work.publishes:
+            raise TypeError(f"{name} is not among the analyses that the pass publishes")
+        self._results.keep(name, op, value, fresh=True)
+
+    def published(self, name: str, op: ir.Operation) -> Any:
+        """What an earlier pass published; an error if a pass in between dropped it."""
+        found = self._results.find(name, op)
+        if found is None:
+            raise CompileError(
+                f"cleanup pass invalidated {name}; rerun constraint generation or remove the pass"
+            )
+        return found
+
+    def count(self, statistic: str, amount: int) -> None:
+        """Raise a statistic of the running pass."""
+        step = self._step
+        if step is None or step.work is None or statistic not in step.work.statistics:
+            raise TypeError(f"the pass declares no statistic '{statistic}'")
+        key = (step.name, statistic)
+        self.statistics[key] = self.statistics.get(key, 0) + amount
+
+    def remark(self, op: ir.Operation, kind: str, message: str) -> None:
+        """Collect a remark about `op`."""
+        name = self._step.name if self._step else ""
+        function = symbol(self._anchor) if self._anchor is not None else ""
+        operation = op.operation
+        place = source_location(operation.location)
+        self.remarks.append(Remark(kind, name, operation.name, function, message, place))
+
+    def scope(self, name: str) -> AbstractContextManager[Any]:
+        """Time a named part of a pass."""
+        return self.clock.span(name, "scope")
+
+    def scheduler(self, name: str) -> Any:
+        """A scheduler by name."""
+        return self.session.registry.load("scheduler", name)()
+
+    def layout_strategy(self, name: str) -> Any:
+        """A layout strategy by name."""
+        return self.session.registry.load("layout-strategy", name)()
+
+    def patterns(self, pass_name: str) -> list[Any]:
+        """Rule sets that plugins add to a conversion pass."""
+        return self.session.registry.patterns(pass_name)
+
+
+def _running(step: Step, op: ir.Operation) -> str:
+    name = symbol(op)
+    return f"in pass '{step.name}' on '{op.name}'" + (f" @{name}" if name else "")

@@ -1,0 +1,258 @@
+"""Names to objects, and which plugin gave them; nothing is imported before it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from tile_core import plugins
+from tile_core.diagnostics import ConfigurationError, nearest
+from tile_core.hookspecs import Lazy, LazyEmitter, LazyFrontend, LazyPatterns
+from tile_core.plugins import BrokenPlugin, Plugin
+from tile_core.target import Target, builtin_targets, unknown_target
+
+#: kind -> (hook that registers it, what the hook returns)
+KINDS: Mapping[str, tuple[str, type[Lazy]]] = {
+    "dialect": ("tile_dialects", Lazy),
+    "pass": ("tile_passes", Lazy),
+    "patterns": ("tile_patterns", LazyPatterns),
+    "scheduler": ("tile_schedulers", Lazy),
+    "layout-strategy": ("tile_layout_strategies", Lazy),
+    "target": ("tile_targets", Lazy),
+    "pipeline": ("tile_pipelines", Lazy),
+    "instrumentation": ("tile_instrumentations", Lazy),
+    "frontend": ("tile_frontends", LazyFrontend),
+    "emitter": ("tile_emitters", LazyEmitter),
+    "command": ("tile_cli_commands", Lazy),
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered name: its lazy reference and the plugin that owns it."""
+
+    kind: str
+    lazy: Lazy
+    plugin: Plugin
+
+
+class Registry:
+    """Everything that a set of plugins registers.
+
+    Args:
+        plugins_: working plugins; the framework's own is added by the class methods.
+
+    Raises:
+        ConfigurationError: two plugins claim one name, or a hook is implemented wrongly.
+    """
+
+    def __init__(self, plugins_: Iterable[Plugin], broken: Iterable[BrokenPlugin] = ()) -> None:
+        self.plugins = tuple(plugins_)
+        self.broken = tuple(broken)
+        self._entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
+        self._loaded: dict[tuple[str, str], Any] = {}
+        manager = plugins.plugin_manager(self.plugins)
+        owners = {plugin.name: plugin for plugin in self.plugins}
+        for kind, (hook, wanted) in KINDS.items():
+            # Each implementation is called by itself, because only then its owner is known;
+            # pluggy keeps the latest first.
+            for impl in reversed(getattr(manager.hook, hook).get_hookimpls()):
+                owner = owners[impl.plugin_name]
+                for lazy in _call(impl.function, hook, wanted, owner):
+                    self._add(Entry(kind, lazy, owner))
+
+    @classmethod
+    def discover(cls, disabled: Iterable[str] = (), *, strict: bool = True) -> Registry:
+        """The registry of all installed plugins.
+
+        Args:
+            disabled: plugins or distributions to leave out.
+            strict: raise for a plugin that cannot be used, instead of listing it in `broken`.
+        """
+        working, broken = plugins.find_plugins(disabled)
+        if strict and broken:
+            raise broken[0].error
+        return cls([plugins.core_plugin(), *working], broken)
+
+    @classmethod
+    def of(cls, **modules: Any) -> Registry:
+        """A registry of the framework and the given plugin modules only, for tests and tools."""
+        own = [Plugin(name, name, "0", module) for name, module in sorted(modules.items())]
+        return cls([plugins.core_plugin(), *own])
+
+    def _add(self, entry: Entry) -> None:
+        known = self._entries[entry.kind]
+        other = known.get(entry.lazy.name)
+        if other is None and entry.kind == "target" and entry.lazy.name in builtin_targets():
+            other = Entry("target", entry.lazy, self.plugins[0])
+        if other is not None:
+            raise ConfigurationError(
+                f"two plugins register the {entry.kind} '{entry.lazy.name}': "
+                f"{other.plugin} and {entry.plugin}",
+                hint=f"uninstall one, or go on with --disable-plugin {entry.plugin.name}",
+            )
+        known[entry.lazy.name] = entry
+
+    def names(self, kind: str) -> list[str]:
+        """All names of `kind`, sorted."""
+        found = set(self._entries[kind])
+        if kind == "target":
+            found |= set(builtin_targets())
+        return sorted(found)
+
+    def entries(self, kind: str) -> list[Entry]:
+        """All entries of `kind`, in order of registration."""
+        return list(self._entries[kind].values())
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether `kind` has a `name`."""
+        return name in self._entries[kind]
+
+    def entry(self, kind: str, name: str) -> Entry:
+        """The entry called `name`.
+
+        Raises:
+            ConfigurationError: there is none; the nearest name is suggested.
+        """
+        found = self._entries[kind].get(name)
+        if found is not None:
+            return found
+        close = nearest(name, list(self._entries[kind]))
+        raise ConfigurationError(
+            f"there is no {kind} '{name}'",
+            notes=(f"known: {', '.join(self.names(kind)) or 'none'}",),
+            hint=f"did you mean '{close}'?"
+            if close
+            else "`tilec plugins list` shows what is installed",
+        )
+
+    def owner(self, kind: str, name: str) -> Plugin:
+        """The plugin that gave `name`."""
+        if kind == "target" and name in builtin_targets():
+            return self.plugins[0]
+        return self.entry(kind, name).plugin
+
+    def load(self, kind: str, name: str) -> Any:
+        """The object behind `name`, imported on first use.
+
+        Raises:
+            ConfigurationError: no such name, or the object cannot be imported or is not one.
+        """
+        key = (kind, name)
+        if key not in self._loaded:
+            self._loaded[key] = _load(self.entry(kind, name))
+        return self._loaded[key]
+
+    def patterns(self, pass_name: str) -> list[Any]:
+        """The rule sets that plugins add to the conversion pass `pass_name`."""
+        return [
+            self.load("patterns", entry.lazy.name)
+            for entry in self.entries("patterns")
+            if isinstance(entry.lazy, LazyPatterns) and entry.lazy.extends == pass_name
+        ]
+
+    def frontend_for(self, data: bytes) -> Entry | None:
+        """The reader whose magic `data` starts with; the longest magic wins."""
+        fitting = [
+            entry
+            for entry in self.entries("frontend")
+            if isinstance(entry.lazy, LazyFrontend)
+            and entry.lazy.magic
+            and data.startswith(entry.lazy.magic)
+        ]
+        return max(fitting, key=lambda e: len(_magic(e)), default=None)
+
+    def target(self, name: str) -> Target:
+        """The target called `name`, from the core or a plugin."""
+        if name in builtin_targets():
+            return builtin_targets()[name]
+        if self.has("target", name):
+            return self.load("target", name)
+        raise unknown_target(name, self.names("target"))
+
+    def pipeline_text(self, name: str) -> tuple[str, str]:
+        """Where the pipeline `name` is ("package/file.toml"), and its text."""
+        entry = self.entry("pipeline", name)
+        package, _, file = entry.lazy.target.partition(":")
+        try:
+            text = resources.files(package).joinpath(file).read_text(encoding="utf-8")
+        except (OSError, ImportError, UnicodeDecodeError) as error:
+            raise ConfigurationError(
+                f"pipeline '{name}' of {entry.plugin} cannot be read: {error}"
+            ) from error
+        return f"{package}/{file}", text
+
+
+def _magic(entry: Entry) -> bytes:
+    return entry.lazy.magic if isinstance(entry.lazy, LazyFrontend) else b""
+
+
+def _call(function: Any, hook: str, wanted: type[Lazy], owner: Plugin) -> list[Lazy]:
+    try:
+        found = list(function())
+    except Exception as error:
+        raise ConfigurationError(
+            f"hook '{hook}' of {owner} failed: {type(error).__name__}: {error}",
+            hint=f"go on without it: --disable-plugin {owner.name}",
+        ) from error
+    for item in found:
+        if not isinstance(item, wanted):
+            raise ConfigurationError(
+                f"hook '{hook}' of {owner} returned {item!r}, which is no {wanted.__name__}",
+                hint=f"go on without it: --disable-plugin {owner.name}",
+            )
+    return found
+
+
+def _load(entry: Entry) -> Any:
+    what = f"{entry.kind} '{entry.lazy.name}' of {entry.plugin}"
+    try:
+        found = entry.lazy.load()
+    except Exception as error:
+        raise ConfigurationError(
+            f"{what} cannot be loaded from '{entry.lazy.target}': {type(error).__name__}: {error}"
+        ) from error
+    problem = _CHECKS.get(entry.kind, lambda _entry, _found: None)(entry, found)
+    if problem:
+        raise ConfigurationError(f"{what} {problem} ('{entry.lazy.target}')")
+    return found
+
+
+def _named_class(entry: Entry, found: Any) -> str | None:
+    if not isinstance(found, type):
+        return "is not a class"
+    name = getattr(found, "name", None)
+    return None if name == entry.lazy.name else f"calls itself {name!r}"
+
+
+def _pass_class(entry: Entry, found: Any) -> str | None:
+    from tile_core.passes import Pass
+
+    if not (isinstance(found, type) and issubclass(found, Pass)):
+        return "is not a subclass of tile_core.passes.Pass"
+    return _named_class(entry, found)
+
+
+def _target_record(entry: Entry, found: Any) -> str | None:
+    if not isinstance(found, Target):
+        return "is not a tile_core.target.Target"
+    return None if found.name == entry.lazy.name else f"calls itself '{found.name}'"
+
+
+_CHECKS = {
+    "pass": _pass_class,
+    "scheduler": _named_class,
+    "layout-strategy": _named_class,
+    "emitter": _named_class,
+    "instrumentation": _named_class,
+    "target": _target_record,
+}
+
+
+@cache
+def default_registry(disabled: frozenset[str] = frozenset()) -> Registry:
+    """The registry of everything installed, made once per process."""
+    return Registry.discover(sorted(disabled))
