@@ -14,6 +14,7 @@ from tile_cudatile.dialect import (
     build_type,
     describe,
     load,
+    operand_groups,
     ops,
     pointee,
     tile_element,
@@ -114,6 +115,20 @@ def test_classes_have_properties(context: ir.Context) -> None:
     assert len(load_op.index) == 2
     assert load_op.token is not None
     assert ir.StringAttr(load_op.memory_ordering_semantics).value == "weak"
+
+
+def test_operand_groups_by_name(context: ir.Context) -> None:
+    module = read_bytecode(samples.sample("scan_rows.13.5"))
+    mlir = to_mlir(module)
+    (entry,) = module.entries
+    made = mlir.body.operations[0].regions[0].blocks[0].operations[0]
+    pairs = zip(entry.body.block.ops, made.regions[0].blocks[0].operations, strict=True)
+    for op, other in pairs:
+        groups = operand_groups(other)
+        assert list(groups) == [operand.name for operand in op.spec.operands]
+        for group, values in zip(op.operands, groups.values(), strict=True):
+            expected = group if isinstance(group, tuple) else () if group is None else (group,)
+            assert [describe(v.type) for v in values] == [v.type for v in expected]
 
 
 def test_upstream_passes_work(context: ir.Context) -> None:

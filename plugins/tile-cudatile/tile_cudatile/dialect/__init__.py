@@ -1,6 +1,7 @@
 """The MLIR form of a program: dialect `cuda_tile`. See the package's README for the contract."""
 
 from tile_cudatile.dialect import ops
+from tile_cudatile.dialect.ops import operand_groups
 from tile_cudatile.dialect.types import (
     CudaTile,
     GatherScatterViewType,
@@ -21,7 +22,8 @@ from tile_cudatile.dialect.types import (
 __all__ = [
     "CudaTile", "GatherScatterViewType", "KindPtrType", "PartitionViewType", "PtrType",
     "StridedViewType", "TensorViewType", "TileType", "TokenType", "build_type", "describe",
-    "load", "ops", "pointee", "tile_element", "tile_shape",
+    "load", "operand_groups",
+    "ops", "pointee", "tile_element", "tile_shape",
 ]
 
 

@@ -215,6 +215,27 @@ def _define(spec: OpSpec) -> type[Operation]:
     return made
 
 
+def operand_groups(op: ir.OpView | ir.Operation) -> dict[str, list[ir.Value]]:
+    """The operands of an operation of this dialect by the group names of its declaration.
+
+    An absent optional operand is an empty list.
+    """
+    operation = op.operation
+    spec = ALL_OPS.by_name[operation.name.removeprefix("cuda_tile.")]
+    operands = list(operation.operands)
+    if not spec.variable:
+        return {group.name: [value] for group, value in zip(spec.operands, operands, strict=True)}
+    sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
+    found: dict[str, list[ir.Value]] = {}
+    start = slot = 0
+    for group in spec.operands:
+        slots = MIXED.get((spec.name, group.name), 1)
+        size = sum(sizes[slot : slot + slots])
+        found[group.name] = operands[start : start + size]
+        start, slot = start + size, slot + slots
+    return found
+
+
 CLASSES: dict[str, type[Operation]] = {spec.name: _define(spec) for spec in ALL_OPS}
 globals().update({cls.__name__: cls for cls in CLASSES.values()})
 __all__ = [cls.__name__ for cls in CLASSES.values()]  # pyright: ignore

@@ -4,7 +4,7 @@ all work from these declarations; nothing else in the package lists operations' 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -178,5 +178,5 @@ class OpTable:
                 self.by_name[spec.name] = spec
                 self.by_opcode[spec.opcode] = spec
 
-    def __iter__(self) -> Iterable[OpSpec]:
+    def __iter__(self) -> Iterator[OpSpec]:
         return iter(self.by_name.values())
