@@ -74,6 +74,25 @@ def _unused_attribute_groups(text: str) -> str:
     return _ATTRIBUTE_GROUP.sub(lambda group: group[0] if group[1] in used else "", text)
 
 
+#: Operand values of the newer intrinsic are positions in this list (tensor reductions of the PTX
+#: ISA, `cp.reduce.async.bulk.tensor`).
+_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+_TENSOR_REDUCE = re.compile(
+    r"@llvm\.nvvm\.cp\.async\.bulk\.tensor\.reduce\.((?:tile|im2col)\.\dd)\("
+    r"(.*), (?:/\*[^*]*\*/ )?i32 ([0-7]), (?:/\*[^*]*\*/ )?(i1 \w+)\)"
+)
+
+
+def _tensor_reductions(text: str) -> str:
+    return _TENSOR_REDUCE.sub(
+        lambda call: (
+            "@llvm.nvvm.cp.async.bulk.tensor.reduce."
+            f"{_REDUCTIONS[int(call[3])]}.{call[1]}({call[2]}, {call[4]})"
+        ),
+        text,
+    )
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "intrinsic-declarations",
@@ -90,6 +109,11 @@ RULES: tuple[Rule, ...] = (
         "float-literals",
         "the older parser takes only exact decimals, and bits in another spelling",
         _float_literals,
+    ),
+    Rule(
+        "tensor-reductions",
+        "the reduction is an operand of the newer intrinsic, part of the older one's name",
+        _tensor_reductions,
     ),
 )
 

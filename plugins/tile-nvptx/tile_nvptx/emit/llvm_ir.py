@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import ClassVar
 
 from tile_core.diagnostics import CompileError
 from tile_core.emit import EmitContext
-from tile_core.mlir import ir, llvm
+from tile_core.mlir import ir, llvm, passmanager
+from tile_nvptx.emit import intrinsic_calls
 from tile_nvptx.emit.guards import check_intrinsics, check_kernels, check_translatable
 from tile_nvptx.emit.llvm_compat import readable_by_codegen
 
@@ -17,6 +16,7 @@ TRIPLE = "nvptx64-nvidia-cuda"
 #: LLVM 22's layout string for the triple: 32-bit tensor memory pointers, 128-bit aligned i128.
 DATA_LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
 
+# Alignments of plain loads and stores depend on the layout.
 _MODULE_ATTRIBUTES = {"llvm.data_layout": DATA_LAYOUT, "llvm.target_triple": TRIPLE}
 
 
@@ -60,23 +60,11 @@ def gpu_module_of(source: ir.Module) -> ir.Operation:
 
 
 def _translate(module: ir.Operation) -> str:
-    with module.context, ir.Location.unknown(), _attributes(module):
-        return llvm.translate_module_to_llvmir(module)
-
-
-@contextmanager
-def _attributes(module: ir.Operation) -> Iterator[None]:
-    """Layout and triple on `module` while it is translated: alignments depend on them."""
-    before = {
-        name: module.attributes[name] for name in _MODULE_ATTRIBUTES if name in module.attributes
-    }
-    for name, value in _MODULE_ATTRIBUTES.items():
-        module.attributes[name] = ir.StringAttr.get(value)
-    try:
-        yield
-    finally:
-        for name in _MODULE_ATTRIBUTES:
-            if name in before:
-                module.attributes[name] = before[name]
-            else:
-                del module.attributes[name]
+    with module.context, ir.Location.unknown():
+        copy = module.clone().operation
+        for name, value in _MODULE_ATTRIBUTES.items():
+            copy.attributes[name] = ir.StringAttr.get(value)
+        # Some operations of nvvm have no intrinsic and no translation: they become inline PTX.
+        passmanager.PassManager.parse("gpu.module(convert-nvvm-to-llvm)").run(copy)
+        intrinsic_calls.hide(copy)
+        return intrinsic_calls.restore(llvm.translate_module_to_llvmir(copy))

@@ -75,6 +75,9 @@ class Worker:
         fatal = next((line for line in said if _FATAL.match(line)), None)
         if fatal is not None:
             return WorkerFailure(_FATAL.sub("", fatal), notes=_context(said, fatal))
+        broken = next((m for line in said if (m := _ASSERTION.search(line))), None)
+        if broken is not None:
+            return WorkerFailure(f"LLVM broke its own rule: {broken[1]}", notes=said[-2:])
         ending = f"signal {-status}" if status < 0 else f"exit code {status}"
         return WorkerFailure(
             f"the code generation worker ended unexpectedly ({ending})", notes=tuple(said[-8:])
@@ -107,6 +110,9 @@ class Worker:
 
 #: How LLVM starts the line before it ends the process.
 _FATAL = re.compile(r"^(?:LLVM ERROR|error|<unknown>:0: error): ")
+
+
+_ASSERTION = re.compile(r"Assertion `(.*)' failed")
 
 
 def _context(said: tuple[str, ...], fatal: str) -> tuple[str, ...]:
