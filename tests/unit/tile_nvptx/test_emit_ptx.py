@@ -31,10 +31,16 @@ from tile_core.target import Target, builtin_targets
 POINTER = "%p: !llvm.ptr<1>"
 
 
-def compile_to_ptx(body: str, target: str = "sm_90", extra: str = "", **options: object) -> str:
+def compile_to_ptx(
+    body: str,
+    target: str = "sm_90",
+    extra: str = "",
+    emitter: PtxEmitter | None = None,
+    **options: object,
+) -> str:
     cx = context(target, **options)
     source = module(body, arguments=POINTER, extra=extra)
-    return PtxEmitter().emit(LlvmIrEmitter().emit(source, cx), cx)
+    return (emitter or PtxEmitter()).emit(LlvmIrEmitter().emit(source, cx), cx)
 
 
 @pytest.mark.parametrize("target", list(builtin_targets()))
@@ -93,7 +99,10 @@ def test_float_constants_keep_their_bits() -> None:
 
 def test_tile_launch_marks_kernels_and_raises_the_version() -> None:
     body = unary("%y = llvm.fadd %x, %x : f32")
-    marked, plain = compile_to_ptx(body), compile_to_ptx(body, tile_launch=False)
+    marked, plain = (
+        compile_to_ptx(body),
+        compile_to_ptx(body, emitter=PtxEmitter(tile_launch=False)),
+    )
     assert ".version 9.2\n" in marked
     assert ".reqntid 128\n.language 7\n" in marked
     assert ".version 9.0\n" in plain
@@ -117,7 +126,9 @@ def test_version_is_never_lowered() -> None:
 
 def test_asking_for_a_version_sets_it() -> None:
     body = unary("%y = llvm.fadd %x, %x : f32")
-    assert compile_to_ptx(body, ptx_version=94).splitlines()[4] == ".version 9.4"
+    assert (
+        compile_to_ptx(body, emitter=PtxEmitter(ptx_version=94)).splitlines()[4] == ".version 9.4"
+    )
 
 
 def test_output_is_the_same_in_a_fresh_worker() -> None:
@@ -238,7 +249,7 @@ def test_a_worker_killed_from_outside_is_replaced() -> None:
 
 def test_a_time_limit_ends_the_worker() -> None:
     with pytest.raises(CompileError, match="did not finish within"):
-        PtxEmitter().emit(EMPTY, context(codegen_timeout=1e-9))
+        PtxEmitter(timeout=1e-9).emit(EMPTY, context())
     assert ".entry k" in PtxEmitter().emit(EMPTY, context())
 
 

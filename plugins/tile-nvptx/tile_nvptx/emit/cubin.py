@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tile_core.emit import EmitContext
+from tile_core.options import option
 from tile_nvptx.emit import toolchain
 from tile_nvptx.emit.options import EmitOptions
-from tile_nvptx.emit.ptxas import assemble
+from tile_nvptx.emit.ptxas import assemble, ptxas_arguments
 
 
+def _unbalanced(text: str) -> str | None:
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        return f"cannot be split: {error}"
+    return None
+
+
+@dataclass
 class CubinEmitter:
     """PTX text => cubin bytes, with ptxas.
 
@@ -22,8 +34,11 @@ class CubinEmitter:
     consumes: ClassVar[str] = "ptx"
     produces: ClassVar[str] = "cubin"
 
-    def __init__(self) -> None:
-        self.metadata: dict[str, Any] = {}
+    ptxas_options: str = option(
+        "", "further arguments for ptxas, as a shell would split them", check=_unbalanced
+    )
+    timeout: float = option(600.0, "seconds that ptxas may take for one module")
+    metadata: dict[str, Any] = field(default_factory=dict, init=False)
 
     def emit(self, source: str, cx: EmitContext) -> bytes:
         """The cubin of `source`.
@@ -35,7 +50,9 @@ class CubinEmitter:
         options = EmitOptions.of(cx.options)
         ptxas = toolchain.require("ptxas", cx.toolchain)
         start = time.perf_counter()
-        made = assemble(source, ptxas.path, cx.target, options)
+        extra = shlex.split(self.ptxas_options)
+        arguments = [*ptxas_arguments(cx.target, options), *extra]
+        made = assemble(source, ptxas.path, arguments, self.timeout)
         self.metadata = {
             "kernels": made.kernels,
             "ptxas": ptxas,

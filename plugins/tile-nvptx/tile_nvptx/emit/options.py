@@ -1,4 +1,4 @@
-"""Options of the emitters: names as pipelines spell them, defaults, and what they mean."""
+"""Pipeline options that the emitters share; their own options are fields of their classes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,12 @@ from tile_core.diagnostics import ConfigurationError
 
 @dataclass(frozen=True)
 class EmitOptions:
-    """What `EmitContext.options` may say to the emitters of this package.
-
-    Options of passes come in the same mapping; those are none of ours.
-    """
+    """What `EmitContext.options` says to all emitters of this package."""
 
     opt_level: int = 3  # LLVM and ptxas, 0..3
     ftz: bool = False  # f32 subnormals become zero, in our code and in libdevice
-    tile_launch: bool = True  # mark kernels as Tile IR, so that the driver takes a (1,1,1) block
-    ptx_version: int = 0  # at least this `.version`, x10; 0: what the target needs
-    ptxas_options: str = ""  # further ptxas arguments, as a shell would split them
     lineinfo: bool = False
     device_debug: bool = False
-    codegen_timeout: float = 600.0  # seconds for LLVM on one module
-    ptxas_timeout: float = 600.0  # seconds for ptxas on one module
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> EmitOptions:
@@ -45,9 +37,7 @@ class EmitOptions:
 
 
 def _checked(name: str, value: Any, default: Any) -> Any:
-    kind = type(default)
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        raise ConfigurationError(f"option '{name}' expects {kind.__name__}, but got {value!r}")
+    if type(value) is not type(default):  # a bool is an int in Python, not here
+        wanted = type(default).__name__
+        raise ConfigurationError(f"option '{name}' expects {wanted}, but got {value!r}")
     return value

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.emit import EmitContext
+from tile_core.options import option
 from tile_core.target import Target
 from tile_nvptx.emit import ptx_text, toolchain
 from tile_nvptx.emit.options import EmitOptions
@@ -18,6 +20,7 @@ LLVM_PTX = 90
 _KERNEL = re.compile(r"^define .*?\bptx_kernel\b.*?@([\w.$]+)\(", re.MULTILINE)
 
 
+@dataclass
 class PtxEmitter:
     """LLVM IR text => PTX text.
 
@@ -29,8 +32,12 @@ class PtxEmitter:
     consumes: ClassVar[str] = "llvm"
     produces: ClassVar[str] = "ptx"
 
-    def __init__(self) -> None:
-        self.metadata: dict[str, Any] = {}
+    tile_launch: bool = option(
+        True, "mark kernels as Tile IR, so that the driver takes a block of (1, 1, 1)"
+    )
+    ptx_version: int = option(0, "lowest .version, times ten; 0 is what the kernel needs")
+    timeout: float = option(600.0, "seconds that LLVM may take for one module")
+    metadata: dict[str, Any] = field(default_factory=dict, init=False)
 
     @classmethod
     def prewarm(cls) -> None:
@@ -56,17 +63,22 @@ class PtxEmitter:
             "ftz": options.ftz,
         }
         try:
-            reply = POOL.ask(request, options.codegen_timeout)
+            reply = POOL.ask(request, self.timeout)
         except WorkerFailure as failure:
             raise _located(failure, source, cx.target) from None
         _check_known(reply["warnings"], cx.target)
-        ptx = _finish(reply["ptx"], options, ptxas_reads)
+        ptx = self._finish(reply["ptx"], ptxas_reads)
         self.metadata = {
             "seconds": reply["seconds"],
             "warnings": reply["warnings"],
             "ptx-version": ptx_text.version_of(ptx),
         }
         return ptx
+
+    def _finish(self, ptx: str, ptxas_reads: int | None) -> str:
+        if self.tile_launch and (ptxas_reads is None or ptxas_reads >= ptx_text.LANGUAGE_SINCE):
+            ptx = ptx_text.as_tile_kernels(ptx)
+        return ptx_text.with_version(ptx, self.ptx_version)
 
 
 def reflect_values(target: Target, options: EmitOptions) -> dict[str, int]:
@@ -99,12 +111,6 @@ def _libdevice(source: str, cx: EmitContext) -> str | None:
     if "@__nv_" not in source:
         return None
     return str(toolchain.require("libdevice", cx.toolchain).path)
-
-
-def _finish(ptx: str, options: EmitOptions, ptxas_reads: int | None) -> str:
-    if options.tile_launch and (ptxas_reads is None or ptxas_reads >= ptx_text.LANGUAGE_SINCE):
-        ptx = ptx_text.as_tile_kernels(ptx)
-    return ptx_text.with_version(ptx, options.ptx_version)
 
 
 def _check_known(warnings: tuple[str, ...], target: Target) -> None:

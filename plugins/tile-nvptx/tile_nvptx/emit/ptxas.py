@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,8 +50,11 @@ class Assembled:
     log: str
 
 
-def assemble(ptx: str, ptxas: Path, target: Target, options: EmitOptions) -> Assembled:
-    """Run the `ptxas` executable over `ptx`.
+def assemble(ptx: str, ptxas: Path, arguments: Sequence[str], timeout: float) -> Assembled:
+    """Run the `ptxas` executable over `ptx` for at most `timeout` seconds.
+
+    Args:
+        arguments: options, without files; see `ptxas_arguments`.
 
     Raises:
         CompileError: ptxas rejects the text, is killed, or does not finish in time.
@@ -59,39 +63,36 @@ def assemble(ptx: str, ptxas: Path, target: Target, options: EmitOptions) -> Ass
     with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
         source, output = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
         source.write_text(ptx)
-        argv = [str(ptxas), *arguments(target, options), str(source), "-o", str(output)]
+        argv = [str(ptxas), *arguments, str(source), "-o", str(output)]
         try:
-            done = run_tool(argv, options.ptxas_timeout)
+            done = run_tool(argv, timeout)
         except OSError as error:
             raise ConfigurationError(
                 f"cannot run {ptxas}: {error.strerror or error}", hint="say --ptxas=FILE"
             ) from error
         log = done.output.replace(f"{folder}/", "")
         if done.status != 0 or done.timed_out:
-            raise _failed(done, log, target, options)
+            raise _failed(done, log, arguments)
         if not output.is_file():
             raise CompileError("ptxas reported success but wrote no cubin", notes=_lines(log))
         return Assembled(output.read_bytes(), parse_log(log), log)
 
 
-def arguments(target: Target, options: EmitOptions) -> list[str]:
-    """Options for ptxas, without files."""
+def ptxas_arguments(target: Target, options: EmitOptions) -> list[str]:
+    """What the target and the pipeline's options mean for ptxas."""
     argv = ["-v", "-arch", target.chip, "--opt-level", str(options.opt_level)]
     if options.device_debug:
         argv += ["-g", "--dont-merge-basicblocks", "--return-at-end"]
     elif options.lineinfo:
         argv.append("-lineinfo")
-    return argv + shlex.split(options.ptxas_options)
+    return argv
 
 
-def _failed(done: Completed, log: str, target: Target, options: EmitOptions) -> CompileError:
-    flags = " ".join(arguments(target, options))
+def _failed(done: Completed, log: str, arguments: Sequence[str]) -> CompileError:
     return CompileError(
-        f"ptxas {done.ending} for {target.chip}"
-        if done.timed_out
-        else f"ptxas failed for {target.chip} ({done.ending})",
+        f"ptxas failed ({done.ending})",
         notes=_lines(log),
-        hint=f"stop before ptxas (--emit=ptx) and run ptxas {flags} kernels.ptx by hand",
+        hint=f"to see why, --emit=ptx and run: ptxas {shlex.join(arguments)} kernels.ptx",
     )
 
 
