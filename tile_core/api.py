@@ -145,7 +145,13 @@ def _make_course(
     request: Request, registry: Registry, ends: tuple[str, str | None, str | None]
 ) -> _Course:
     emit, stop_after, start_at = ends
-    resolved = resolve(load(request, registry), request, registry)
+    merged = load(request, registry)
+    if merged.head.kind == "listing":
+        raise ConfigurationError(
+            f"pipeline '{merged.head.name}' is a listing for display and does not compile",
+            hint="O0, O1, O2 and O3 do",
+        )
+    resolved = resolve(merged, request, registry)
     kinds = [_lazy_emitter(call.name, registry) for call in resolved.emitters]
     if stop_after is not None:
         emit = _stage_of(stop_after, kinds)

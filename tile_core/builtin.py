@@ -21,11 +21,8 @@ def tile_pipelines() -> Iterable[Lazy]:
 
 
 @hookimpl
-def tile_instrumentations() -> Iterable[Lazy]:
-    home = "tile_core.pipeline"
-    yield Lazy("timing", f"{home}.timing:Timing", "wall time of every pass")
-    yield Lazy("print-ir", f"{home}.dump:PrintIR", "the IR before and after passes")
-    yield Lazy("reproducer", f"{home}.reproducer:Reproducer", "a file that replays a failure")
+def tile_checks() -> Iterable[Lazy]:
+    yield Lazy("core", "tile_core.doctor:check_core", "Python, MLIR's bindings, plugins")
 
 
 @hookimpl

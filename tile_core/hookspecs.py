@@ -7,6 +7,9 @@ neither MLIR nor the code behind the names. Names are unique over all plugins; a
 error that names both owners.
 """
 
+# pyright: reportReturnType=false
+# (specifications have no bodies)
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -112,6 +115,11 @@ def tile_frontends() -> Iterable[LazyFrontend]:
 @hookspec
 def tile_emitters() -> Iterable[LazyEmitter]:
     """Steps from MLIR to LLVM IR, PTX and cubin; the pipeline file orders them."""
+
+
+@hookspec
+def tile_checks() -> Iterable[Lazy]:
+    """Checks of `tilec doctor`: `target` is `check() -> Iterable[tile_core.doctor.Finding]`."""
 
 
 @hookspec

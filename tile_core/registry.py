@@ -26,6 +26,7 @@ KINDS: Mapping[str, tuple[str, type[Lazy]]] = {
     "instrumentation": ("tile_instrumentations", Lazy),
     "frontend": ("tile_frontends", LazyFrontend),
     "emitter": ("tile_emitters", LazyEmitter),
+    "check": ("tile_checks", Lazy),
     "command": ("tile_cli_commands", Lazy),
 }
 

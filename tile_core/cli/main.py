@@ -50,14 +50,14 @@ class Verbs(click.RichGroup):
         registry = _application(ctx).lenient_registry
         return [entry.lazy.name for entry in registry.entries("command")]
 
-    def get_command(self, ctx: click.Context, name: str) -> Any:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Any:
         from tile_core import builtin
 
         for lazy in builtin.tile_cli_commands():
-            if lazy.name == name:
+            if lazy.name == cmd_name:
                 return lazy.load()
         registry = _application(ctx).lenient_registry
-        return registry.load("command", name) if registry.has("command", name) else None
+        return registry.load("command", cmd_name) if registry.has("command", cmd_name) else None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]

@@ -82,11 +82,16 @@ def build(resolved: Resolved, registry: Registry) -> Plan:
 
 
 def _segment(segment: SegmentCall, registry: Registry) -> PlanSegment:
-    steps = tuple(_step(call, segment, registry) for call in segment.passes)
+    steps = tuple(make_step(call, segment, registry) for call in segment.passes)
     return PlanSegment(segment.name, segment.nest, steps, segment.removes)
 
 
-def _step(call: PassCall, segment: SegmentCall, registry: Registry) -> Step:
+def make_step(call: PassCall, segment: SegmentCall, registry: Registry) -> Step:
+    """The pass of `call`, with its options checked, in its place.
+
+    Raises:
+        ConfigurationError: an unknown pass or option, or a pass on the wrong anchor.
+    """
     try:
         if call.name.startswith(NATIVE):
             return Step(

@@ -191,6 +191,19 @@ def resolve(merged: Merged, request: Request, registry: Registry) -> Resolved:
     return Resolved(merged.head.name, target, options, tuple(segments), tuple(emitters))
 
 
+def unconditional(merged: Merged, request: Request, registry: Registry) -> Resolved:
+    """Everything that the pipeline could run, conditions left aside; for checks."""
+    target = registry.target(request.target)
+    options = _option_values(merged, request, registry)
+    scope = condition_scope(options, target)
+    segments = tuple(
+        SegmentCall(s.name, s.nest, tuple(_call(e, scope, options) for e in s.entries), s.removes)
+        for s in merged.segments
+    )
+    emitters = tuple(_emitter(name, merged, scope, options) for name in merged.emit.chain)
+    return Resolved(merged.head.name, target, options, segments, emitters)
+
+
 def condition_scope(options: Mapping[str, Any], target: Target) -> dict[str, Any]:
     """What conditions may refer to: the options, and facts of the target."""
     return {

@@ -1,0 +1,113 @@
+"""`tilec plugins`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from tile_core.diagnostics import ConfigurationError, ExitCode, nearest
+
+
+@click.group("plugins")
+def plugins() -> None:
+    """List, check and create plugins."""
+
+
+@plugins.command("list")
+@click.option("--kind", help="Only names of one kind: pass, scheduler, layout-strategy, ...")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def list_(app: Any, kind: str | None, as_json: bool) -> int:
+    """List the installed plugins and every name they register."""
+    registry = app.lenient_registry
+    rows = _rows(registry, kind)
+    if as_json:
+        data = {
+            "plugins": [
+                {"name": p.name, "distribution": p.distribution, "version": p.version}
+                for p in registry.plugins
+            ],
+            "broken": [
+                {"name": b.name, "distribution": b.distribution, "reason": b.error.message}
+                for b in registry.broken
+            ],
+            "names": [
+                dict(zip(("plugin", "kind", "name", "summary"), r, strict=True)) for r in rows
+            ],
+        }
+        click.echo(json.dumps(data, indent=1))
+    else:
+        _print_rows(registry, rows)
+    return ExitCode.CONFIGURATION if registry.broken else ExitCode.OK
+
+
+def _rows(registry: Any, kind: str | None) -> list[tuple[str, str, str, str]]:
+    from tile_core.registry import KINDS
+
+    if kind is not None and kind not in KINDS:
+        close = nearest(kind, list(KINDS))
+        raise ConfigurationError(
+            f"there is no kind '{kind}'",
+            notes=(f"kinds: {', '.join(KINDS)}",),
+            hint=f"did you mean '{close}'?" if close else None,
+        )
+    return [
+        (entry.plugin.name, entry.kind, entry.lazy.name, entry.lazy.summary)
+        for plugin in registry.plugins
+        for k in KINDS
+        for entry in registry.entries(k)
+        if entry.plugin == plugin and kind in (None, k)
+    ]
+
+
+def _print_rows(registry: Any, rows: list[tuple[str, str, str, str]]) -> None:
+    for plugin in registry.plugins:
+        own = [row for row in rows if row[0] == plugin.name]
+        if own or plugin.name != "core":
+            click.echo(click.style(f"{plugin.name} ({plugin})", bold=True))
+        for _, kind, name, summary in own:
+            click.echo(f"  {kind:16} {name:34} {summary}".rstrip())
+    for broken in registry.broken:
+        click.echo(click.style(f"{broken.name}: cannot be used", bold=True))
+        click.echo(f"  {broken.error.message}")
+
+
+@plugins.command("check")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.pass_obj
+def check(app: Any, names: tuple[str, ...]) -> int:
+    """Load everything that plugins register, and say what is wrong with it."""
+    from tile_core.inspection import problems_of_plugin
+
+    registry = app.lenient_registry
+    known = [p.name for p in registry.plugins] + [b.name for b in registry.broken]
+    bad = 0
+    for name in names or known:
+        if name not in known:
+            close = nearest(name, known)
+            raise ConfigurationError(
+                f"there is no plugin '{name}'", hint=f"did you mean '{close}'?" if close else None
+            )
+        problems = [b.error.message for b in registry.broken if b.name == name]
+        problems += problems_of_plugin(registry, name)
+        bad += len(problems)
+        for problem in problems:
+            click.echo(f"{name}: {problem}", err=True)
+        if not problems:
+            click.echo(f"{name}: ok")
+    return ExitCode.CONFIGURATION if bad else ExitCode.OK
+
+
+@plugins.command("new")
+@click.argument("name")
+@click.option("--directory", type=click.Path(path_type=Path), default=Path(),
+              help="Where to put it [default: here].")  # fmt: skip
+def new(name: str, directory: Path) -> None:
+    """Create a plugin package NAME with a pass, a test and an entry point."""
+    from tile_core.scaffold import create_plugin
+
+    root = create_plugin(name, directory)
+    click.echo(f"created {root}\nnext: pip install -e {root} && pytest {root}")

@@ -1,0 +1,70 @@
+"""What `tilec doctor` looks at: what is installed, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import importlib_metadata
+
+from tile_core.diagnostics import TileError
+from tile_core.plugins import core_version
+from tile_core.registry import Registry
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report."""
+
+    what: str
+    ok: bool
+    detail: str
+    hint: str = ""  # how to put it right
+
+
+def check_core() -> Iterable[Finding]:
+    """Python, this package and MLIR's bindings."""
+    version = platform.python_version()
+    yield Finding("python", sys.version_info >= (3, 11), f"{version} at {sys.executable}")
+    yield Finding("tile-core", True, core_version())
+    yield _bindings()
+
+
+def _bindings() -> Finding:
+    from tile_core import mlir
+
+    try:
+        package = mlir.bindings_name()
+    except TileError as error:
+        return Finding("mlir", False, error.message, error.hint or "")
+    distribution = {"torch_mlir": "torch-mlir"}.get(package, package)
+    try:
+        found = importlib_metadata.version(distribution)
+    except importlib_metadata.PackageNotFoundError:
+        found = "unknown version"
+    try:
+        mlir.ir.Context()
+    except Exception as error:
+        return Finding("mlir", False, f"{distribution} {found} does not work: {error}")
+    return Finding("mlir", True, f"{distribution} {found}")
+
+
+def findings(registry: Registry) -> list[Finding]:
+    """The findings of all checks; a check that fails is a finding itself."""
+    found: list[Finding] = []
+    for entry in registry.entries("check"):
+        try:
+            found += list(registry.load("check", entry.lazy.name)())
+        except Exception as error:
+            message = error.message if isinstance(error, TileError) else str(error)
+            found.append(Finding(entry.lazy.name, False, f"check of {entry.plugin}: {message}"))
+    found += [Finding(f"plugin {p.name}", True, str(p)) for p in registry.plugins[1:]]
+    for broken in registry.broken:
+        hint = broken.error.hint or ""
+        found.append(Finding(f"plugin {broken.name}", False, broken.error.message, hint))
+    if not registry.plugins[1:]:
+        hint = "pip install tile-cudatile tile-tileaa tile-tileas tile-cute tile-nvptx"
+        found.append(Finding("plugins", False, "none is installed", hint))
+    return found

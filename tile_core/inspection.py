@@ -1,0 +1,81 @@
+"""Looking at plugins as a whole: does everything they register load, and is it well formed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tile_core.diagnostics import TileError
+from tile_core.passes import Pass
+from tile_core.registry import KINDS, Entry, Registry
+
+
+def problems_of_plugin(registry: Registry, name: str) -> list[str]:
+    """What is wrong with the things that plugin `name` registers."""
+    found: list[str] = []
+    for kind in KINDS:
+        for entry in registry.entries(kind):
+            if entry.plugin.name == name:
+                found += [f"{kind} '{entry.lazy.name}': {p}" for p in _problems(registry, entry)]
+    return found
+
+
+def _problems(registry: Registry, entry: Entry) -> list[str]:
+    try:
+        if entry.kind == "pipeline":
+            return _pipeline_problems(registry, entry)
+        loaded = registry.load(entry.kind, entry.lazy.name)
+    except TileError as error:
+        return [error.message]
+    check = _LOOKS.get(entry.kind)
+    return check(loaded) if check is not None else []
+
+
+def _pipeline_problems(registry: Registry, entry: Entry) -> list[str]:
+    from tile_core.pipeline.resolve import Request, load
+    from tile_core.pipeline.validate import problems_of
+
+    target = next(iter(registry.names("target")))
+    request = Request(target, None, entry.lazy.name)
+    return [p.render() for p in problems_of(load(request, registry), request, registry)]
+
+
+def _pass_problems(known: type[Pass]) -> list[str]:
+    found: list[str] = []
+    if not known.description():
+        found.append("has no docstring")
+    if not dataclasses.is_dataclass(known) or not known.__dataclass_params__.frozen:
+        found.append("is no frozen dataclass: decorate it with @dataclass(frozen=True)")
+    for name, option in known.options().items():
+        if not option.metadata.get("help"):
+            found.append(f"option '{name}' has no help: declare it with option(default, help)")
+    try:
+        known.configured({})
+    except (TileError, TypeError) as error:
+        found.append(f"cannot be made with its defaults: {error}")
+    if known.run is Pass.run:
+        found.append("has no run method")
+    return found
+
+
+def _has(*methods: str) -> Callable[[Any], list[str]]:
+    def check(loaded: Any) -> list[str]:
+        return [f"has no method '{m}'" for m in methods if not callable(getattr(loaded, m, None))]
+
+    return check
+
+
+def _callable(loaded: Any) -> list[str]:
+    return [] if callable(loaded) else ["is not callable"]
+
+
+_LOOKS: Mapping[str, Callable[[Any], list[str]]] = {
+    "pass": _pass_problems,
+    "scheduler": _has("schedule"),
+    "layout-strategy": _has("assign"),
+    "emitter": _has("emit"),
+    "frontend": _callable,
+    "dialect": _callable,
+    "check": _callable,
+}
