@@ -115,18 +115,22 @@ def _colex(index: int, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def to_fragment(layout: LinearLayout) -> Layout | None:
-    """The (thread, value) layout of a distributed one; None if some basis has several bits."""
+    """The (thread, value) layout of a distributed one; None if some basis has several bits
+    or occurs twice.
+    """
     strides = []
     for dim in range(layout.rank):
         strides.append(LinearLayout({}, layout.shape[:dim]).size)
+    used = 0
     modes = []
     for spaces in (("lane", "warp"), ("register",)):
         leaves = []
         for space in spaces:
             for vector in layout.bases[space]:
                 index = sum(v * s for v, s in zip(vector, strides, strict=True))
-                if index and not is_power_of_two(index):
+                if index and (index & used or not is_power_of_two(index)):
                     return None
+                used |= index
                 leaves.append((2, index))
         modes.append(_merged(leaves))
     return concat(modes)
@@ -159,7 +163,7 @@ def to_cute(layout: LinearLayout) -> Layout | ComposedLayout | None:
     for space in layout.spaces:
         leaves = [(2, swizzle(value)) for value in layout.flat(space)]
         modes.append(_merged(leaves))
-    plain = concat(modes) if len(modes) != 1 else modes[0]
+    plain = modes[0] if len(modes) == len(modes[0]) == 1 else concat(modes)
     seen = [swizzle(v) for v in columns if v]
     if any(not is_power_of_two(v) for v in seen) or len(set(seen)) != len(seen):
         return None

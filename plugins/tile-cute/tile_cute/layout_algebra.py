@@ -170,12 +170,20 @@ def upcast(layout: Layout, factor: int) -> Layout:
 
 def downcast(layout: Layout, factor: int) -> Layout:
     """The layout in units of 1/`factor` elements: stride 1 gets longer, others wider."""
-    return _leafwise(
-        layout,
-        lambda extent, stride: (
-            (extent * factor, stride) if abs(stride) == 1 else (extent, stride * factor)
-        ),
-    )
+    units = [leaf for leaf in layout.int_leaves() if abs(leaf[1]) == 1]
+    longest = max(units, default=None)
+    if longest is None:
+        raise LayoutError(f"cannot recast {layout} down by {factor}: no mode has stride 1")
+    stretched = False
+
+    def leaf(extent: int, stride: int) -> tuple[int, int]:
+        nonlocal stretched
+        if (extent, stride) == longest and not stretched:
+            stretched = True
+            return extent * factor, stride
+        return extent, stride * factor
+
+    return _leafwise(layout, leaf)
 
 
 def _leafwise(layout: Layout, leaf) -> Layout:  # type: ignore[no-untyped-def]
