@@ -1,0 +1,79 @@
+# Everything needs only python3 (3.11 or later), make and git; the rest goes into .venv.
+# `make help` lists the targets.
+
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= auto
+
+BIN      := $(VENV)/bin
+PLUGINS  := $(sort $(wildcard plugins/*))
+PROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml)
+EDITABLE := -e . $(PLUGINS:%=-e ./%) -e "./plugins/tile-nvptx[toolchain]"
+PIP      := $(BIN)/python -m pip --disable-pip-version-check
+
+RUNTIME := $(VENV)/.runtime
+DEV     := $(VENV)/.dev
+EXPORT  := $(VENV)/.export
+PEER    := $(VENV)/.peer
+
+.PHONY: help demo test lint format unit fuzz bench examples clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(RUNTIME) ## compile the examples and show what came out
+	$(BIN)/python examples/demo.py
+
+test: lint unit ## lint, types and the whole test suite
+
+lint: $(DEV) ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+unit: $(DEV) ## the test suite alone
+	$(BIN)/pytest -n $(JOBS) -m "not slow and not gpu"
+
+format: $(DEV) ## rewrite the sources in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+fuzz: $(DEV) ## the long tests
+	$(BIN)/pytest -n $(JOBS) -m slow
+
+bench: $(DEV) $(PEER) ## compile times, beside NVIDIA's tileiras where it can be installed
+	$(BIN)/python benchmarks/compile_time.py
+
+examples: $(EXPORT) ## write examples/bytecode anew (needs cuda-tile)
+	$(BIN)/python examples/export.py
+
+clean: ## remove the environment and what tools left behind
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +
+
+# --- the environment ------------------------------------------------------------------------------
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is older than 3.11: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --upgrade "pip>=25.1"
+
+$(RUNTIME): $(BIN)/python $(PROJECTS)
+	$(PIP) install --quiet $(EDITABLE)
+	@touch $@
+
+$(DEV): $(RUNTIME)
+	$(PIP) install --quiet --group dev
+	@touch $@
+
+$(EXPORT): $(RUNTIME)
+	$(PIP) install --quiet --group export
+	@touch $@
+
+# The peer is optional: the benchmark says so when it is not there.
+$(PEER): $(RUNTIME)
+	-$(PIP) install --quiet --group peer
+	@touch $@
