@@ -1,1 +1,29 @@
-"""A simulator of PTX that runs compiled kernels with no GPU."""
+"""A simulator of PTX that runs compiled kernels with no GPU.
+
+`Module(ptx).launch(entry, grid, block, args)` runs a kernel on NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tile_sim.errors import SimError
+    from tile_sim.machine.launch import LaunchReport
+    from tile_sim.module import Module
+
+__all__ = ["LaunchReport", "Module", "SimError"]
+
+_HOMES = {
+    "Module": "tile_sim.module",
+    "SimError": "tile_sim.errors",
+    "LaunchReport": "tile_sim.machine.launch",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Nothing is imported before it is used."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tile_sim' has no attribute {name!r}")

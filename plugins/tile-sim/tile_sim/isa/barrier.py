@@ -1,0 +1,133 @@
+"""`bar`, `barrier`, fences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tile_sim.isa.common import PRED, U32
+from tile_sim.isa.loadstore import SCOPES
+from tile_sim.machine.group import Group, merge
+from tile_sim.program.decode import Decode, Exec, Getter, Sync, instruction
+
+Array = np.ndarray
+
+
+def _whole_warps(g: Group) -> tuple[Group | None, Group | None]:
+    """Warps of which all live threads are here, and the rest."""
+    if g.mask is None:
+        return g, None
+    whole = (g.mask == g.wave.live[g.rows]).all(axis=1)
+    return g.of_rows(whole), g.of_rows(~whole)
+
+
+class CtaBarrier:
+    """The waiting of `bar.sync` and `bar.red`: threads arrive, then wait for the generation."""
+
+    def __init__(
+        self, ids: Getter, counts: Getter | None, votes: Getter | None, aligned: bool, waits: bool
+    ) -> None:
+        self.ids = ids
+        self.counts = counts
+        self.votes = votes
+        self.aligned = aligned
+        self.waits = waits
+
+    def _marks(self, g: Group) -> Array:
+        """Bool `[warps, 32]`: the thread has arrived and waits here."""
+        marks = g.wave.extra.get(id(self))
+        if marks is None:
+            marks = g.wave.extra[id(self)] = np.zeros((g.wave.warps, 32), bool)
+        return marks
+
+    def arrive(
+        self, new: Group | None, parked: Group | None
+    ) -> tuple[Group | None, Group | None]:
+        g = merge([x for x in (new, parked) if x is not None])
+        marks = self._marks(g)
+        fresh = g.part(g.active & ~marks[g.rows])
+        if fresh is not None and self.aligned:
+            fresh, _ = _whole_warps(fresh)
+        if fresh is not None:
+            marks[fresh.lane_rows(), fresh.lane_ids()] = True
+            self._arrive(fresh)
+        waiting = g.active & marks[g.rows]
+        done = waiting if not self.waits else waiting & g.wave.barriers.passed(g)
+        if not done.any():
+            return None, g
+        passing = g.part(done)
+        assert passing is not None
+        marks[passing.lane_rows(), passing.lane_ids()] = False
+        return passing, g.part(g.active & ~done)
+
+    def _arrive(self, g: Group) -> None:
+        ids = g.lanes(np.asarray(self.ids(g))).astype(np.int64)
+        counts = None if self.counts is None else g.lanes(np.asarray(self.counts(g)))
+        votes = None if self.votes is None else g.lanes(np.asarray(self.votes(g)))
+        g.wave.barriers.arrive(g, ids, counts, votes)
+
+
+@instruction("bar", "barrier")
+def bar(cx: Decode) -> Sync:
+    """`bar{.cta}` is `barrier{.cta}.aligned`."""
+    if cx.ins.op == "barrier" and cx.mods[:1] == ["cluster"]:
+        from tile_sim.isa.cluster import barrier_cluster
+
+        return barrier_cluster(cx)
+    cx.flag("cta")
+    aligned = cx.flag("aligned") or cx.ins.op == "bar"
+    kind = cx.one_of("sync", "arrive", "red")
+    if kind == "red":
+        return _reduction(cx, aligned)
+    cx.done((1, 2) if kind == "sync" else 2)
+    ids = cx.src(0, U32)
+    counts = cx.src(1, U32) if len(cx.operands) > 1 else None
+    barrier = CtaBarrier(ids, counts, None, aligned, kind == "sync")
+    return Sync(barrier.arrive, None, "barrier")
+
+
+def _reduction(cx: Decode, aligned: bool) -> Sync:
+    """`bar.red`: popc, and, or of a predicate over the threads of the barrier."""
+    op = cx.one_of("popc", "and", "or")
+    cx.type("u32" if op == "popc" else "pred")
+    cx.done((3, 4))
+    count_at = 2 if len(cx.operands) == 4 else None
+    put = cx.put(0, U32 if op == "popc" else PRED)
+    ids = cx.src(1, U32)
+    counts = cx.src(count_at, U32) if count_at else None
+    votes = cx.src(len(cx.operands) - 1, PRED)
+    barrier = CtaBarrier(ids, counts, votes, aligned, True)
+
+    def execute(g: Group) -> None:
+        state = g.wave.barriers
+        cta = g.wave.cta_of[g.rows][:, None]
+        which = np.broadcast_to(ids(g), (len(g.rows), 32)).astype(np.int64)
+        total, true = state.result[cta, which, 0], state.result[cta, which, 1]
+        if op == "popc":
+            put(g, true.astype(np.uint32))
+        else:
+            put(g, true == total if op == "and" else true > 0)
+
+    return Sync(barrier.arrive, execute, "barrier")
+
+
+# --- fences -------------------------------------------------------------------------------------
+
+# Words after `fence` that order generic accesses only: the simulator is sequentially consistent
+# for those, so they execute as nothing.
+_FENCE_WORDS = ("sc", "acq_rel", "acquire", "release", *SCOPES)
+
+
+@instruction("membar", "fence")
+def fence(cx: Decode) -> Exec:
+    if cx.mods and (cx.mods[0] == "proxy" or "mbarrier_init" in cx.mods[0]):
+        from tile_sim.isa.proxy import proxy_fence
+
+        return proxy_fence(cx)
+    if cx.ins.op == "membar":
+        cx.one_of("cta", "gl", "gpu", "sys")
+    else:
+        while cx.option(*_FENCE_WORDS):
+            pass
+        cx.prefixed("sync_restrict::")
+    cx.done(0)
+    return lambda g: None

@@ -1,0 +1,1 @@
+"""The machine: groups of threads, memory, scheduling, launches."""

@@ -1,0 +1,166 @@
+"""The state of the CTAs that are resident at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_sim.machine.access import Part, Space
+from tile_sim.machine.barriers import Barriers
+from tile_sim.machine.group import LANES, Group
+from tile_sim.program.layout import RANK_SHIFT, SHARED_START, align_up
+from tile_sim.program.types import STORAGE
+
+if TYPE_CHECKING:
+    from tile_sim.machine.memory import GlobalMemory
+    from tile_sim.machine.scheduler import Scheduler
+    from tile_sim.program.program import Program
+
+Array = np.ndarray
+Dim = tuple[int, int, int]
+# What a register holds before it is written: a pattern that is no plausible value.
+_POISON = {1: 0, 8: 0xA5, 16: 0x7F4D, 32: 0x7FA5_C0DE, 64: 0x7FF4_DEAD_C0DE_F00D}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Extents of a launch: grid in CTAs, block in threads, cluster in CTAs."""
+
+    grid: Dim
+    block: Dim
+    cluster: Dim
+    explicit_cluster: bool
+    dynamic_shared: int
+
+    @property
+    def threads(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps_per_cta(self) -> int:
+        return -(-self.threads // 32)
+
+    @property
+    def cluster_size(self) -> int:
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
+
+    @property
+    def ctas(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    def cta_coordinates(self) -> Array:
+        """`[ctas, 3]`: the CTAs cluster by cluster, in a cluster by rank, x fastest."""
+        clusters = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]
+        within = _coordinates(self.cluster)
+        first = _coordinates((clusters[0], clusters[1], clusters[2])) * np.array(self.cluster)
+        return (first[:, None, :] + within[None, :, :]).reshape(-1, 3)
+
+
+def _coordinates(extent: Dim) -> Array:
+    index = np.arange(extent[0] * extent[1] * extent[2])
+    x, rest = index % extent[0], index // extent[0]
+    return np.stack([x, rest % extent[1], rest // extent[1]], axis=1)
+
+
+@dataclass
+class Settings:
+    """What stays the same for all waves of a launch."""
+
+    schedule: str = "late"
+    seed: int = 0
+    check_uninitialised: bool = True
+    sm_count: int = 132
+    monitor: Any = None
+
+
+@dataclass(eq=False)
+class Wave:
+    """Registers, shared and local memory and barriers of `ctas` (rows of `coordinates`)."""
+
+    program: Program
+    shape: Shape
+    memory: GlobalMemory
+    coordinates: Array
+    settings: Settings
+    output: list[str]
+    first_cta: int = 0
+    clock: int = 0
+    progress: int = 0
+    polled: bool = False
+    zero: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shape, ctas = self.shape, len(self.coordinates)
+        per = shape.warps_per_cta
+        self.ctas, self.warps, self.warps_per_cta = ctas, ctas * per, per
+        self.cta_of = np.repeat(np.arange(ctas), per)
+        self.warpid = np.tile(np.arange(per, dtype=np.uint32), ctas)[:, None]
+        self._identify(per)
+        self._make_memory(ctas)
+        self._make_registers()
+        self.scheduler: Scheduler | None = None
+        self.rng = np.random.default_rng(self.settings.seed + self.first_cta)
+        self.check_uninitialised = self.settings.check_uninitialised
+        self.monitor = self.settings.monitor
+
+    # --- identity ---------------------------------------------------------------------------
+
+    def _identify(self, per: int) -> None:
+        """Thread, CTA and cluster coordinates, `[warps, 1]` or `[warps, 32]` uint32."""
+        shape = self.shape
+        linear = self.warpid.astype(np.int64) * 32 + LANES[None, :]
+        bx, by = shape.block[0], shape.block[1]
+        self.tid = [linear % bx, linear // bx % by, linear // (bx * by)]
+        self.live = np.ascontiguousarray(linear < shape.threads)
+        self.started = self.live.copy()
+        where = [np.repeat(self.coordinates[:, axis], per)[:, None] for axis in range(3)]
+        self.ctaid = where
+        spread = np.zeros((self.warps, 1), np.int64)
+        self.ntid = [spread + n for n in shape.block]
+        self.nctaid = [spread + n for n in shape.grid]
+        self.cluster_nctaid = [spread + n for n in shape.cluster]
+        self.clusterid = [w // c for w, c in zip(where, shape.cluster, strict=True)]
+        self.nclusterid = [
+            spread + g // c for g, c in zip(shape.grid, shape.cluster, strict=True)
+        ]
+        self.cluster_ctaid = [w % c for w, c in zip(where, shape.cluster, strict=True)]
+        self.cluster_size = shape.cluster_size
+        self.explicit_cluster = int(shape.explicit_cluster)
+        rank = self.cta_of % self.cluster_size
+        self.cluster_rank = rank[:, None].astype(np.uint32)
+        self.cluster_first = self.cta_of - rank
+        self.shared_base = (rank.astype(np.uint64) << np.uint64(RANK_SHIFT))[:, None]
+        self.smid = ((self.cta_of + self.first_cta) % self.settings.sm_count)[:, None]
+        self.sm_count = self.settings.sm_count
+
+    # --- storage ----------------------------------------------------------------------------
+
+    def _make_memory(self, ctas: int) -> None:
+        self.dynamic_shared = self.shape.dynamic_shared
+        self.shared_start = SHARED_START
+        end = self.program.shared_static + self.dynamic_shared
+        self.total_shared = end - SHARED_START
+        self.shared = Space("shared", ctas, end)
+        self.local = Space("local", self.warps * 32, align_up(self.program.local_size, 16))
+        self.barriers = Barriers(self)
+
+    def _make_registers(self) -> None:
+        file = self.program.file
+        self.registers = [
+            np.full((self.warps, 32), _POISON[bits], STORAGE[bits]) for bits in file.bits
+        ]
+        self.slots = [self.registers[index].view(dtype) for index, dtype in file.slots]
+
+    # --- hooks ------------------------------------------------------------------------------
+
+    def observe(self, kind: str, g: Group, part: Part, count: int) -> None:
+        """Tell the checker, where there is one, about an access."""
+        if self.monitor is not None:
+            self.monitor.access(kind, g, part, count)
+
+    def everyone(self) -> Group:
+        mask = None if self.live.all() else self.live.copy()
+        return Group(self, np.arange(self.warps), mask)

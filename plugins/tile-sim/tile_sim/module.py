@@ -1,0 +1,155 @@
+"""Loading PTX and launching its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tile_sim import isa
+from tile_sim.errors import SimError
+from tile_sim.machine.launch import Argument, LaunchReport, Launcher
+from tile_sim.machine.memory import Buffer, GlobalMemory
+from tile_sim.machine.wave import Dim
+from tile_sim.program.build import build_program
+from tile_sim.program.layout import (
+    FUNCTION_WINDOW,
+    MODULE_WINDOW,
+    SHARED_WINDOW,
+    align_up,
+    alignment_of,
+    initial_bytes,
+)
+from tile_sim.program.names import Var
+from tile_sim.program.program import Program
+from tile_sim.program.types import TYPES
+from tile_sim.ptx.parser import parse
+from tile_sim.ptx.syntax import Name, Variable
+
+_MODULE_SPACES = ("global", "const")
+
+
+class Module:
+    """A PTX module, ready to launch.
+
+    Parsing and decoding happen here, once: whatever the simulator does not know is an error now.
+    Module variables (`.global`, `.const`) live as long as the module.
+    """
+
+    def __init__(self, ptx: str) -> None:
+        """Raises SimError (`syntax`, `unknown-instruction`, `bad-instruction`, ...)."""
+        isa.load_all()
+        self.syntax, self.source = parse(ptx)
+        self.memory = GlobalMemory()
+        self._globals = self._place_variables()
+        self.programs: dict[str, Program] = {}
+        for function in self.syntax.functions.values():
+            if function.entry and function.body is not None:
+                program = build_program(self.syntax, self.source, function, self._globals)
+                self.programs[function.name] = program
+        self._fill_variables()
+
+    # --- module variables -------------------------------------------------------------------
+
+    def _place_variables(self) -> dict[str, Var]:
+        """Addresses of module variables; their bytes are filled once all have one."""
+        found: dict[str, Var] = {}
+        address = MODULE_WINDOW
+        for variable in self.syntax.variables:
+            if variable.space not in _MODULE_SPACES:
+                continue
+            if variable.linkage == "extern":
+                message = f"extern variable {variable.name!r} is defined nowhere"
+                raise SimError("syntax", message, self.source.where(variable.pos))
+            data = initial_bytes(variable, lambda name: 0)
+            address = align_up(address, max(alignment_of(variable), 256))
+            type_ = TYPES[variable.type]
+            found[variable.name] = Var(variable.name, variable.space, address, len(data), type_)
+            writable = variable.space == "global"
+            self.memory.insert(Buffer(variable.name, address, data, writable))
+            address += len(data) + 4096
+        return found
+
+    def _fill_variables(self) -> None:
+        for variable in self.syntax.variables:
+            if variable.init is not None and variable.space in _MODULE_SPACES:
+                buffer = self.memory.buffer_at(self._globals[variable.name].offset)
+                assert buffer is not None
+                data = initial_bytes(variable, self._resolver(variable))
+                buffer.data[: len(data)] = data
+
+    def _resolver(self, variable: Variable) -> Any:
+        """The address that a name in an initialiser stands for."""
+
+        def resolve(name: Name) -> int:
+            if name.name in self._globals:
+                return self._globals[name.name].offset + name.offset
+            functions = list(self.syntax.functions)
+            target = self.syntax.aliases.get(name.name, name.name)
+            if target in functions:
+                return FUNCTION_WINDOW + 16 * functions.index(target)
+            for program in self.programs.values():
+                entity = program.global_entity(name.name)
+                if isinstance(entity, Var) and entity.space == "shared":
+                    generic = SHARED_WINDOW if name.part == "generic" else 0
+                    return generic + entity.offset + name.offset
+            message = f"{name.name!r} in the initialiser of {variable.name!r} is not declared"
+            raise SimError("undeclared", message, self.source.where(variable.pos))
+
+        return resolve
+
+    def variable(self, name: str, dtype: Any = np.uint8) -> np.ndarray:
+        """The memory of a `.global` or `.const` variable; writing it changes the variable."""
+        if name not in self._globals:
+            raise SimError("launch", f"no module variable {name!r}")
+        buffer = self.memory.buffer_at(self._globals[name].offset)
+        assert buffer is not None
+        return buffer.view(np.dtype(dtype))
+
+    # --- launching --------------------------------------------------------------------------
+
+    @property
+    def entries(self) -> list[str]:
+        return list(self.programs)
+
+    def program(self, entry: str) -> Program:
+        """The decoded kernel. Raises SimError (`launch`) for a name that is no kernel here."""
+        found = self.programs.get(entry)
+        if found is None:
+            known = ", ".join(self.programs) or "none"
+            raise SimError("launch", f"no kernel {entry!r}; this module has: {known}")
+        return found
+
+    def launch(
+        self,
+        entry: str,
+        grid: Dim,
+        block: Dim | None,
+        args: Sequence[Argument],
+        *,
+        shared_bytes: int = 0,
+        cluster: Dim | None = None,
+        schedule: str = "late",
+        seed: int = 0,
+        check: Any = None,
+        wave_threads: int = 16384,
+        check_uninitialised: bool = True,
+    ) -> LaunchReport:
+        """Run a kernel over `grid` CTAs of `block` threads and wait for its end.
+
+        `args`: a NumPy array for a pointer (updated in place), an int for a pointer or integer,
+        a float or NumPy scalar for the rest, bytes or a NumPy array of the exact size for a
+        parameter passed by value. `block` None takes `.reqntid`; `cluster` None takes
+        `.reqnctapercluster`. `shared_bytes` is the dynamic shared memory of a CTA.
+
+        `schedule` says when asynchronous work completes: `late` (only when something has to
+        wait for it), `early` (at once) or `random` (by `seed`). `check` True records findings
+        (races, uninitialised reads, ...) in the report.
+        `wave_threads` bounds how many threads are resident at a time (at least one cluster is).
+
+        Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.
+        """
+        launcher = Launcher(self.memory, self.program(entry), schedule, seed, check)
+        launcher.check_uninitialised = check_uninitialised
+        return launcher.run(grid, block, args, shared_bytes, cluster, wave_threads)

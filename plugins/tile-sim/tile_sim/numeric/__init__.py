@@ -1,0 +1,1 @@
+"""Arithmetic that NumPy has not: fused, directed-rounded, in formats of few bits."""

@@ -1,0 +1,1 @@
+"""From syntax to executable code: names, blocks, their order, decoding."""

@@ -1,0 +1,116 @@
+"""What names stand for: registers, variables, functions, in nested scopes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tile_sim.program.types import TYPES, Type
+from tile_sim.ptx.syntax import Function, Prototype, Variable
+
+_NUMBERED = re.compile(r"(.*?)(0|[1-9]\d*)$")
+
+
+@dataclass(frozen=True)
+class Reg:
+    """A register: `index` into the register file; a 128-bit one is two of 64 bits."""
+
+    name: str
+    type: Type
+    index: int
+    halves: tuple[Reg, Reg] | None = None
+
+
+@dataclass(frozen=True)
+class Var:
+    """A variable with its place: an offset in its space, or an address for `global`."""
+
+    name: str
+    space: str
+    offset: int
+    size: int
+    type: Type
+
+
+@dataclass
+class LabelRef:
+    """A label of a function; `block` is filled in when blocks are built."""
+
+    name: str
+    block: object = None
+
+
+Entity = Reg | Var | LabelRef | Prototype | Function
+
+
+@dataclass
+class RegisterFile:
+    """All registers of a program and the typed views ("slots") that the code reads."""
+
+    bits: list[int] = field(default_factory=list)
+    slots: list[tuple[int, str]] = field(default_factory=list)
+    _slot_of: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def add(self, name: str, type_: Type) -> Reg:
+        if type_.bits == 128:
+            half = TYPES["b64"]
+            return Reg(name, type_, -1, (self.add(name, half), self.add(name, half)))
+        self.bits.append(type_.bits)
+        return Reg(name, type_, len(self.bits) - 1)
+
+    def slot(self, reg: Reg, dtype: str) -> int:
+        """The slot that shows `reg` as `dtype` (a NumPy type of the same width)."""
+        key = (reg.index, dtype)
+        if key not in self._slot_of:
+            self._slot_of[key] = len(self.slots)
+            self.slots.append(key)
+        return self._slot_of[key]
+
+
+class Names:
+    """One scope; lookups go outwards. Registers of a range are made when first named."""
+
+    def __init__(self, file: RegisterFile, parent: Names | None = None) -> None:
+        self.file = file
+        self.parent = parent
+        self._known: dict[str, Entity] = {}
+        self._ranges: dict[str, tuple[int, Type]] = {}
+
+    def declare(self, name: str, entity: Entity) -> bool:
+        """False when the name is taken in this scope."""
+        if name in self._known:
+            return False
+        self._known[name] = entity
+        return True
+
+    def declare_registers(self, variable: Variable) -> bool:
+        type_ = TYPES[variable.type]
+        if variable.count is not None:
+            if variable.name in self._ranges:
+                return False
+            self._ranges[variable.name] = (variable.count, type_)
+            return True
+        return self.declare(variable.name, self.file.add(variable.name, type_))
+
+    def find(self, name: str) -> Entity | None:
+        scope: Names | None = self
+        while scope is not None:
+            entity = scope._known.get(name) or scope._from_range(name)
+            if entity is not None:
+                return entity
+            scope = scope.parent
+        return None
+
+    def _from_range(self, name: str) -> Reg | None:
+        if not self._ranges:
+            return None
+        found = _NUMBERED.match(name)
+        while found:
+            count_type = self._ranges.get(found[1])
+            if count_type and int(found[2]) < count_type[0]:
+                reg = self.file.add(name, count_type[1])
+                self._known[name] = reg
+                return reg
+            # `%r1<5>` also names `%r11`: the prefix itself may end in digits.
+            found = re.match(rf"({re.escape(found[1])}\d+?)(0|[1-9]\d*)$", name)
+        return None

@@ -1,0 +1,145 @@
+"""One kernel, decoded: its blocks in rank order, its registers, its memory layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tile_sim.errors import SimError, Where
+from tile_sim.program.flow import Block, FunctionCode
+from tile_sim.program.layout import (
+    FUNCTION_WINDOW,
+    PARAM_WINDOW,
+    SHARED_START,
+    align_up,
+    alignment_of,
+    parameter_offsets,
+    size_of,
+)
+from tile_sim.program.names import Names, Reg, RegisterFile, Var
+from tile_sim.program.order import weak_topological_order
+from tile_sim.program.reach import reachable, statements
+from tile_sim.program.types import TYPES
+from tile_sim.ptx.lexer import Source
+from tile_sim.ptx.syntax import Function, Instr, Module, Variable
+
+
+@dataclass
+class Program:
+    """The executable form of one entry.
+
+    `shared_static` ends the static shared variables (an address), where dynamic ones begin;
+    `local_size` is the bytes of local memory of each thread, parameters of calls included.
+    """
+
+    module: Module
+    source: Source
+    entry: Function
+    globals: dict[str, Var]
+    blocks: list[Block] = field(default_factory=list)
+    file: RegisterFile = field(default_factory=RegisterFile)
+    functions: dict[str, FunctionCode] = field(default_factory=dict)
+    shared_static: int = SHARED_START
+    local_size: int = 0
+    carry: Reg | None = None
+
+    def __post_init__(self) -> None:
+        self.formals: dict[str, tuple[list[Var | Reg], list[Var | Reg]]] = {}
+        self.order, self.variables = reachable(self.module, self.entry)
+        self.shared: dict[str, Var] = {}
+        self._shared_owner: dict[tuple[str, str], Var] = {}
+        self.outer = Names(self.file)
+        self.param_offsets, self.param_size = parameter_offsets(self.entry.params)
+        self._lay_out_shared()
+
+    # --- memory layout ----------------------------------------------------------------------
+
+    def _lay_out_shared(self) -> None:
+        """Static shared variables in order of declaration, then one base for dynamic ones."""
+        found: list[tuple[str, Variable]] = [("", v) for v in self.variables if v.space == "shared"]
+        for function in self.order:
+            if function.body is not None:
+                found += [
+                    (function.name, v)
+                    for v in statements(function.body)
+                    if isinstance(v, Variable) and v.space == "shared"
+                ]
+        end, dynamic = SHARED_START, []
+        for owner, variable in found:
+            if size_of(variable) == 0:
+                dynamic.append((owner, variable))
+                continue
+            end = align_up(end, alignment_of(variable))
+            self._place(owner, variable, end)
+            end += size_of(variable)
+        alignment = max([16, *(alignment_of(v) for _, v in dynamic)])
+        self.shared_static = align_up(end, alignment) if dynamic else end
+        for owner, variable in dynamic:
+            self._place(owner, variable, self.shared_static)
+        self.has_dynamic_shared = bool(dynamic)
+
+    def _place(self, owner: str, variable: Variable, offset: int) -> None:
+        if variable.init is not None:
+            message = f"shared variable {variable.name!r} cannot have an initialiser"
+            raise SimError("syntax", message, self.source.where(variable.pos))
+        var = Var(variable.name, "shared", offset, size_of(variable), TYPES[variable.type])
+        self._shared_owner[owner, f"{variable.name}@{variable.pos}"] = var
+
+    def shared_var(self, owner: str, variable: Variable) -> Var:
+        return self._shared_owner[owner, f"{variable.name}@{variable.pos}"]
+
+    def local_var(self, variable: Variable) -> Var:
+        """A new place in the local memory of each thread."""
+        self.local_size = align_up(self.local_size, alignment_of(variable))
+        var = Var(
+            variable.name, "local", self.local_size, size_of(variable), TYPES[variable.type]
+        )
+        self.local_size += var.size
+        return var
+
+    def kernel_param(self, index: int) -> Var:
+        param = self.entry.params[index]
+        offset = PARAM_WINDOW + self.param_offsets[index]
+        return Var(param.name, "param", offset, size_of(param), TYPES[param.type])
+
+    # --- names ------------------------------------------------------------------------------
+
+    def global_entity(self, name: str) -> Function | Var | None:
+        """A function or module variable."""
+        name = self.module.aliases.get(name, name)
+        if name in self.globals:
+            return self.globals[name]
+        for variable in self.variables:
+            if variable.name == name and variable.space == "shared":
+                return self.shared_var("", variable)
+        return self.module.functions.get(name)
+
+    def function_address(self, name: str) -> int:
+        name = self.module.aliases.get(name, name)
+        return FUNCTION_WINDOW + 16 * list(self.module.functions).index(name)
+
+    # --- places in the text -----------------------------------------------------------------
+
+    def where(self, ins: Instr) -> Where:
+        source = None
+        if ins.loc is not None:
+            file, line, column = ins.loc
+            name = self.module.files.get(file, f"file {file}")
+            source = f"{name}:{line}:{column}" if column else f"{name}:{line}"
+        return self.source.where(ins.pos, source)
+
+    # --- order ------------------------------------------------------------------------------
+
+    def number_blocks(self) -> None:
+        """Rank all blocks: callees before callers, each function in its own order."""
+        for function in self.order:
+            code = self.functions.get(function.name)
+            if code is None:
+                continue
+            index = {id(block): i for i, block in enumerate(code.blocks)}
+            successors = [
+                [index[id(t)] for t in block.end.targets()] if block.end else []
+                for block in code.blocks
+            ]
+            for i in weak_topological_order(successors):
+                code.blocks[i].number = len(self.blocks)
+                self.blocks.append(code.blocks[i])

@@ -1,0 +1,1 @@
+"""Reading PTX text: tokens, syntax tree, parser."""
