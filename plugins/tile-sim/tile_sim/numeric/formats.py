@@ -112,6 +112,8 @@ def _pattern(value: Array, fmt: Format) -> Array:
     magnitude = np.abs(value)
     _, exponent = np.frexp(magnitude)
     lead = np.maximum(exponent - 1, fmt.smallest_exponent)
+    # frexp gives zero the exponent 0.
+    lead = np.where(magnitude == 0, fmt.smallest_exponent, lead)
     fraction = np.ldexp(magnitude, fmt.mantissa - lead).astype(np.int64)
     # A normal number has its leading bit set, which adds one to the exponent field.
     field = (lead - fmt.smallest_exponent).astype(np.int64) << fmt.mantissa
