@@ -92,7 +92,7 @@ class Conversion:
         self._location: ir.Location | None = None
 
     @property
-    def target(self):  # noqa: ANN201 - Target; kept short for rules
+    def target(self):
         """The GPU compiled for."""
         return self.cx.target
 
@@ -153,11 +153,12 @@ class Conversion:
             if mapped != argument.type:
                 argument.set_type(mapped)
         for op in list(block.operations):
-            self.convert_op(op.operation)
+            self.convert_op(op)
 
-    def convert_op(self, op: ir.Operation) -> None:
+    def convert_op(self, op: ir.OpView) -> None:
         """Convert one operation; also for operations that a rule has just created."""
-        rule = self.rules.get(op.name)
+        # Not `op.name`: classes such as func.FuncOp show their symbol under that name.
+        rule = self.rules.get(op.operation.name)
         if rule is None:
             self._keep(op)
             return
@@ -170,8 +171,8 @@ class Conversion:
         if replacement is not KEEP:
             _replace(op, replacement)
 
-    def _keep(self, op: ir.Operation) -> None:
-        if op.name.split(".", 1)[0] in self.illegal:
+    def _keep(self, op: ir.OpView) -> None:
+        if op.operation.name.split(".", 1)[0] in self.illegal:
             raise error_at(op, f"is not supported by '{self.name}': no rule converts it")
         for result in op.results:
             mapped = self.type(result.type)
@@ -195,14 +196,14 @@ class _At:
         self._conversion._ip = self._outer
 
 
-def _replace(op: ir.Operation, replacement: Replacement) -> None:
+def _replace(op: ir.OpView, replacement: Replacement) -> None:
     if replacement is None:
         values: Sequence[ir.Value] = ()
     elif isinstance(replacement, ir.Value):
         values = (replacement,)
     else:
         values = replacement  # type: ignore[assignment]
-    assert len(values) == len(op.results), f"a rule for {op.name} returned {len(values)} values"
+    assert len(values) == len(op.results), f"a rule for {op.operation.name} returned {len(values)} values"
     for old, new in zip(op.results, values, strict=True):
         old.replace_all_uses_with(new)
-    op.erase()
+    op.operation.erase()

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
+from tile_core.mlir import ir
 from tile_tileas.analysis import axis_info as facts
 from tile_tileas.analysis.axis import AxisAnalysis, element_bytes, shape_of
 from tile_tileas.analysis.views import tiled_view
-
-from tile_core.mlir import ir
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,6 @@ def plan_tiled(view: ir.Value, known: AxisAnalysis, max_bits: int) -> AccessPlan
     for axis, step in enumerate(steps):
         if axis != fast:
             alignment = gcd(alignment, _divisor(step, known) * size)
-    for dim, step in enumerate(memref.strides):
-        assert dim in record.dim_map, "a dim map names every dimension of its view"
     vector = max(1, min(alignment // size, max_bits // 8 // size, record.tile[fast]))
     return AccessPlan(order, vector, extents[fast] % vector == 0, checked)
 

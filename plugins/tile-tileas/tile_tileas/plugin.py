@@ -30,6 +30,16 @@ def tile_passes() -> Iterable[Lazy]:
             "tile_tileas.passes.assign_layouts:AssignLayouts",
             "a distributed layout for every tile",
         ),
+        Lazy(
+            "tileas-allocate-shared",
+            "tile_tileas.passes.allocate_shared:AllocateShared",
+            "places of scratch in shared memory",
+        ),
+        Lazy(
+            "tileas-insert-barriers",
+            "tile_tileas.passes.insert_barriers:InsertBarriers",
+            "barriers where threads meet each other's data",
+        ),
     )
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tile_core.mlir import ir
+from tile_core.passes import error_at
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.layouts import NodeKind, TileGraph, TileNode, TileValue
-
-from tile_core.mlir import ir
-from tile_core.passes import error_at
 
 POINTER_BITS = 64
 
@@ -57,7 +56,8 @@ class GraphBuilder:
 
     def __init__(self, func: ir.Operation, num_warps: int) -> None:
         self.ids: dict[ir.Value, int] = {}
-        self.node_of: dict[ir.Operation, int] = {}
+        #: First result of an operation -> its node; operations hash by content, which changes.
+        self.node_of: dict[ir.Value, int] = {}
         self._values: list[TileValue] = []
         self._nodes: list[TileNode] = []
         self._region(func.regions[0], 0)
@@ -98,7 +98,7 @@ class GraphBuilder:
             operands = self._ids([op.value, *(v for v in op.operands if v != op.value)])
         plan = AccessPlan.of(op) if kind in ("load", "store") else None
         axis = ir.IntegerAttr(op.attributes["axis"]).value if kind == "reduce" else None
-        self.node_of[op.operation] = len(self._nodes)
+        self.node_of[op.results[0]] = len(self._nodes)
         self._nodes.append(
             TileNode(
                 kind,

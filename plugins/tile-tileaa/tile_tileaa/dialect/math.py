@@ -4,9 +4,8 @@
 
 from typing import Any, TypeVar
 
-from tile_tileaa.dialect.base import NvTileAA
-
 from tile_core.dialect import Operand, Operation, Pure, Result, reject
+from tile_tileaa.dialect.base import NvTileAA
 
 T = TypeVar("T", bound=Any)
 

@@ -5,10 +5,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tile_tileaa.dialect.base import NvTileAA
-
 from tile_core.dialect import Operand, Operation, Pure, Result, reject
 from tile_core.mlir import ir
+from tile_tileaa.dialect.base import NvTileAA
 
 
 def verify_ordering(op: Operation, kinds: tuple[str, ...]) -> bool:

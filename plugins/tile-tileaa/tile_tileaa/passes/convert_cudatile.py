@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_tileaa.passes.cudatile import arith, control, memory, shape
-from tile_tileaa.passes.cudatile.rules import rules
-from tile_tileaa.passes.cudatile.types import convert_type
-
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
+from tile_tileaa.passes.cudatile import arith, control, memory, shape
+from tile_tileaa.passes.cudatile.rules import rules
+from tile_tileaa.passes.cudatile.types import convert_type
 
 __all__ = ["ConvertCudaTileToTileAA", "arith", "control", "memory", "shape"]
 

@@ -10,11 +10,11 @@ from math import gcd
 from typing import ClassVar
 
 from tile_tileaa.dialect import PtrType
-from tile_tileas.analysis import axis_info as facts
-from tile_tileas.analysis.axis_info import AxisInfo
 
 from tile_core.mlir import ir
 from tile_core.passes import PassContext
+from tile_tileas.analysis import axis_info as facts
+from tile_tileas.analysis.axis_info import AxisInfo
 
 # Values of arith.CmpIPredicate for which a run on the left stays on one side of the bound:
 # slt, sge, ult, uge.

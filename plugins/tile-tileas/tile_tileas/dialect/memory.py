@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_tileaa.dialect.memory import verify_ordering
-from tile_tileas.dialect.base import NvTileAS
 
 from tile_core.dialect import Operand, Operation, Result, reject
 from tile_core.mlir import ir
+from tile_tileas.dialect.base import NvTileAS
 
 
 def _verify_tiled(op: Operation, which: str, kinds: tuple[str, ...]) -> bool:

@@ -5,10 +5,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tile_tileas.dialect.base import NvTileAS
-
 from tile_core.dialect import Operand, Operation, Pure, Region, Result, Terminator, reject
 from tile_core.mlir import ir
+from tile_tileas.dialect.base import NvTileAS
 
 
 class ConvertLayoutOp(Operation, dialect=NvTileAS, name="convert_layout", traits=[Pure]):

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_cute.linear import LinearLayout, project_dims, reshape, slice_dim
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.layouts import Assignment, problem_with
 from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.scratch import plan_reduction
+from tile_tileas.strategies.blocked import spread
 from tile_tileas.tile_graph import GraphBuilder, is_tile, kind_of
-
-from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext, error_at, option
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,8 @@ class _Materialiser:
         self._same(op)
 
     def _store(self, op: ir.OpView) -> None:
-        node = self._built.node_of.get(op.operation)
-        if node is not None:
+        node = self._built.node_of.get(op.results[0])
+        if node is not None:  # a store of a single element has no tiles
             self._convert_operands(op, self._assignment.stores[node])
 
     def _convert(self, op: ir.OpView) -> None:
@@ -93,8 +95,11 @@ class _Materialiser:
     def _reduce(self, op: ir.OpView) -> None:
         layout = layout_of(op.operands[0].type)
         assert layout is not None
+        axis = ir.IntegerAttr(op.attributes["axis"]).value
+        if plan_reduction(layout, axis) is None:
+            layout = spread(layout.shape, 1 << layout.in_bits("warp"), _row_major(layout.rank), 1)
         self._convert_operands(op, layout)  # several operands fold in one layout
-        natural = slice_dim(layout, ir.IntegerAttr(op.attributes["axis"]).value)
+        natural = slice_dim(layout, axis)
         for result in op.results:
             if not is_tile(result):
                 continue
@@ -180,6 +185,10 @@ class _Materialiser:
             ip=ir.InsertionPoint.after(op),
         )
         value.replace_all_uses_except(converted.result, converted)
+
+
+def _row_major(rank: int) -> tuple[int, ...]:
+    return tuple(reversed(range(rank)))
 
 
 def _constant_in(value: ir.Attribute, type_: ir.Type) -> ir.Attribute:

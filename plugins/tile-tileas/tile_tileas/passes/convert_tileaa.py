@@ -54,7 +54,7 @@ def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 def yield_(op: ir.OpView, cx: Conversion) -> object:
     """nv_tileaa.yield => nv_tileas.yield"""
     cx.create("nv_tileas.yield", list(op.operands))
-    op.erase()
+    op.operation.erase()
     return KEEP
 
 

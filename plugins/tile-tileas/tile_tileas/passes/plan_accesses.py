@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile_tileas.access import plan_pointers, plan_tiled
-from tile_tileas.analysis.axis import AxisAnalysis
-
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
+from tile_tileas.access import plan_pointers, plan_tiled
+from tile_tileas.analysis.axis import AxisAnalysis
 
 _TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store")
 _POINTER = ("nv_tileas.load", "nv_tileas.store")

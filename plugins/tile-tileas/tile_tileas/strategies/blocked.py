@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tile_cute.linear import LinearLayout, blocked, replicated
+
 from tile_tileas.layouts import Assignment, TileGraph
 from tile_tileas.strategies.propagation import Propagation
 

@@ -12,6 +12,7 @@ from tile_cute.linear import (
     reshape,
     slice_dim,
 )
+
 from tile_tileas.layouts import Assignment, TileGraph, TileNode
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tile_tileaa.passes.cudatile.rules import constant, element, rules, text
-
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_tileaa.passes.cudatile.rules import constant, element, rules, text
 
 # cuda_tile name -> operation of the same operands, nothing to carry over
 PLAIN = {

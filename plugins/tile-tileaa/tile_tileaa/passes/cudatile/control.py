@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tile_tileaa.passes.cudatile.rules import groups, rules
-
 from tile_core.convert import KEEP, Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_tileaa.passes.cudatile.rules import groups, rules
 
 
 @rules.on("cuda_tile.module")
@@ -42,7 +41,7 @@ def return_(op: ir.OpView, cx: Conversion) -> object:
     if op.operation.parent.name != "func.func":
         raise error_at(op, "inside a branch is not supported by 'convert-cudatile-to-tileaa'")
     cx.create("func.return")
-    op.erase()
+    op.operation.erase()
     return KEEP
 
 

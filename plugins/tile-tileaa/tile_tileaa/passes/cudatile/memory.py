@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tile_tileaa.passes.cudatile.rules import constant, groups, i32, rules, text
-
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_tileaa.passes.cudatile.rules import constant, groups, i32, rules, text
 
 
 @rules.on("cuda_tile.make_token")

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from tile_cudatile.ops import BODY_OPS
+from tile_cudatile.dialect import operand_groups as groups
 
 from tile_core.convert import Conversion, RuleSet
 from tile_core.mlir import ir
 
+__all__ = ["constant", "element", "groups", "i32", "rules", "text"]
+
 rules = RuleSet("convert-cudatile-to-tileaa")
-
-
-def groups(op: ir.OpView) -> dict[str, list[ir.Value]]:
-    """Operands by the group names of the operation's declaration; absent optionals are []."""
-    spec = BODY_OPS.by_name[op.name.removeprefix("cuda_tile.")]
-    operands = list(op.operands)
-    if spec.variable:
-        sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    else:
-        sizes = [1] * len(operands)
-    found: dict[str, list[ir.Value]] = {}
-    start = 0
-    for group, size in zip(spec.operands, sizes, strict=True):
-        found[group.name] = operands[start : start + size]
-        start += size
-    return found
 
 
 def text(op: ir.OpView, name: str, default: str = "") -> str:

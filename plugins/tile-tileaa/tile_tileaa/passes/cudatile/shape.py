@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tile_tileaa.passes.cudatile.rules import i32, rules
-
 from tile_core.convert import KEEP, Conversion
 from tile_core.mlir import ir
+from tile_tileaa.passes.cudatile.rules import i32, rules
 
 
 @rules.on("cuda_tile.constant")
@@ -94,5 +93,5 @@ def terminator(op: ir.OpView, cx: Conversion) -> object:
     inside = op.operation.parent.name
     name = "scf.yield" if inside.startswith("scf.") else "nv_tileaa.yield"
     cx.create(name, list(op.operands))
-    op.erase()
+    op.operation.erase()
     return KEEP

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tile_cudatile import dialect as ct
-from tile_tileaa import dialect as aa
 
 from tile_core.mlir import ir
+from tile_tileaa import dialect as aa
 
 
 def convert_type(type_: ir.Type) -> ir.Type:

@@ -1,0 +1,1 @@
+"""Passes of tile-nvptx, a file per pass."""

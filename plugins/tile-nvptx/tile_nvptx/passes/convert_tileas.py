@@ -1,0 +1,119 @@
+"""convert-tileas-to-llvm: from tiles to what each thread does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_tileas.dialect import layout_of
+from tile_tileas.passes.convert_tileaa import num_warps
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, option
+
+from tile_nvptx.passes.tileas import (
+    convert_layout,
+    elementwise,
+    pointers,
+    program,
+    reduce,
+    shape,
+    tiled,
+)
+from tile_nvptx.passes.tileas.helpers import Helpers
+from tile_nvptx.passes.tileas.rules import rules
+from tile_nvptx.passes.tileas.shared import GLOBAL_SMEM
+from tile_nvptx.passes.tileas.state import KernelState
+from tile_nvptx.passes.tileas.types import convert_type
+
+__all__ = [
+    "ConvertTileASToLLVM",
+    "convert_layout",
+    "elementwise",
+    "pointers",
+    "program",
+    "reduce",
+    "shape",
+    "tiled",
+]
+
+_NEED_LAYOUTS = ("nv_tileaa.broadcast", "nv_tileas.")
+
+
+@dataclass(frozen=True)
+class ConvertTileASToLLVM(Pass):
+    """Convert tiles to one vector per thread, memory accesses to addresses and LLVM operations."""
+
+    name = "convert-tileas-to-llvm"
+    anchor = "gpu.module"
+
+    fast_path: bool = option(True, "tiles inside their view take a path without bounds checks")
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        ruleset = rules.joined(cx.services.patterns(self.name))
+        helpers = Helpers(op)
+        shared = 0
+        for func in list(op.regions[0].blocks[0].operations):
+            if func.operation.name != "func.func":
+                continue
+            state = self._state(func, helpers)
+            conversion = Conversion(
+                ruleset, convert_type, ("cuda_tile", "nv_tileaa", "nv_tileas"), cx, state
+            )
+            conversion.run(func.operation)
+            for view in reversed(state.views):
+                view.operation.erase()
+            state.anchor.erase()
+            _finish(func)
+            if "nv_tileas.shared_bytes" in func.attributes:
+                used = ir.IntegerAttr(func.attributes["nv_tileas.shared_bytes"]).value
+                shared = max(shared, used)
+        if shared:
+            _declare_shared(op, shared)
+
+    def _state(self, func: ir.OpView, helpers: Helpers) -> KernelState:
+        entry = func.regions[0].blocks[0]
+        zero = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
+        anchor = ir.Operation.create(
+            "arith.constant",
+            results=[zero.type],
+            attributes={"value": zero},
+            loc=func.location,
+            ip=ir.InsertionPoint.at_block_begin(entry),
+        )
+        state = KernelState(anchor, helpers, num_warps(func.operation), self.fast_path)
+        _record_layouts(func.regions[0], state)
+        return state
+
+
+def _record_layouts(region: ir.Region, state: KernelState) -> None:
+    for block in region.blocks:
+        for op in block.operations:
+            if op.name.startswith(_NEED_LAYOUTS) and len(op.results):
+                layouts = [layout_of(operand.type) for operand in op.operands]
+                state.operand_layouts[op.results[0]] = layouts
+            for inner in op.regions:
+                _record_layouts(inner, state)
+
+
+def _finish(func: ir.OpView) -> None:
+    """The signature and the launch attributes of a kernel."""
+    types = [argument.type for argument in func.regions[0].blocks[0].arguments]
+    func.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    if "nv_tileaa.kernel" not in func.attributes:
+        return
+    func.attributes["nvvm.kernel"] = ir.UnitAttr.get()
+    threads = 32 * num_warps(func.operation)
+    func.attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([threads])
+    for name in list(func.attributes):
+        if name.startswith(("nv_tileaa.", "nv_tileas.")) and name != "nv_tileas.shared_bytes":
+            del func.attributes[name]
+
+
+def _declare_shared(module: ir.Operation, size: int) -> None:
+    text = (
+        f"llvm.mlir.global internal @{GLOBAL_SMEM}() "
+        f"{{addr_space = 3 : i32, alignment = 128 : i64}} : !llvm.array<{size} x i8>"
+    )
+    block = module.regions[0].blocks[0]
+    ir.InsertionPoint.at_block_begin(block).insert(ir.Operation.parse(text))

@@ -1,0 +1,207 @@
+"""reduce: registers fold in a tree, then lanes by butterfly, then warps through shared memory.
+
+The order is fixed by the layout, so results are the same from run to run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_cute.linear import slice_registers
+from tile_tileas.scratch import ReductionPlan, plan_reduction
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+
+from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.rules import rules, state
+from tile_nvptx.passes.tileas.shared import scratch_pointer, shuffle
+from tile_nvptx.passes.tileas.state import LANE_BITS
+from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
+
+Fragments = list[ir.Value]  # one vector per reduced tile, all of one width
+
+
+@rules.on("nv_tileas.reduce")
+def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """reduce => folds over registers, lanes and warps that run along the axis"""
+    layout = state(cx).operand_layout(op, 0)
+    axis = ir.IntegerAttr(op.attributes["axis"]).value
+    plan = plan_reduction(layout, axis)
+    if plan is None:
+        raise error_at(op, f"cannot fold axis {axis} of layout {layout}")
+    if "barrier_before" in op.attributes:
+        Builder(cx).barrier()
+    fold = _Fold(op, cx, plan, axis)
+    values = fold.registers(list(op.operands))
+    values = fold.lanes(values)
+    if plan.warp_bits:
+        values = fold.warps(values)
+    return [
+        value if isinstance(cx.type(result.type), ir.VectorType) else Builder(cx).extract(value, 0)
+        for value, result in zip(values, op.results, strict=True)
+    ]
+
+
+@dataclass
+class _Fold:
+    op: ir.OpView
+    cx: Conversion
+    plan: ReductionPlan
+    axis: int
+
+    def __post_init__(self) -> None:
+        self.builder = Builder(self.cx)
+
+    # -- the three levels ---------------------------------------------------------------------
+
+    def registers(self, values: Fragments) -> Fragments:
+        """Fold the registers of each thread that run along the axis."""
+        targets = slice_registers(self.plan.source, self.axis)
+        kept = self.plan.result.elements_per_thread
+        members: list[list[int]] = [[] for _ in range(kept)]
+        copies = self.plan.source.free_mask("register")
+        for register, target in enumerate(targets):
+            if not register & copies:
+                members[target].append(register)
+        # Member-major order: halves of the vector are then what folds together.
+        order = [group[k] for k in range(len(members[0])) for group in members]
+        return self._tree([self.builder.shuffle(value, order) for value in values], kept)
+
+    def lanes(self, values: Fragments) -> Fragments:
+        """Butterfly over the lane bits that run along the axis; all lanes get the result."""
+        for bit in self.plan.lane_bits:
+            lane = self.builder.constant(1 << bit)
+            moved = [shuffle(self.cx, value, "bfly", lane) for value in values]
+            values = self.combine(moved, values)
+        return values
+
+    def warps(self, values: Fragments) -> Fragments:
+        """Partial results of the warps meet in shared memory; all threads read all of them."""
+        stored = [self.builder.to_storage(value) for value in values]
+        offsets = self._scratch_offsets(stored)
+        owner = self._writer()
+        branch = self.cx.create("scf.if", [owner], regions=1)
+        with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
+            for value, start in zip(stored, offsets, strict=True):
+                self._write(value, start)
+            self.cx.create("scf.yield")
+        self.builder.barrier()
+        count = self.plan.result.elements_per_thread
+        read = [
+            self.builder.from_storage(self._read(value, start), element_of(old.type))
+            for value, start, old in zip(stored, offsets, values, strict=True)
+        ]
+        return self._tree(read, count)
+
+    # -- shared memory: element e of the result has its partials at e * partials ---------------
+
+    def _scratch_offsets(self, stored: Fragments) -> list[int]:
+        offsets, top = [], 0
+        for value in stored:
+            offsets.append(top)
+            size = self.plan.result.size * self.plan.partials
+            top += -(-size * (element_of(value.type).width // 8) // 16) * 16
+        return offsets
+
+    def _writer(self) -> ir.Value:
+        """i1: of the lanes that hold equal results, this is the first."""
+        b, index = self.builder, state(self.cx).thread_index(self.cx)
+        result = self.plan.result
+        mask = result.free_mask("lane")
+        # Warps along the axis write different partials; other copies among warps stay silent.
+        warps = result.free_mask("warp") & ~sum(1 << bit for bit in self.plan.warp_bits)
+        mask |= warps << LANE_BITS
+        return b.compare(0, b.with_constant("andi", index, mask), b.constant(0))
+
+    def _element(self, register: int) -> ir.Value:
+        """Row-major index, in the result, of the register's element; i32."""
+        result = self.plan.result
+        thread = state(self.cx).linear(self.cx, (*result.flat("lane"), *result.flat("warp")))
+        own = result.apply_flat({"register": register})
+        if thread is None:
+            return self.builder.constant(own)
+        return self.builder.with_constant("xori", thread, own)
+
+    def _write(self, value: ir.Value, start: int) -> None:
+        b, stored = self.builder, element_of(value.type)
+        part = [0] * LANE_BITS + [0] * self.plan.source.in_bits("warp")
+        for position, bit in enumerate(self.plan.warp_bits):
+            part[LANE_BITS + bit] = 1 << position
+        mine = state(self.cx).linear(self.cx, part)
+        base = scratch_pointer(self.op, self.cx, start)
+        for register in range(count_of(value.type)):
+            place = b.with_constant("muli", self._element(register), self.plan.partials)
+            if mine is not None:
+                place = b.binary("addi", place, mine)
+            pointer = b.offset(base, place, stored)
+            one = b.shuffle(value, [register])
+            b.store(one, pointer, stored.width // 8)
+
+    def _read(self, value: ir.Value, start: int) -> ir.Value:
+        """All partials of each of the thread's results, partial-major."""
+        b, stored, partials = self.builder, element_of(value.type), self.plan.partials
+        base = scratch_pointer(self.op, self.cx, start)
+        size = stored.width // 8
+        vectors = []
+        for register in range(count_of(value.type)):
+            place = b.with_constant("muli", self._element(register), partials)
+            pointer = b.offset(base, place, stored)
+            align = min(16, size * partials)
+            vectors.append(b.load(pointer, vector_of(partials, stored), align))
+        count = len(vectors)
+        order = [register * partials + p for p in range(partials) for register in range(count)]
+        return b.shuffle(b.concat(vectors), order)
+
+    # -- combining ----------------------------------------------------------------------------
+
+    def _tree(self, values: Fragments, width: int) -> Fragments:
+        """Fold vectors of k * width elements, k a power of two, to `width`, halves at a time."""
+        while count_of(values[0].type) > width:
+            half = count_of(values[0].type) // 2
+            low = [self.builder.shuffle(value, range(half)) for value in values]
+            high = [self.builder.shuffle(value, range(half, 2 * half)) for value in values]
+            values = self.combine(high, low)
+        return values
+
+    def combine(self, elements: Fragments, accumulators: Fragments) -> Fragments:
+        """The region of the reduction on whole vectors: its operations are elementwise."""
+        block = self.op.regions[0].blocks[0]
+        count = count_of(elements[0].type)
+        mapping: dict[ir.Value, ir.Value] = {}
+        pairs = [v for pair in zip(elements, accumulators, strict=True) for v in pair]
+        for argument, value in zip(block.arguments, pairs, strict=True):
+            mapping[argument] = value
+        clones = []
+        for op in block.operations:
+            clone = op.operation.clone(ip=self.cx.insertion_point)
+            for at, operand in enumerate(clone.operands):
+                clone.operands[at] = self._as_vector(operand, mapping, count)
+            _widen_results(clone, count)
+            for old, new in zip(op.results, clone.results, strict=True):
+                mapping[old] = new
+            clones.append(clone)
+        end = clones.pop()  # holds the results while the other clones are converted
+        for clone in clones:
+            self.cx.convert_op(clone.opview)
+        found = list(end.operands)
+        end.erase()
+        return found
+
+    def _as_vector(
+        self, value: ir.Value, mapping: dict[ir.Value, ir.Value], count: int
+    ) -> ir.Value:
+        if value not in mapping:  # a scalar from outside the region
+            mapping[value] = self.builder.splat(value, count)
+        return mapping[value]
+
+
+def _widen_results(op: ir.Operation, count: int) -> None:
+    for result in op.results:
+        result.set_type(vector_of(count, result.type))
+    if op.name == "arith.constant":
+        type_ = op.results[0].type
+        op.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, op.attributes["value"])
+
+

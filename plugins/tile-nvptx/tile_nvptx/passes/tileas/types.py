@@ -1,0 +1,61 @@
+"""nv_tileas types -> what one thread holds."""
+
+from __future__ import annotations
+
+from tile_tileaa.dialect import MemTokenType, PtrType
+from tile_tileas.dialect import layout_of
+
+from tile_core.diagnostics import CompileError
+from tile_core.mlir import ir
+
+GLOBAL_SPACE = 1
+SHARED_SPACE = 3
+
+
+def global_pointer() -> ir.Type:
+    """`!llvm.ptr<1>`."""
+    return ir.Type.parse(f"!llvm.ptr<{GLOBAL_SPACE}>")
+
+
+def shared_pointer() -> ir.Type:
+    """`!llvm.ptr<3>`."""
+    return ir.Type.parse(f"!llvm.ptr<{SHARED_SPACE}>")
+
+
+def convert_type(type_: ir.Type) -> ir.Type:
+    """tensor<SxE, layout> -> vector<NxE>, N registers; ptr -> !llvm.ptr<1>; token -> i32."""
+    if isinstance(type_, ir.RankedTensorType):
+        layout = layout_of(type_)
+        if layout is None:
+            raise CompileError(f"a tile reached code generation without a layout: {type_}")
+        element = convert_type(type_.element_type)
+        return ir.VectorType.get([layout.elements_per_thread], element)
+    if isinstance(type_, PtrType):
+        return global_pointer()
+    if isinstance(type_, MemTokenType):
+        return ir.IntegerType.get_signless(32)
+    return type_
+
+
+def vector_of(count: int, element: ir.Type) -> ir.Type:
+    """`vector<count x element>`."""
+    return ir.VectorType.get([count], element)
+
+
+def element_of(type_: ir.Type) -> ir.Type:
+    """Element type of a vector; a scalar's own type."""
+    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+
+
+def count_of(type_: ir.Type) -> int:
+    """Elements of a vector; 1 for a scalar."""
+    return type_.shape[0] if isinstance(type_, ir.VectorType) else 1
+
+
+def storage_type(element: ir.Type) -> ir.Type:
+    """What an element is in memory: i1 is a byte, pointers are addresses."""
+    if isinstance(element, ir.IntegerType) and element.width == 1:
+        return ir.IntegerType.get_signless(8)
+    if not hasattr(element, "width"):
+        return ir.IntegerType.get_signless(64)
+    return element

@@ -1,0 +1,91 @@
+"""Which operations pass data through shared memory, and how much of it they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_cute.linear import LinearLayout, Plan, SharedRoundTrip, plan_conversion, slice_dim
+from tile_tileas.analysis.axis import element_bytes
+from tile_tileas.dialect import layout_of
+
+from tile_core.mlir import ir
+
+#: Pointers are held as addresses.
+POINTER_BITS = 64
+#: Shared memory that one operation may use, in bytes: what every GPU gives without opting in.
+OPERATION_LIMIT = 48 * 1024
+
+
+@dataclass(frozen=True)
+class ReductionPlan:
+    """How a reduction folds: registers first, then lanes, then warps through shared memory.
+
+    `lane_bits` and `warp_bits` are the bits of those indices that run along the axis.
+    """
+
+    source: LinearLayout
+    result: LinearLayout
+    lane_bits: tuple[int, ...]
+    warp_bits: tuple[int, ...]
+
+    @property
+    def partials(self) -> int:
+        """Warps that hold a part of each result."""
+        return 1 << len(self.warp_bits)
+
+
+def plan_reduction(source: LinearLayout, axis: int) -> ReductionPlan | None:
+    """The plan, or None if lanes or warps run along the axis and another one at once."""
+    bits: dict[str, tuple[int, ...]] = {}
+    for space in ("lane", "warp"):
+        bases, free = source.bases[space], source.free_mask(space)
+        along = []
+        for bit, basis in enumerate(bases):
+            mixed = any(value for dim, value in enumerate(basis) if dim != axis)
+            if basis[axis] and (mixed or free >> bit & 1):
+                return None
+            if basis[axis]:
+                along.append(bit)
+        bits[space] = tuple(along)
+    if any(b[axis] and any(v for d, v in enumerate(b) if d != axis) for b in source.bases["register"]):
+        return None
+    return ReductionPlan(source, slice_dim(source, axis), bits["lane"], bits["warp"])
+
+
+def storage_bits(type_: ir.Type) -> int:
+    """Bits that one element takes in registers and shared memory; at least a byte."""
+    return max(8, getattr(type_, "width", POINTER_BITS))
+
+
+def conversion_plan(op: ir.OpView | ir.Operation) -> Plan:
+    """The plan of a `nv_tileas.convert_layout`."""
+    source, result = op.operands[0].type, op.results[0].type
+    src, dst = layout_of(source), layout_of(result)
+    assert src is not None
+    assert dst is not None
+    return plan_conversion(
+        src, dst, storage_bits(source.element_type), max_smem=OPERATION_LIMIT
+    )
+
+
+def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
+    """Shared memory that the operation needs while it runs; 0 if it needs none."""
+    if op.name == "nv_tileas.convert_layout":
+        plan = conversion_plan(op)
+        return plan.bytes if isinstance(plan, SharedRoundTrip) else 0
+    if op.name == "nv_tileas.reduce":
+        layout = layout_of(op.operands[0].type)
+        assert layout is not None
+        plan = plan_reduction(layout, ir.IntegerAttr(op.attributes["axis"]).value)
+        assert plan is not None, "layout assignment keeps reductions plannable"
+        if not plan.warp_bits:
+            return 0
+        return sum(
+            _aligned(plan.result.size * plan.partials * element_bytes(operand.type.element_type))
+            for operand in op.operands
+        )
+    return 0
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 16) * 16
