@@ -1,0 +1,6 @@
+from typing import Any
+
+from torch_mlir.ir import Operation
+
+def translate_module_to_llvmir(module: Operation) -> str: ...
+def __getattr__(name: str) -> Any: ...
