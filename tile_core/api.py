@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile_core.artifact import Artifact, Stages
+from tile_core.artifact import Artifact, Stage, Stages
 from tile_core.diagnostics import (
     CompileError,
     ConfigurationError,
@@ -23,6 +23,7 @@ from tile_core.frontend import FrontendContext, read_input
 from tile_core.hookspecs import LazyEmitter
 from tile_core.options import configured
 from tile_core.pipeline.build import Plan, build
+from tile_core.pipeline.instrument import Instrumentation, watchers
 from tile_core.pipeline.resolve import PassCall, Request, Resolved, load, resolve
 from tile_core.pipeline.timing import Clock
 from tile_core.registry import Registry, default_registry
@@ -45,12 +46,13 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
     emit: str = "cubin",
     stop_after: str | None = None,
     start_at: str | None = None,
-    instrumentations: Sequence[Any] = (),
+    instrumentations: Sequence[Instrumentation | str] = (),
     registry: Registry | None = None,
     verify: str = "segment",
     toolchain: Mapping[str, Path] | None = None,
     name: str = "-",
     keep_stages: bool = True,
+    on_stage: Callable[[str, Stage], None] | None = None,
 ) -> Artifact:
     """Compile a program.
 
@@ -65,11 +67,13 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
             "ptx" or "cubin".
         stop_after: a segment, pass or emitter to end with, instead of `emit`.
         start_at: a segment, pass or emitter to begin with.
-        instrumentations: `tile_core.pipeline.instrument.Instrumentation` objects.
+        instrumentations: `tile_core.pipeline.instrument.Instrumentation` objects, or names of
+            registered ones.
         verify: "segment", "pass" or "none": when the IR is verified.
         toolchain: paths of tools, e.g. {"ptxas": Path(...)}.
         name: what messages call the input.
         keep_stages: keep a copy of the IR after every segment, for `Artifact.stages`.
+        on_stage: called with each emitter's product as soon as it is there.
 
     Raises:
         TileError: `InputError`, `ConfigurationError` or `CompileError`.
@@ -77,8 +81,9 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
     registry = registry or default_registry()
     request = Request(target, opt_level, pipeline, options or {}, pass_options or {})
     job = _Job(
-        request, registry, verify, tuple(instrumentations), dict(toolchain or {}), name, keep_stages
-    )
+        registry, verify, watchers(instrumentations, registry), dict(toolchain or {}),
+        name, keep_stages, on_stage,
+    )  # fmt: skip
     data = source.encode() if isinstance(source, str) else bytes(source)
     return job.run(data, _course(request, registry, emit, stop_after, start_at))
 
@@ -210,13 +215,13 @@ def _from(resolved: Resolved, start_at: str, kinds: list[LazyEmitter]) -> tuple[
 
 @dataclass(frozen=True)
 class _Job:
-    request: Request
     registry: Registry
     verify: str
-    instrumentations: tuple[Any, ...]
+    instrumentations: Sequence[Instrumentation]
     toolchain: dict[str, Path]
     name: str
     keep_stages: bool
+    on_stage: Callable[[str, Stage], None] | None
 
     def run(self, data: bytes, course: _Course) -> Artifact:
         clock, stages = Clock(), Stages()
@@ -287,7 +292,10 @@ class _Job:
                         f"internal error in emitter '{call.name}': {type(error).__name__}: {error}",
                         hint=f"this is a mistake in {owner}",
                     ) from error
-            artifact.stages.add(_lazy_emitter(call.name, self.registry).produces, product)
+            kind = _lazy_emitter(call.name, self.registry).produces
+            artifact.stages.add(kind, product)
+            if self.on_stage is not None:
+                self.on_stage(kind, product)
 
 
 def make_emitter(call: PassCall, registry: Registry) -> Any:

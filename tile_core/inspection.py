@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,7 +44,8 @@ def _pass_problems(known: type[Pass]) -> list[str]:
     found: list[str] = []
     if not known.description():
         found.append("has no docstring")
-    if not dataclasses.is_dataclass(known) or not known.__dataclass_params__.frozen:
+    parameters = getattr(known, "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
         found.append("is no frozen dataclass: decorate it with @dataclass(frozen=True)")
     for name, option in known.options().items():
         if not option.metadata.get("help"):

@@ -12,6 +12,9 @@ def source_location(location: ir.Location) -> SourceLocation | None:
     Name locations stand for their child, call sites for the callee, fused ones for their parts
     in order.
     """
+    if type(location) is ir.Location:
+        # Diagnostics carry locations of the base class; the round trip gives the real one.
+        location = ir.Location.from_attr(location.attr)
     if isinstance(location, ir.FileLineColLoc):
         return SourceLocation(location.filename, location.start_line, location.start_col)
     if isinstance(location, ir.NameLoc):

@@ -10,6 +10,7 @@ from typing import Any
 from tile_core.artifact import Artifact, Stages
 from tile_core.diagnostics import InputError, SourceLocation, TileError
 from tile_core.pipeline.build import Plan, build
+from tile_core.pipeline.instrument import Instrumentation, watchers
 from tile_core.pipeline.reproducer import is_reproducer, read_reproducer
 from tile_core.pipeline.resolve import Request, Resolved, load, resolve
 from tile_core.pipeline.text import parse_list, parse_text
@@ -47,7 +48,7 @@ class OptJob:
     registry: Registry
     selection: Selection = Selection()
     name: str = "-"
-    instrumentations: tuple[Any, ...] = ()
+    instrumentations: tuple[Instrumentation | str, ...] = ()
     verify: str = "pass"
     generic: bool = False
     debug_info: bool = False
@@ -81,7 +82,8 @@ def optimize(text: str, first_line: int, job: OptJob) -> OptResult:
             module = session.parse(text)
             run = Run(
                 plan, session, module,
-                instrumentations=job.instrumentations, verify=job.verify, clock=clock,
+                instrumentations=watchers(job.instrumentations, job.registry),
+                verify=job.verify, clock=clock,
             )  # fmt: skip
             artifact.remarks, artifact.statistics = run.remarks, run.statistics
             run.execute()

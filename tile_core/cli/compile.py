@@ -72,6 +72,7 @@ def compile_(
             toolchain={} if ptxas is None else {"ptxas": ptxas},
             name="<stdin>" if source == STDIO else source,
             keep_stages=False,
+            on_stage=watch.on_stage,
         )
 
     _compile_to(output or _default_output(source, emit, stop_after), work, watch)
@@ -79,8 +80,7 @@ def compile_(
 
 def _compile_to(path: str, work: Callable[[], Any], watch: Any) -> None:
     with Output(path) as file:
-        with watch.around():
-            artifact = work()
+        artifact = work()
         data = artifact.output
         watch.report(artifact)
         file.commit(data)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import rich_click as click
 
-from tile_core.artifact import Artifact
+from tile_core.artifact import Artifact, Stage
 from tile_core.cli.output import write_file
 from tile_core.diagnostics import ConfigurationError
 
@@ -43,6 +42,8 @@ def observe_options(command: F) -> F:
                          help="Write remarks as YAML; '-' prints them to standard error."),
             click.option("--reproducer", metavar="FILE",
                          help="If a pass fails, write what it takes to replay that."),
+            click.option("--instrument", multiple=True, metavar="NAME",
+                         help="Let a registered instrumentation watch the run."),
             click.option("--verify-each", is_flag=True, help="Verify the IR after every pass."),
             click.option("--no-verify", is_flag=True, help="Never verify the IR."),
         )
@@ -64,11 +65,6 @@ class Observers:
     remarks: str | None = None
     dump_dir: Path | None = None
 
-    @contextmanager
-    def around(self) -> Iterator[None]:
-        """The time in which the run happens."""
-        yield
-
     def report(self, artifact: Artifact) -> None:
         """Print and write what was asked for."""
         from tile_core.pipeline import remarks, timing
@@ -86,14 +82,12 @@ class Observers:
             sys.stderr.write("".join(f"{remark}\n" for remark in artifact.remarks))
         elif self.remarks is not None:
             write_file(self.remarks, remarks.as_yaml(artifact.remarks))
-        if self.dump_dir is not None:
-            self._dump_stages(artifact)
 
-    def _dump_stages(self, artifact: Artifact) -> None:
-        assert self.dump_dir is not None
-        for kind, suffix in (("llvm", ".ll"), ("ptx", ".ptx"), ("cubin", ".cubin")):
-            if kind in artifact.stages:
-                write_file(str(self.dump_dir / f"output{suffix}"), artifact.stages[kind])
+    def on_stage(self, kind: str, product: Stage) -> None:
+        """Keep what an emitter made, also when a later one fails."""
+        if self.dump_dir is not None:
+            suffix = {"llvm": "ll"}.get(kind, kind)
+            write_file(str(self.dump_dir / f"output.{suffix}"), product)
 
 
 def observers(values: Mapping[str, Any]) -> Observers:
@@ -122,7 +116,7 @@ def _instrumentations(values: Mapping[str, Any]) -> list[Any]:
     from tile_core.pipeline.instrument import Instrumentation
     from tile_core.pipeline.reproducer import Reproducer
 
-    found: list[Any] = []
+    found: list[Any] = list(values["instrument"])
     if values["reproducer"]:
         found.append(Reproducer(values["reproducer"]))
     printing = [f"print_ir_{when}" for when in ("before", "after", "after_change", "after_failure")]

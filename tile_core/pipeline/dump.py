@@ -13,6 +13,7 @@ from tile_core.diagnostics import ConfigurationError, nearest
 from tile_core.pipeline.instrument import Instrumentation
 
 if TYPE_CHECKING:
+    from tile_core.diagnostics import TileError
     from tile_core.mlir import ir
     from tile_core.pipeline.build import Plan, Step
     from tile_core.pipeline.run import Run
@@ -69,7 +70,7 @@ class PrintIR(Instrumentation):
         if changed or _named(step, self._after):
             self._print(f"IR Dump After {step.name}", op)
 
-    def after_pass_failed(self, step: Step, op: ir.Operation, run: Run, error: Exception) -> None:
+    def after_pass_failed(self, step: Step, op: ir.Operation, run: Run, error: TileError) -> None:
         if self._after_failure or _named(step, self._after):
             self._print(f"IR Dump After {step.name} Failed", op, broken=True)
 
@@ -110,7 +111,7 @@ class DumpDirectory(Instrumentation):
                 return
         self._write(step.call.id, run.module.operation)
 
-    def after_pass_failed(self, step: Step, op: ir.Operation, run: Run, error: Exception) -> None:
+    def after_pass_failed(self, step: Step, op: ir.Operation, run: Run, error: TileError) -> None:
         self._count += 1
         self._write(f"{step.call.id}-failed", run.module.operation, broken=True)
 

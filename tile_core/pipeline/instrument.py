@@ -6,12 +6,17 @@ first to see a pass begin is the last to see it end.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
+from tile_core.diagnostics import ConfigurationError
+
 if TYPE_CHECKING:
+    from tile_core.diagnostics import TileError
     from tile_core.mlir import ir
     from tile_core.pipeline.build import Step
     from tile_core.pipeline.run import Run
+    from tile_core.registry import Registry
 
 
 class Instrumentation:
@@ -28,6 +33,9 @@ class Instrumentation:
 
     def after_pipeline(self, run: Run) -> None: ...
 
+    def pipeline_failed(self, run: Run, error: TileError) -> None:
+        """Called last when the run ends early, whatever the reason."""
+
     def before_step(self, step: Step, run: Run) -> None: ...
 
     def after_step(self, step: Step, run: Run) -> None: ...
@@ -37,9 +45,27 @@ class Instrumentation:
     def after_pass(self, step: Step, op: ir.Operation, run: Run) -> None: ...
 
     def after_pass_failed(
-        self, step: Step, op: ir.Operation, run: Run, error: Exception
+        self, step: Step, op: ir.Operation, run: Run, error: TileError
     ) -> None: ...
 
     def before_analysis(self, name: str, op: ir.Operation, run: Run) -> None: ...
 
     def after_analysis(self, name: str, op: ir.Operation, run: Run) -> None: ...
+
+
+def watchers(wanted: Iterable[Instrumentation | str], registry: Registry) -> list[Instrumentation]:
+    """Instrumentations, registered ones by name.
+
+    Raises:
+        ConfigurationError: an unknown name, or an object that is none.
+    """
+    found: list[Instrumentation] = []
+    for item in wanted:
+        watcher = registry.load("instrumentation", item)() if isinstance(item, str) else item
+        if not isinstance(watcher, Instrumentation):
+            raise ConfigurationError(
+                f"{item!r} is not an instrumentation",
+                hint="derive it from tile_core.pipeline.instrument.Instrumentation",
+            )
+        found.append(watcher)
+    return found

@@ -69,10 +69,11 @@ class Reproducer(Instrumentation):
     def before_step(self, step: Step, run: Run) -> None:
         self._before = _print(run)
 
-    def after_pass_failed(self, step: Step, op: ir.Operation, run: Run, error: Exception) -> None:
+    def after_pass_failed(self, step: Step, op: ir.Operation, run: Run, error: TileError) -> None:
         self._write(run, self._before, [step])
-        if isinstance(error, TileError):
-            error.noted(f"reproducer generated at `{self._path}`")
+
+    def pipeline_failed(self, run: Run, error: TileError) -> None:
+        error.noted(f"reproducer generated at `{self._path}`")
 
     def after_pipeline(self, run: Run) -> None:
         self._path.unlink(missing_ok=True)

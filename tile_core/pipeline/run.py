@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tile_core.diagnostics import CompileError, TileError
+from tile_core.diagnostics import CompileError, SourceLocation, TileError
 from tile_core.locations import source_location
 from tile_core.mlir import ir
 from tile_core.passes import PassContext
@@ -55,6 +55,7 @@ class Run:
         self._context = PassContext(plan.target, plan.options, self)
         self._step: Step | None = None
         self._anchor: ir.Operation | None = None
+        self._errors: list[tuple[str, SourceLocation | None]] = []
 
     def execute(self) -> None:
         """Run every pass.
@@ -72,6 +73,10 @@ class Run:
                     if self._on_segment is not None:
                         self._on_segment(segment.name, self.module)
                 self._after("after_pipeline")
+        except TileError as error:
+            with self.session.context:
+                self._after("pipeline_failed", extra=(error,))
+            raise
         finally:
             handler.detach()
 
@@ -131,7 +136,11 @@ class Run:
             raise
         self._after("after_pass", step, op)
         if self._verify == "pass":
-            self._verify_after(op, step, None)
+            try:
+                self._verify_after(op, step, None)
+            except TileError as error:
+                self._after("after_pass_failed", step, op, extra=(error,))
+                raise
         self._anchor = None
 
     def _native(self, step: Step, text: str, op: ir.Operation) -> None:
@@ -139,8 +148,14 @@ class Run:
 
     def _guarded(self, step: Step, op: ir.Operation, work: Callable[[], None]) -> None:
         """Run `work`; whatever it raises becomes a `TileError` that names pass and anchor."""
+        self._errors.clear()
         try:
             work()
+            if self._errors:
+                # An emitted error fails the run even if the pass went on.
+                message, where = self._errors[0]
+                others = tuple(text for text, _ in self._errors[1:])
+                raise CompileError(message, where=where, notes=others)
         except TileError as error:
             raise error.noted(_running(step, op)) from error.__cause__
         except ir.MLIRError as error:
@@ -190,9 +205,11 @@ class Run:
             getattr(watcher, hook)(*args, self, *extra)
 
     def _take_diagnostic(self, diagnostic: Any) -> bool:
-        """Warnings and remarks that C++ emits become remarks; errors are raised by who emitted."""
+        """Warnings and remarks become remarks; errors end the run when the pass is done."""
         if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
-            return False
+            place = source_location(diagnostic.location)
+            self._errors.append((str(diagnostic.message), place))
+            return True
         kind = "warning" if diagnostic.severity == ir.DiagnosticSeverity.WARNING else "analysis"
         name = self._step.name if self._step else ""
         place = source_location(diagnostic.location)

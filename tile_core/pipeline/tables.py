@@ -117,6 +117,9 @@ def _value(kind: Any, data: Any, path: Path) -> Any:
 
 
 def _union(kinds: tuple[Any, ...], data: Any, path: Path) -> Any:
+    kinds = tuple(kind for kind in kinds if kind is not types.NoneType)  # TOML has no null
+    if len(kinds) == 1:
+        return _value(kinds[0], data, path)
     for kind in kinds:
         try:
             return _value(kind, data, path)
