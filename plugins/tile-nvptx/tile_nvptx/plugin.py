@@ -12,7 +12,18 @@ TILE_SPEC_VERSION = 1
 @hookimpl
 def tile_passes() -> Iterable[Lazy]:
     """Passes of this package: name, where it lives, one line about it."""
-    return ()
+    return (
+        Lazy(
+            "convert-tileas-to-llvm",
+            "tile_nvptx.passes.convert_tileas:ConvertTileASToLLVM",
+            "tiles to one vector per thread",
+        ),
+        Lazy(
+            "nvptx-legalize-kernel",
+            "tile_nvptx.passes.legalize_kernel:LegalizeKernel",
+            "launch attributes of kernels",
+        ),
+    )
 
 
 @hookimpl

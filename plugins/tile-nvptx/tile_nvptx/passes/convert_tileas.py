@@ -97,17 +97,9 @@ def _record_layouts(region: ir.Region, state: KernelState) -> None:
 
 
 def _finish(func: ir.OpView) -> None:
-    """The signature and the launch attributes of a kernel."""
+    """The signature now that arguments are LLVM's; `nvptx-legalize-kernel` does the rest."""
     types = [argument.type for argument in func.regions[0].blocks[0].arguments]
     func.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
-    if "nv_tileaa.kernel" not in func.attributes:
-        return
-    func.attributes["nvvm.kernel"] = ir.UnitAttr.get()
-    threads = 32 * num_warps(func.operation)
-    func.attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([threads])
-    for name in list(func.attributes):
-        if name.startswith(("nv_tileaa.", "nv_tileas.")) and name != "nv_tileas.shared_bytes":
-            del func.attributes[name]
 
 
 def _declare_shared(module: ir.Operation, size: int) -> None:

@@ -43,7 +43,7 @@ def tiled_view(value: ir.Value) -> TiledView:
     """The record of a tiled view; `value` is the result of `nv_tileaa.block_tile`."""
     _, tile, dim_map, padding = value.type.params
     memref = view_of_memref(value.owner.operands[0].owner)
-    word = ir.StringAttr(padding).value if isinstance(padding, ir.StringAttr) else None
+    word = ir.StringAttr(padding).value  # empty: elements outside are unspecified
     return TiledView(
         memref,
         tuple(ir.DenseI32ArrayAttr(tile)),

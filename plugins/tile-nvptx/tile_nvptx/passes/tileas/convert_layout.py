@@ -128,7 +128,7 @@ def _write(
         return
     index = state(cx).thread_index(cx)
     speaks = b.compare(0, b.with_constant("andi", index, mask), b.constant(0))
-    branch = cx.create("scf.if", [speaks], regions=1)
+    branch = cx.create("scf.if", [speaks], regions=2)
     with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
         _write_all(cx, stored, base, plan, number)
         cx.create("scf.yield")

@@ -82,7 +82,7 @@ class _Fold:
         stored = [self.builder.to_storage(value) for value in values]
         offsets = self._scratch_offsets(stored)
         owner = self._writer()
-        branch = self.cx.create("scf.if", [owner], regions=1)
+        branch = self.cx.create("scf.if", [owner], regions=2)
         with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
             for value, start in zip(stored, offsets, strict=True):
                 self._write(value, start)

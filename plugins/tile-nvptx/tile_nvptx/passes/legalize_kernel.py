@@ -1,0 +1,45 @@
+"""nvptx-legalize-kernel: launch attributes of kernels, internal linkage for everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, error_at
+
+_LOWERED = ("nv_tileaa.", "nv_tileas.", "tt.")
+
+
+@dataclass(frozen=True)
+class LegalizeKernel(Pass):
+    """Turn `nv_tileaa.kernel` and its launch record into NVVM's kernel attributes."""
+
+    name = "nvptx-legalize-kernel"
+    anchor = "gpu.module"
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        for func in op.regions[0].blocks[0].operations:
+            if func.operation.name == "llvm.func" and "nv_tileaa.kernel" in func.attributes:
+                _legalize(func.operation, cx)
+        _drop_lowered(op)
+
+
+def _legalize(func: ir.Operation, cx: PassContext) -> None:
+    attributes = func.attributes
+    if "nv_tileaa.kernel_spec" not in attributes:
+        raise error_at(func, "has no kernel_spec; run 'convert-tileaa-to-tileas' before")
+    spec = ir.DictAttr(attributes["nv_tileaa.kernel_spec"])
+    threads = cx.target.warp_size * ir.IntegerAttr(spec["num_warps"]).value
+    i32 = ir.IntegerType.get_signless(32)
+    attributes["nvvm.kernel"] = ir.UnitAttr.get()
+    attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([threads])
+    blocks = ir.IntegerAttr(spec["occupancy"]).value if "occupancy" in spec else 1
+    attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, blocks)
+    _drop_lowered(func)
+
+
+def _drop_lowered(op: ir.Operation) -> None:
+    """Attributes that earlier stages left and that are lowered by now."""
+    for name in list(op.attributes):
+        if name.startswith(_LOWERED):
+            del op.attributes[name]
