@@ -16,7 +16,7 @@ DEV     := $(VENV)/.dev
 EXPORT  := $(VENV)/.export
 PEER    := $(VENV)/.peer
 
-.PHONY: help demo test lint format unit fuzz bench examples clean
+.PHONY: help demo test lint format unit fuzz bench stubs examples clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -44,6 +44,10 @@ fuzz: $(DEV) ## the long tests
 
 bench: $(DEV) $(PEER) ## compile times, beside NVIDIA's tileiras where it can be installed
 	$(BIN)/python benchmarks/compile_time.py
+
+stubs: $(DEV) ## write typings anew from the installed bindings
+	$(PIP) install --quiet nanobind
+	$(BIN)/python typings/generate.py
 
 examples: $(EXPORT) ## write examples/bytecode anew (needs cuda-tile)
 	$(BIN)/python examples/export.py

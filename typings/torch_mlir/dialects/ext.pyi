@@ -31,5 +31,6 @@ class Dialect(ir.Dialect):
     def load(cls) -> None: ...
 
 class Pure:
+    NoMemoryEffect: ClassVar[Any]
     @staticmethod
     def attach(op_name: str) -> None: ...
