@@ -1,0 +1,138 @@
+"""Inputs, launch sizes and expected results of the examples. Needs NumPy alone, not cuTile.
+
+A compiled kernel takes its arguments flat: for every array its address, then its shape, then its
+strides in elements, as 32-bit integers; scalars as they are. Constants are compiled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+BYTECODE = Path(__file__).resolve().parent / "bytecode"
+
+Arrays = dict[str, np.ndarray]
+
+#: The largest error that the arithmetic of each type explains, relative and absolute.
+TOLERANCES = {"float32": (2e-5, 1e-6), "float16": (2e-3, 1e-3)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One launch of one example."""
+
+    name: str  # of the kernel, and of its bytecode file
+    grid: tuple[int, int, int]
+    arguments: tuple[Any, ...]  # arrays, and NumPy scalars
+    expected: tuple[np.ndarray | None, ...]  # one per argument; None where nothing is written
+
+    @property
+    def bytecode(self) -> bytes:
+        """The TileIR bytecode of the kernel."""
+        return (BYTECODE / f"{self.name}.tileirbc").read_bytes()
+
+    @property
+    def flat(self) -> list[Any]:
+        """The arguments as the compiled kernel takes them."""
+        return [value for argument in self.arguments for value in _flat(argument)]
+
+    def errors(self) -> list[str]:
+        """What is wrong in the arrays after a launch; empty when all is right."""
+        found: list[str] = []
+        for index, (got, wanted) in enumerate(zip(self.arguments, self.expected, strict=True)):
+            if wanted is None:
+                continue
+            relative, absolute = TOLERANCES[wanted.dtype.name]
+            close = np.isclose(got, wanted, rtol=relative, atol=absolute)
+            if not close.all():
+                at = tuple(int(i) for i in np.argwhere(~close)[0])
+                found.append(
+                    f"argument {index}: {np.count_nonzero(~close)} of {close.size} elements "
+                    f"differ, first at {at}: {got[at]} instead of {wanted[at]}"
+                )
+        return found
+
+
+def _flat(argument: Any) -> list[Any]:
+    if not isinstance(argument, np.ndarray):
+        return [argument]
+    strides = [stride // argument.itemsize for stride in argument.strides]
+    return [argument, *(np.int32(n) for n in (*argument.shape, *strides))]
+
+
+def _random(rng: np.random.Generator, dtype: str, *shape: int) -> np.ndarray:
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def vector_add(name: str, dtype: str, length: int) -> Case:
+    """Tiles of 1024."""
+    rng = np.random.default_rng(1)
+    a, b = _random(rng, dtype, length), _random(rng, dtype, length)
+    blocks = -(-length // 1024)
+    return Case(name, (blocks, 1, 1), (a, b, np.zeros_like(a)), (None, None, a + b))
+
+
+def saxpy_loop(name: str, dtype: str, length: int, blocks: int) -> Case:
+    """Tiles of 512, several for each block."""
+    rng = np.random.default_rng(2)
+    alpha = np.float32(0.75)
+    x, y = _random(rng, dtype, length), _random(rng, dtype, length)
+    total = (alpha * x.astype(np.float32) + y.astype(np.float32)).astype(dtype)
+    return Case(name, (blocks, 1, 1), (alpha, x, y), (None, None, total))
+
+
+def softmax(name: str, dtype: str, rows: int, columns: int) -> Case:
+    """A block for each row."""
+    rng = np.random.default_rng(3)
+    x = _random(rng, dtype, rows, columns)
+    powers = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True).astype(np.float64))
+    result = (powers / powers.sum(axis=1, keepdims=True)).astype(dtype)
+    return Case(name, (rows, 1, 1), (x, np.zeros_like(x)), (None, result))
+
+
+def layer_norm(name: str, dtype: str, rows: int, columns: int) -> Case:
+    """A block for each row, tiles of 256 columns."""
+    rng = np.random.default_rng(4)
+    x = _random(rng, dtype, rows, columns)
+    weight, bias = _random(rng, dtype, columns), _random(rng, dtype, columns)
+    eps = np.float32(1e-5)
+    wide = x.astype(np.float64)
+    mean = wide.mean(axis=1)
+    rstd = 1 / np.sqrt(wide.var(axis=1) + float(eps))
+    y = (wide - mean[:, None]) * rstd[:, None] * weight.astype(np.float64) + bias
+    statistics = [np.zeros(rows, np.float32), np.zeros(rows, np.float32)]
+    return Case(
+        name,
+        (rows, 1, 1),
+        (x, weight, bias, np.zeros_like(x), *statistics, eps),
+        (None, None, None, y.astype(dtype), *(s.astype(np.float32) for s in (mean, rstd)), None),
+    )
+
+
+def _table() -> dict[str, Callable[[str], Case]]:
+    f32, f16 = "float32", "float16"
+    return {
+        "vector_add_f32": lambda name: vector_add(name, f32, 4096 + 48),
+        "vector_add_f16": lambda name: vector_add(name, f16, 4096 + 48),
+        "vector_add_tail_f32": lambda name: vector_add(name, f32, 2 * 1024 + 7),
+        "saxpy_loop_f32": lambda name: saxpy_loop(name, f32, 512 * 7 + 16, blocks=3),
+        "saxpy_loop_f16": lambda name: saxpy_loop(name, f16, 512 * 7 + 16, blocks=3),
+        "softmax_f32": lambda name: softmax(name, f32, 4, 1000),
+        "softmax_f16": lambda name: softmax(name, f16, 4, 1000),
+        "layer_norm_f32": lambda name: layer_norm(name, f32, 3, 612),
+        "layer_norm_f16": lambda name: layer_norm(name, f16, 3, 616),
+    }
+
+
+_CASES = _table()
+
+NAMES = tuple(_CASES)
+
+
+def case(name: str) -> Case:
+    """A fresh set of arrays for example `name`, one of `NAMES`."""
+    return _CASES[name](name)
