@@ -8,11 +8,12 @@ import time
 from dataclasses import dataclass
 
 import cases
-from tile_core import TileError, compile
-from tile_core.emit import EmitContext
 from tile_nvptx.emit.cubin import CubinEmitter
 from tile_nvptx.emit.ptxas import KernelResources
 from tile_sim import Module, SimError
+
+import tile_core
+from tile_core.emit import EmitContext
 
 TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 SIMULATED = "sm_90"
@@ -39,7 +40,7 @@ def build(name: str, target: str) -> Built:
         TileError: it does not compile.
     """
     start = time.perf_counter()
-    made = compile(cases.case(name).bytecode, target, emit="ptx", name=f"{name}.tileirbc")
+    made = tile_core.compile(cases.case(name).bytecode, target, emit="ptx", name=f"{name}.tileirbc")
     ptx = str(made.output)
     assembler = CubinEmitter()
     cubin = assembler.emit(ptx, EmitContext(made.target, made.options))
@@ -109,7 +110,7 @@ def main() -> int:
         built = show_builds()
         show_excerpt(built[EXCERPT, SIMULATED].ptx)
         return 1 if show_checks(built) else 0
-    except (TileError, SimError) as error:
+    except (tile_core.TileError, SimError) as error:
         print(error, file=sys.stderr)
         return 1
 
