@@ -99,8 +99,8 @@ def plugin_manager(plugins: Iterable[Plugin]) -> pluggy.PluginManager:
             manager.register(plugin.module, name=plugin.name)
             manager.check_pending()
         except pluggy.PluginValidationError as error:
-            first = str(error).strip().splitlines()[0]
-            raise _unusable(plugin.name, plugin.distribution, plugin.version, first) from error
+            reason = "; ".join(line.strip() for line in str(error).strip().splitlines())
+            raise _unusable(plugin.name, plugin.distribution, plugin.version, reason) from error
     return manager
 
 

@@ -58,9 +58,8 @@ class Registry:
         manager = plugins.plugin_manager(self.plugins)
         owners = {plugin.name: plugin for plugin in self.plugins}
         for kind, (hook, wanted) in KINDS.items():
-            # Each implementation is called by itself, because only then its owner is known;
-            # pluggy keeps the latest first.
-            for impl in reversed(getattr(manager.hook, hook).get_hookimpls()):
+            # Each implementation is called by itself, because only then its owner is known.
+            for impl in getattr(manager.hook, hook).get_hookimpls():
                 owner = owners[impl.plugin_name]
                 for lazy in _call(impl.function, hook, wanted, owner):
                     self._add(Entry(kind, lazy, owner))
@@ -76,7 +75,25 @@ class Registry:
         working, broken = plugins.find_plugins(disabled)
         if strict and broken:
             raise broken[0].error
-        return cls([plugins.core_plugin(), *working], broken)
+        try:
+            return cls([plugins.core_plugin(), *working], broken)
+        except ConfigurationError:
+            if strict:
+                raise
+        return cls._without_culprits(working, broken)
+
+    @classmethod
+    def _without_culprits(cls, working: list[Plugin], broken: list[BrokenPlugin]) -> Registry:
+        """The registry of those plugins that go together with the ones before them."""
+        kept = [plugins.core_plugin()]
+        for plugin in working:
+            try:
+                cls([*kept, plugin])
+                kept.append(plugin)
+            except ConfigurationError as error:
+                names = (plugin.name, plugin.distribution, plugin.version)
+                broken = [*broken, BrokenPlugin(*names, error)]
+        return cls(kept, broken)
 
     @classmethod
     def of(cls, **modules: Any) -> Registry:

@@ -130,7 +130,9 @@ class Run:
                 self._guarded(step, op, lambda: self._native(step, step.native, op))
             else:
                 work = step.work
-                self._guarded(step, op, lambda: work.run(op, self._context))
+                # Types and attributes that a pass makes need a location to report at.
+                with op.location:
+                    self._guarded(step, op, lambda: work.run(op, self._context))
         except TileError as error:
             self._after("after_pass_failed", step, op, extra=(error,))
             raise

@@ -51,7 +51,7 @@ def registry(toys: ModuleType) -> Registry:
     return Registry.of(toys=toys)
 
 
-@pytest.fixture()
+@pytest.fixture
 def module_text() -> str:
     return MODULE
 
@@ -76,7 +76,7 @@ def planned(registry: Registry, resolved: Callable[..., Resolved]) -> Callable[.
     return lambda text, **values: build(resolved(text, **values), registry)
 
 
-@pytest.fixture()
+@pytest.fixture
 def write_pipeline(tmp_path: Path) -> Callable[[str], str]:
     """Write a pipeline file; its path."""
 

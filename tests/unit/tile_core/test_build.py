@@ -63,9 +63,8 @@ def test_required_results_must_be_published(planned) -> None:
         planned(text('"toy-require"'))
     with pytest.raises(ConfigurationError) as caught:
         planned(text('"toy-publish", "mlir:cse", "toy-require"'))
-    assert (
-        "pass 'mlir:cse' between 'toy-publish' and 'toy-require' does not preserve Plan"
-        in str(caught.value)
+    assert "pass 'mlir:cse' between 'toy-publish' and 'toy-require' does not preserve Plan" in str(
+        caught.value
     )
 
 

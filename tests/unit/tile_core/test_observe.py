@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 
@@ -24,7 +25,7 @@ def text(passes: str) -> str:
     return f'[pipeline]\nname = "t"\n[[segment]]\nname = "s"\n{NEST}\npasses = [{passes}]\n'
 
 
-@pytest.fixture()
+@pytest.fixture
 def execute(registry, planned, module_text):
     def go(pipeline: str, *watchers, **values) -> Run:
         session = Session(registry)
@@ -38,10 +39,8 @@ def execute(registry, planned, module_text):
 
 def printed(execute, passes: str, **how) -> list[str]:
     stream = io.StringIO()
-    try:
+    with contextlib.suppress(CompileError):
         execute(text(passes), PrintIR(stream=stream, **how))
-    except CompileError:
-        pass
     return [line[7:-4] for line in stream.getvalue().splitlines() if line.startswith("// ***")]
 
 

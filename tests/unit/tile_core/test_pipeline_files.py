@@ -47,7 +47,7 @@ BROKEN = [
     bad(3, 'name = "good"', 'nam = "good"', "unknown key 'nam'", "did you mean 'name'?"),
     bad(3, '"good"', "7", "expected a string, but got 7"),
     bad(6, '"int"', '"integer"', "'integer' is not one of", "did you mean 'int'?"),
-    bad(12, 'passes = [\n  "a",', 'passes = [\n  3,', "expected a string or a table, but got 3"),
+    bad(12, 'passes = [\n  "a",', "passes = [\n  3,", "expected a string or a table, but got 3"),
     bad(11, 'nest = ["gpu.module", "func.func"]', 'nest = "gpu"', "expected a list"),
     bad(18, 'name = "second"', 'nome = "second"', "unknown key 'nome'"),
     bad(22, 'chain = ["x", "y"]', 'chain = ["x", 1]', "expected a string, but got 1"),
@@ -73,9 +73,7 @@ def test_mistakes_have_a_line_and_the_nearest_name(
 
 
 @pytest.mark.parametrize(("line", "old", "new", "words"), BROKEN[:-1])
-def test_the_json_schema_agrees(
-    line: int, old: str, new: str, words: tuple[str, ...]
-) -> None:
+def test_the_json_schema_agrees(line: int, old: str, new: str, words: tuple[str, ...]) -> None:
     assert rejected_by_schema(tomli.loads(GOOD)) is None
     assert rejected_by_schema(tomli.loads(GOOD.replace(old, new, 1))) is not None
 
@@ -205,6 +203,7 @@ def test_extending_in_a_circle() -> None:
         merge(
             Source("derived.toml", FILES["derived"]),
             lambda name: Source(
-                "base.toml", FILES[name].replace('name = "base"', 'name = "base"\nextends = "derived"')
+                "base.toml",
+                FILES[name].replace('name = "base"', 'name = "base"\nextends = "derived"'),
             ),
         )

@@ -18,7 +18,7 @@ def text(passes: str, nest: str = NEST, extra: str = "") -> str:
     )
 
 
-@pytest.fixture()
+@pytest.fixture
 def execute(registry, planned, module_text):
     """Run a pipeline text over the toy module; the finished run."""
 

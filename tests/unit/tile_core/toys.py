@@ -207,9 +207,7 @@ def tile_passes() -> Iterable[Lazy]:
 def tile_emitters() -> Iterable[LazyEmitter]:
     for known in (TextEmitter, BytesEmitter):
         target = f"tile_core_toys:{known.__name__}"
-        yield LazyEmitter(
-            known.name, target, consumes=known.consumes, produces=known.produces
-        )
+        yield LazyEmitter(known.name, target, consumes=known.consumes, produces=known.produces)
 
 
 @hookimpl
