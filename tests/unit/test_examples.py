@@ -1,0 +1,91 @@
+"""The examples: every target, every level, right numbers."""
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tile_nvptx.emit.cubin import CubinEmitter
+from tile_nvptx.emit.ptxas import KernelResources
+
+import tile_core
+from tile_core.emit import EmitContext
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+import cases  # noqa: E402 - lies beside the programs, and is no package
+
+TARGETS = (
+    "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121",
+)  # fmt: skip
+LEVELS = (0, 1, 2, 3)
+SIMULATED = (("sm_80", 0), ("sm_90", 3), ("sm_120", 2))
+
+
+@cache
+def built(name: str, target: str, level: int) -> tuple[str, bytes, tuple[KernelResources, ...]]:
+    """PTX, cubin and resources of one example."""
+    made = tile_core.compile(
+        cases.case(name).bytecode, target, opt_level=level, emit="ptx", keep_stages=False
+    )
+    assembler = CubinEmitter()
+    ptx = str(made.output)
+    cubin = assembler.emit(ptx, EmitContext(made.target, made.options))
+    return ptx, cubin, assembler.metadata["kernels"]
+
+
+def test_every_bytecode_file_has_a_case() -> None:
+    assert {path.stem for path in cases.BYTECODE.glob("*.tileirbc")} == set(cases.NAMES)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", cases.NAMES)
+def test_compiles_without_local_memory(name: str, target: str, level: int) -> None:
+    ptx, cubin, kernels = built(name, target, level)
+    assert cubin[:4] == b"\x7fELF"
+    assert [kernel.name for kernel in kernels] == [name]
+    if level == 3:
+        assert not kernels[0].uses_local_memory, str(kernels[0])
+        assert ".local" not in ptx
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["vector_add_f32", "vector_add_f16"])
+def test_vector_add_moves_16_bytes_at_a_time(name: str, target: str, level: int) -> None:
+    ptx, _, _ = built(name, target, level)
+    accesses = re.findall(r"\b(ld|st)\.global[\w.:]*?(?:\.v(\d))?\.[bfsu](\d+)\b", ptx)
+    assert {kind for kind, _, _ in accesses} == {"ld", "st"}
+    assert {int(count or 1) * int(width) for _, count, width in accesses} == {128}
+
+
+@pytest.mark.parametrize(("target", "level"), SIMULATED)
+@pytest.mark.parametrize("name", cases.NAMES)
+def test_numbers_are_those_of_numpy(name: str, target: str, level: int) -> None:
+    from tile_sim import Module
+
+    ptx, _, _ = built(name, target, level)
+    case = cases.case(name)
+    (threads,) = re.findall(r"^\.reqntid (\d+)", ptx, re.MULTILINE)
+    Module(ptx).launch(name, case.grid, (int(threads), 1, 1), case.flat)
+    assert case.errors() == []
+
+
+def test_errors_are_seen() -> None:
+    case = cases.case("vector_add_f32")
+    (wanted,) = (e for e in case.expected if e is not None)
+    output: Any = case.arguments[2]
+    assert len(case.errors()) == 1
+    output[...] = wanted
+    assert case.errors() == []
+    output[7] += 1e-3
+    assert "first at (7,)" in case.errors()[0]
+
+
+def test_compiling_twice_gives_the_same_bytes() -> None:
+    first = built("softmax_f16", "sm_90", 3)
+    built.cache_clear()
+    assert built("softmax_f16", "sm_90", 3)[:2] == first[:2]
