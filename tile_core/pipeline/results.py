@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """(analysis name, operation) -> result.
+    """Analysis name -> operation -> result.
 
     After every pass all results are dropped that the pass does not preserve, whatever operation
     they belong to: a pass may change what lies inside its anchor, and passes on the anchor's
@@ -19,30 +19,28 @@ class Results:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, ir.Operation], Any] = {}
+        # Pairs instead of a dict: operations are equal by identity but hash by content.
+        self._kept: dict[str, list[tuple[ir.Operation, Any]]] = {}
+        self._fresh: set[str] = set()
 
     def find(self, name: str, op: ir.Operation) -> Any:
         """The result, or None."""
-        value = self._kept.get((name, op.operation))
-        return value.value if isinstance(value, _Fresh) else value
+        wanted = op.operation
+        return next((value for kept, value in self._kept.get(name, ()) if kept == wanted), None)
 
     def keep(self, name: str, op: ir.Operation, value: Any, *, fresh: bool = False) -> None:
         """Remember a result; a `fresh` one was made by the running pass and survives it."""
-        self._kept[(name, op.operation)] = _Fresh(value) if fresh else value
+        wanted = op.operation
+        others = [pair for pair in self._kept.get(name, ()) if pair[0] != wanted]
+        self._kept[name] = [*others, (wanted, value)]
+        if fresh:
+            self._fresh.add(name)
 
     def drop(self, preserved: tuple[str, ...]) -> None:
         """Forget what the pass that just ran did not preserve."""
-        survivors: dict[tuple[str, ir.Operation], Any] = {}
-        for key, value in self._kept.items():
-            if isinstance(value, _Fresh):
-                survivors[key] = value.value
-            elif keeps(preserved, key[0]):
-                survivors[key] = value
-        self._kept = survivors
-
-
-class _Fresh:
-    """A result published by the pass that is running."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+        self._kept = {
+            name: pairs
+            for name, pairs in self._kept.items()
+            if name in self._fresh or keeps(preserved, name)
+        }
+        self._fresh.clear()
