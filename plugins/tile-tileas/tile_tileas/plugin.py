@@ -31,6 +31,21 @@ def tile_passes() -> Iterable[Lazy]:
             "a distributed layout for every tile",
         ),
         Lazy(
+            "tileas-remove-layout-conversions",
+            "tile_tileas.passes.remove_conversions:RemoveLayoutConversions",
+            "conversions that change nothing, follow one another, or move too much",
+        ),
+        Lazy(
+            "tileas-generate-schedule",
+            "tile_tileas.passes.schedule:GenerateSchedule",
+            "start cycles of operations, from a scheduler",
+        ),
+        Lazy(
+            "tileas-materialize-schedule",
+            "tile_tileas.passes.schedule:MaterializeSchedule",
+            "operations in the order of their schedule",
+        ),
+        Lazy(
             "tileas-allocate-shared",
             "tile_tileas.passes.allocate_shared:AllocateShared",
             "places of scratch in shared memory",
@@ -56,4 +71,12 @@ def tile_layout_strategies() -> Iterable[Lazy]:
             "tile_tileas.strategies.first_legal:FirstLegalStrategy",
             "the first layout that works",
         ),
+    )
+
+
+@hookimpl
+def tile_schedulers() -> Iterable[Lazy]:
+    return (
+        Lazy("serial", "tile_tileas.sched.serial:SerialScheduler", "program order"),
+        Lazy("list", "tile_tileas.sched.list:ListScheduler", "critical path first"),
     )

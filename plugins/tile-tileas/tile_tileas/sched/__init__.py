@@ -1,0 +1,1 @@
+"""The schedulers that ship with tilec, and the facts they work with."""
