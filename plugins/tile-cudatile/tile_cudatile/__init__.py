@@ -12,17 +12,19 @@ if TYPE_CHECKING:
     from tile_cudatile.bytecode.reader import read_bytecode
     from tile_cudatile.dialect.build import to_mlir
     from tile_cudatile.errors import BytecodeError, VerifyError
+    from tile_cudatile.evaluator import evaluate
     from tile_cudatile.tree import Module
 
 _EXPORTS = {
     "BytecodeError": "errors",
     "Module": "tree",
     "VerifyError": "errors",
+    "evaluate": "evaluator",
     "read_bytecode": "bytecode.reader",
     "to_mlir": "dialect.build",
 }
 
-__all__ = ["BytecodeError", "Module", "VerifyError", "read_bytecode", "to_mlir"]
+__all__ = ["BytecodeError", "Module", "VerifyError", "evaluate", "read_bytecode", "to_mlir"]
 
 
 def __getattr__(name: str) -> Any:

@@ -80,3 +80,12 @@ UNKNOWN = Unknown()
 Scope: TypeAlias = Subprogram | LexicalBlock
 Location: TypeAlias = Unknown | DebugLoc | CallSite | FileLine
 DebugRecord: TypeAlias = File | CompileUnit | Scope | Location
+
+
+def place(location: Location) -> str | None:
+    """`file:line:column` of a location, or None."""
+    if isinstance(location, CallSite):
+        return place(location.callee) or place(location.caller)
+    if isinstance(location, (DebugLoc, FileLine)):
+        return f"{location.filename}:{location.line}:{location.column}"
+    return None
