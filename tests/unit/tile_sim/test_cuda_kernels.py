@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-_SPEC = importlib.util.spec_from_file_location(
-    "tile_sim_cuda_kernels", Path(__file__).parent / "cuda_kernels.py"
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_MODULE = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_MODULE)
-load = _MODULE.load
+from tile_sim import Module
 
+Cuda = Callable[[str], Module]
 
 @pytest.fixture
 def rng() -> np.random.Generator:
@@ -25,98 +18,98 @@ def rng() -> np.random.Generator:
 
 
 @pytest.mark.parametrize("n", [1, 31, 1000, 20000])
-def test_saxpy(rng: np.random.Generator, n: int) -> None:
+def test_saxpy(cuda: Cuda, rng: np.random.Generator, n: int) -> None:
     x, y = rng.random(n, np.float32), rng.random(n, np.float32)
     expected = (np.float64(2.5) * x + y).astype(np.float32)
-    report = load("saxpy").launch("saxpy", (4, 1, 1), (96, 1, 1), [n, 2.5, x, y])
+    report = cuda("saxpy").launch("saxpy", (4, 1, 1), (96, 1, 1), [n, 2.5, x, y])
     np.testing.assert_array_equal(y, expected)
     assert report.thread_instructions > 6 * n
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (33, 50, 17), (64, 48, 80)])
-def test_matmul_in_shared_memory(rng: np.random.Generator, m: int, n: int, k: int) -> None:
+def test_matmul_in_shared_memory(cuda: Cuda, rng: np.random.Generator, m: int, n: int, k: int) -> None:
     a, b = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
     c = np.full((m, n), np.nan, np.float32)
     grid = (-(-n // 16), -(-m // 16), 1)
-    load("matmul").launch("matmul", grid, (16, 16, 1), [a, b, c, m, n, k])
+    cuda("matmul").launch("matmul", grid, (16, 16, 1), [a, b, c, m, n, k])
     np.testing.assert_allclose(c, a @ b, rtol=1e-5)
 
 
 @pytest.mark.parametrize("wave_threads", [64, 16384])
-def test_block_reduction(rng: np.random.Generator, wave_threads: int) -> None:
+def test_block_reduction(cuda: Cuda, rng: np.random.Generator, wave_threads: int) -> None:
     x, out = rng.random(5000, np.float32), np.zeros(1, np.float32)
-    load("reduce").launch(
+    cuda("reduce").launch(
         "reduce_sum", (5, 1, 1), (192, 1, 1), [x, 5000, out], wave_threads=wave_threads
     )
     np.testing.assert_allclose(out[0], x.sum(dtype=np.float64), rtol=1e-5)
 
 
-def test_reduction_of_a_warp_in_hardware(rng: np.random.Generator) -> None:
+def test_reduction_of_a_warp_in_hardware(cuda: Cuda, rng: np.random.Generator) -> None:
     x = rng.integers(-(2**31), 2**31, 3000).astype(np.int32)
     out = np.array([-(2**31)], np.int32)
-    load("reduce").launch("reduce_max", (3, 1, 1), (128, 1, 1), [x, 3000, out])
+    cuda("reduce").launch("reduce_max", (3, 1, 1), (128, 1, 1), [x, 3000, out])
     assert out[0] == x.max()
 
 
-def test_histogram(rng: np.random.Generator) -> None:
+def test_histogram(cuda: Cuda, rng: np.random.Generator) -> None:
     x = rng.integers(0, 256, 10007).astype(np.uint8)
     bins = np.zeros(256, np.uint32)
-    load("histogram").launch("histogram", (7, 1, 1), (160, 1, 1), [x, len(x), bins])
+    cuda("histogram").launch("histogram", (7, 1, 1), (160, 1, 1), [x, len(x), bins])
     np.testing.assert_array_equal(bins, np.bincount(x, minlength=256))
 
 
-def test_atomics_return_distinct_old_values() -> None:
+def test_atomics_return_distinct_old_values(cuda: Cuda) -> None:
     counter, taken = np.zeros(1, np.uint32), np.zeros(640, np.uint32)
-    load("histogram").launch("tickets", (5, 1, 1), (128, 1, 1), [counter, taken])
+    cuda("histogram").launch("tickets", (5, 1, 1), (128, 1, 1), [counter, taken])
     assert counter[0] == 640
     np.testing.assert_array_equal(np.sort(taken), np.arange(640))
 
 
-def test_lock_between_threads_of_a_warp() -> None:
+def test_lock_between_threads_of_a_warp(cuda: Cuda) -> None:
     lock, total = np.zeros(1, np.int32), np.zeros(1, np.int32)
-    load("histogram").launch("locked", (2, 1, 1), (64, 1, 1), [lock, total])
+    cuda("histogram").launch("locked", (2, 1, 1), (64, 1, 1), [lock, total])
     assert total[0] == 128
 
 
-def test_scan_with_look_back(rng: np.random.Generator) -> None:
+def test_scan_with_look_back(cuda: Cuda, rng: np.random.Generator) -> None:
     n, block = 1000, 128
     x = rng.integers(-100, 100, n).astype(np.int32)
     y, blocks = np.zeros(n, np.int32), -(-n // block)
     state, ticket = np.zeros(2 * blocks, np.int32), np.zeros(1, np.int32)
-    load("scan").launch(
+    cuda("scan").launch(
         "scan", (blocks, 1, 1), (block, 1, 1), [x, y, n, state, ticket], shared_bytes=4 * block
     )
     np.testing.assert_array_equal(y, np.cumsum(x))
 
 
-def test_bitonic_sort(rng: np.random.Generator) -> None:
+def test_bitonic_sort(cuda: Cuda, rng: np.random.Generator) -> None:
     keys = rng.integers(0, 2**32, (3, 256), np.uint32)
     expected = np.sort(keys, axis=1)
-    load("sort").launch("bitonic", (3, 1, 1), (128, 1, 1), [keys], shared_bytes=1024)
+    cuda("sort").launch("bitonic", (3, 1, 1), (128, 1, 1), [keys], shared_bytes=1024)
     np.testing.assert_array_equal(keys, expected)
 
 
-def test_softmax(rng: np.random.Generator) -> None:
+def test_softmax(cuda: Cuda, rng: np.random.Generator) -> None:
     x = rng.normal(0, 4, (6, 300)).astype(np.float32)
     y = np.zeros_like(x)
-    load("softmax").launch("softmax", (6, 1, 1), (128, 1, 1), [x, y, 300])
+    cuda("softmax").launch("softmax", (6, 1, 1), (128, 1, 1), [x, y, 300])
     e = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
     np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=2e-6)
 
 
-def test_stencil(rng: np.random.Generator) -> None:
+def test_stencil(cuda: Cuda, rng: np.random.Generator) -> None:
     x = rng.random((37, 45))
     y = np.zeros_like(x)
-    load("stencil").launch("stencil", (6, 5, 1), (8, 8, 1), [x, y, 45, 37])
+    cuda("stencil").launch("stencil", (6, 5, 1), (8, 8, 1), [x, y, 45, 37])
     p = np.pad(x, 1)
     expected = p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4 * x
     np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_loops_of_different_length(rng: np.random.Generator) -> None:
+def test_loops_of_different_length(cuda: Cuda, rng: np.random.Generator) -> None:
     x = rng.integers(1, 5000, 300).astype(np.uint32)
     steps = np.zeros(300, np.uint32)
-    load("diverge").launch("collatz", (3, 1, 1), (128, 1, 1), [x, steps, 300])
+    cuda("diverge").launch("collatz", (3, 1, 1), (128, 1, 1), [x, steps, 300])
 
     def length(v: int) -> int:
         count = 0
@@ -160,33 +153,34 @@ def _switches(v: int) -> int:
     return r
 
 
-def test_switch_call_break_continue(rng: np.random.Generator) -> None:
+def test_switch_call_break_continue(cuda: Cuda, rng: np.random.Generator) -> None:
     x = rng.integers(-(2**31), 2**31, 200).astype(np.int32)
     y = np.zeros_like(x)
-    load("diverge").launch("switches", (2, 1, 1), (128, 1, 1), [x, y, 200])
+    cuda("diverge").launch("switches", (2, 1, 1), (128, 1, 1), [x, y, 200])
     np.testing.assert_array_equal(y, [_switches(int(v)) for v in x])
 
 
-def test_function_pointers(rng: np.random.Generator) -> None:
+def test_function_pointers(cuda: Cuda, rng: np.random.Generator) -> None:
     x = rng.integers(-1000, 1000, 64).astype(np.int32)
     y, i = np.zeros_like(x), np.arange(64)
-    load("diverge").launch("pointers", (1, 1, 1), (64, 1, 1), [x, y])
+    cuda("diverge").launch("pointers", (1, 1, 1), (64, 1, 1), [x, y])
     np.testing.assert_array_equal(y, np.choose(i % 3, [x + i, x - i, x * i]))
 
 
-def test_printf() -> None:
-    report = load("diverge").launch("hello", (1, 1, 1), (32, 1, 1), [3])
+def test_printf(cuda: Cuda) -> None:
+    report = cuda("diverge").launch("hello", (1, 1, 1), (32, 1, 1), [3])
     assert report.text == "".join(
         f"thread {t} of block: {t * 0.5:5.2f} {t << 40} {chr(97 + t)}%\n" for t in range(3)
     )
 
 
-def test_struct_by_value_and_local_array() -> None:
+def test_struct_by_value_and_local_array(cuda: Cuda) -> None:
     big = struct.pack("<5i4xdc7x", 1, 12, 3, 4, 5, 100.9, b"\x07")
     out = np.zeros(40, np.int32)
-    load("diverge").launch("by_value", (1, 1, 1), (40, 1, 1), [big, out])
+    cuda("diverge").launch("by_value", (1, 1, 1), (40, 1, 1), [big, out])
     local = [i * [2, 3, 5, 7][i & 3] for i in range(8)]
-    np.testing.assert_array_equal(out, [local[(1, 12, 3, 4, 5)[t % 5] & 7] + 107 for t in range(40)])
+    expected = [local[(1, 12, 3, 4, 5)[t % 5] & 7] + 107 for t in range(40)]
+    np.testing.assert_array_equal(out, expected)
 
 
 def _int_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -241,11 +235,11 @@ def _integer_results(x: int, y: int) -> list[int]:
     ]  # fmt: skip
 
 
-def test_integer_instructions(rng: np.random.Generator) -> None:
+def test_integer_instructions(cuda: Cuda, rng: np.random.Generator) -> None:
     n = 400
     a, b = _int_cases(rng, n)
     out = np.zeros((n, 32), np.int64)
-    load("arithmetic").launch("integers", (4, 1, 1), (128, 1, 1), [a, b, out, n])
+    cuda("arithmetic").launch("integers", (4, 1, 1), (128, 1, 1), [a, b, out, n])
     for i in range(n):
         expected = [_s(e) for e in _integer_results(int(a[i]), int(b[i]))]
         assert out[i].tolist() == expected, (int(a[i]), int(b[i]))

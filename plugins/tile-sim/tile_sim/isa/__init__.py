@@ -21,6 +21,10 @@ _FAMILIES = (
     "warp",
     "barrier",
     "system",
+    "mbarriers",
+    "cpasync",
+    "matrixmove",
+    "mma",
 )
 
 

@@ -22,7 +22,7 @@ from tile_sim.program.layout import (
 
 Array = np.ndarray
 U64 = np.uint64
-UNWRITTEN, WRITTEN, PENDING = 0, 1, 2
+UNWRITTEN, WRITTEN, PENDING, BARRIER = 0, 1, 2, 3
 
 
 class Part(NamedTuple):
@@ -175,6 +175,9 @@ def check_written(part: Part, index: Array, word: np.generic) -> None:
     if not bad.any():
         return
     value = int(state[bad][0])
+    if any((value >> (8 * i)) & 0xFF == BARRIER for i in range(8)):
+        if all((value >> (8 * i)) & 0xFF in (WRITTEN, BARRIER) for i in range(word.nbytes)):
+            return
     pending = any((value >> (8 * i)) & 0xFF == PENDING for i in range(8))
     kind = "pending" if pending else "uninitialised"
     what = "still being written by an asynchronous operation" if pending else "never written"
@@ -216,4 +219,16 @@ def store(g: Group, space: str, address: Array, dtype: np.dtype, values: list[Ar
             index = part.index + i if i else part.index
             part.data[index] = value if part.pick is None else value[part.pick]
             if part.state is not None:
+                _reject_barriers(part, index)
                 part.state[index] = WRITTEN_WORD[size]
+
+
+def _reject_barriers(part: Part, index: Array) -> None:
+    """An mbarrier is only changed by mbarrier instructions until it is invalidated."""
+    assert part.state is not None
+    old = part.state[index]
+    if part.space == "shared" and ((old & old.dtype.type(2)) != 0).any():
+        byte = int(old[(old & old.dtype.type(2)) != 0][0]) & 0xFF
+        if byte == BARRIER:
+            raise SimError("mbarrier", "store to a live mbarrier object")
+        raise SimError("pending", "store to shared memory that a pending copy will write")

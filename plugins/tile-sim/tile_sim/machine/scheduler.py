@@ -40,7 +40,8 @@ class Scheduler:
         self.parked: dict[int, Group] = {}
         self.yielded: list[tuple[Block, Group]] = []
         # Called when nothing can run: complete something asynchronous, say whether anything did.
-        self.idle_hooks: list[Callable[[], bool]] = []
+        self.idle_hooks: list[Callable[[], bool]] = [wave.asyncs.idle, wave.copies.idle]
+        self._ticking = wave.settings.schedule == "random"
         self._iterations = 0
         self._idles = 0
         self._idle_rounds = 0
@@ -132,6 +133,9 @@ class Scheduler:
             raise error.at(wave.program.where(block.instrs[place])) from None
         if wave.polled:
             g.polled = True
+        if self._ticking:
+            wave.copies.tick()
+            wave.asyncs.tick()
         assert block.end is not None
         return block.end.go(g, self)
 
@@ -175,8 +179,8 @@ class Scheduler:
 
     def _drain(self) -> None:
         """After the last thread: what is still asynchronous completes."""
-        while any(hook() for hook in self.idle_hooks):
-            pass
+        self.wave.copies.drain()
+        self.wave.asyncs.drain()
 
     # --- reports ----------------------------------------------------------------------------
 

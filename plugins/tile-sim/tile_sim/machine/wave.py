@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tile_sim.machine.access import Part, Space
+from tile_sim.machine.asyncs import AsyncQueue
 from tile_sim.machine.barriers import Barriers
+from tile_sim.machine.copies import CopyQueue
 from tile_sim.machine.group import LANES, Group
+from tile_sim.machine.mbarrier import Barriers64
 from tile_sim.program.layout import RANK_SHIFT, SHARED_START, align_up
 from tile_sim.program.types import STORAGE
 
@@ -146,6 +149,9 @@ class Wave:
         self.shared = Space("shared", ctas, end)
         self.local = Space("local", self.warps * 32, align_up(self.program.local_size, 16))
         self.barriers = Barriers(self)
+        self.mbarriers = Barriers64(self)
+        self.asyncs = AsyncQueue(self, self.settings.schedule)
+        self.copies = CopyQueue(self, self.settings.schedule)
 
     def _make_registers(self) -> None:
         file = self.program.file

@@ -1,0 +1,126 @@
+"""Asynchronous work: what has been issued and has not happened yet.
+
+When it happens is the schedule's choice. `early`: at once. `late`: when something waits for it,
+and for a signal (an mbarrier) only when no thread can go on. `random`: any time, seeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tile_sim.machine.wave import Wave
+
+Array = np.ndarray
+_RANDOM_RATE = 0.15
+
+
+@dataclass(eq=False)
+class Operation:
+    """One asynchronous operation of one thread (or of one instruction for many).
+
+    `read` takes what the operation reads from memory, `write` stores it and signals. `signals`
+    says that an mbarrier learns of the end, so that time alone may finish it.
+    """
+
+    write: Callable[[], None]
+    read: Callable[[], None] | None = None
+    signals: bool = False
+    is_read: bool = False
+    is_done: bool = False
+
+    def take(self) -> None:
+        if not self.is_read:
+            self.is_read = True
+            if self.read is not None:
+                self.read()
+
+    def finish(self) -> None:
+        if not self.is_done:
+            self.take()
+            self.is_done = True
+            self.write()
+
+
+@dataclass(eq=False)
+class BulkGroups:
+    """The bulk groups of one thread: finished lists are removed from the front."""
+
+    open: list[Operation] = field(default_factory=list)
+    committed: list[list[Operation]] = field(default_factory=list)
+
+
+class AsyncQueue:
+    """The pending operations of a wave, oldest first."""
+
+    def __init__(self, wave: Wave, schedule: str) -> None:
+        self.wave = wave
+        self.schedule = schedule
+        self.pending: list[Operation] = []
+        self.bulk: dict[int, BulkGroups] = {}
+
+    def issue(self, operation: Operation) -> None:
+        if self.schedule == "early":
+            operation.finish()
+        else:
+            self.pending.append(operation)
+
+    def tick(self) -> None:
+        """One block has been executed: under `random`, something may finish."""
+        if self.schedule == "random" and self.pending and self.wave.rng.random() < _RANDOM_RATE:
+            which = int(self.wave.rng.integers(len(self.pending)))
+            self.pending.pop(which).finish()
+            self.wave.progress += 1
+
+    def idle(self) -> bool:
+        """Nothing can run: finish the oldest operation that signals."""
+        self._drop_done()
+        for i, operation in enumerate(self.pending):
+            if operation.signals:
+                del self.pending[i]
+                operation.finish()
+                return True
+        return False
+
+    def drain(self) -> None:
+        """The kernel is over: everything happens."""
+        while self.pending:
+            self.pending.pop(0).finish()
+
+    def finish(self, operations: list[Operation]) -> None:
+        for operation in operations:
+            operation.finish()
+        self._drop_done()
+
+    def _drop_done(self) -> None:
+        self.pending = [op for op in self.pending if not op.is_done]
+
+    # --- bulk groups ------------------------------------------------------------------------
+
+    def groups(self, thread: int) -> BulkGroups:
+        found = self.bulk.get(thread)
+        if found is None:
+            found = self.bulk[thread] = BulkGroups()
+        return found
+
+    def commit_bulk(self, thread: int) -> None:
+        groups = self.groups(thread)
+        groups.committed.append(groups.open)
+        groups.open = []
+
+    def wait_bulk(self, thread: int, left: int, read_only: bool) -> None:
+        """At most `left` of the newest groups stay pending (or unread)."""
+        groups = self.groups(thread)
+        count = len(groups.committed) - left
+        for group in groups.committed[: max(count, 0)]:
+            if read_only:
+                for operation in group:
+                    operation.take()
+            else:
+                self.finish(group)
+        if not read_only and count > 0:
+            del groups.committed[:count]
