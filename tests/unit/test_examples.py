@@ -52,7 +52,7 @@ def test_compiles_without_local_memory(name: str, target: str, level: int) -> No
         assert ".local" not in ptx
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", LEVELS[1:])  # -O0 takes the first legal layouts
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", ["vector_add_f32", "vector_add_f16"])
 def test_vector_add_moves_16_bytes_at_a_time(name: str, target: str, level: int) -> None:
