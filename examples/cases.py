@@ -123,7 +123,7 @@ def _table() -> dict[str, Callable[[str], Case]]:
         "saxpy_loop_f16": lambda name: saxpy_loop(name, f16, 512 * 7 + 16, blocks=3),
         "softmax_f32": lambda name: softmax(name, f32, 4, 1000),
         "softmax_f16": lambda name: softmax(name, f16, 4, 1000),
-        "layer_norm_f32": lambda name: layer_norm(name, f32, 3, 612),
+        "layer_norm_f32": lambda name: layer_norm(name, f32, 3, 616),
         "layer_norm_f16": lambda name: layer_norm(name, f16, 3, 616),
     }
 

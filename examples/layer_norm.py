@@ -41,8 +41,9 @@ def layer_norm(x, weight, bias, y, mean, rstd, eps, tile: ct.Constant[int]):
 
 
 def variant(name, dtype):
-    """One signature: any number of rows and columns; statistics are f32."""
-    matrix, vector = array(dtype, 2), array(dtype, 1)
+    """One signature: any number of rows, a multiple of 8 columns; statistics are f32."""
+    matrix = array(dtype, 2, shape_divisible_by=[1, 8])
+    vector = array(dtype, 1, shape_divisible_by=[8])
     statistic = array(ct.float32, 1)
     return signature(
         name,
