@@ -77,7 +77,7 @@ def vector_add(name: str, dtype: str, length: int) -> Case:
 
 
 def saxpy_loop(name: str, dtype: str, length: int, blocks: int) -> Case:
-    """Tiles of 512, several for each block."""
+    """Tiles of 1024, several for each block."""
     rng = np.random.default_rng(2)
     alpha = np.float32(0.75)
     x, y = _random(rng, dtype, length), _random(rng, dtype, length)
@@ -95,7 +95,7 @@ def softmax(name: str, dtype: str, rows: int, columns: int) -> Case:
 
 
 def layer_norm(name: str, dtype: str, rows: int, columns: int) -> Case:
-    """A block for each row, tiles of 256 columns."""
+    """A block for each row, tiles of 1024 columns."""
     rng = np.random.default_rng(4)
     x = _random(rng, dtype, rows, columns)
     weight, bias = _random(rng, dtype, columns), _random(rng, dtype, columns)
@@ -119,12 +119,12 @@ def _table() -> dict[str, Callable[[str], Case]]:
         "vector_add_f32": lambda name: vector_add(name, f32, 4096 + 48),
         "vector_add_f16": lambda name: vector_add(name, f16, 4096 + 48),
         "vector_add_tail_f32": lambda name: vector_add(name, f32, 2 * 1024 + 7),
-        "saxpy_loop_f32": lambda name: saxpy_loop(name, f32, 512 * 7 + 16, blocks=3),
-        "saxpy_loop_f16": lambda name: saxpy_loop(name, f16, 512 * 7 + 16, blocks=3),
+        "saxpy_loop_f32": lambda name: saxpy_loop(name, f32, 1024 * 7 + 16, blocks=3),
+        "saxpy_loop_f16": lambda name: saxpy_loop(name, f16, 1024 * 7 + 16, blocks=3),
         "softmax_f32": lambda name: softmax(name, f32, 4, 1000),
         "softmax_f16": lambda name: softmax(name, f16, 4, 1000),
-        "layer_norm_f32": lambda name: layer_norm(name, f32, 3, 616),
-        "layer_norm_f16": lambda name: layer_norm(name, f16, 3, 616),
+        "layer_norm_f32": lambda name: layer_norm(name, f32, 3, 1504),
+        "layer_norm_f16": lambda name: layer_norm(name, f16, 3, 1504),
     }
 
 

@@ -7,7 +7,7 @@ kept for the backward pass.
 import cuda.tile as ct
 from signatures import array, scalar, signature
 
-TILE = 256
+TILE = 1024
 
 
 @ct.kernel

@@ -3,7 +3,7 @@
 import cuda.tile as ct
 from signatures import array, scalar, signature
 
-TILE = 512
+TILE = 1024
 
 
 @ct.kernel
