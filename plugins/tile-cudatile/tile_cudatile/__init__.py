@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tile_cudatile.bytecode.reader import read_bytecode
+    from tile_cudatile.bytecode.writer import write_bytecode
     from tile_cudatile.dialect.build import to_mlir
     from tile_cudatile.errors import BytecodeError, VerifyError
     from tile_cudatile.evaluator import evaluate
@@ -22,9 +23,19 @@ _EXPORTS = {
     "evaluate": "evaluator",
     "read_bytecode": "bytecode.reader",
     "to_mlir": "dialect.build",
+    "write_bytecode": "bytecode.writer",
 }
 
-__all__ = ["BytecodeError", "Module", "VerifyError", "evaluate", "read_bytecode", "to_mlir"]
+__all__ = [
+    "BytecodeError",
+    "Module",
+    "VerifyError",
+    "evaluate",
+    "read_bytecode",
+    "to_mlir",
+    "write_bytecode",
+]
+
 
 
 def __getattr__(name: str) -> Any:

@@ -73,6 +73,10 @@ class Attributes:
             found = self._dense[key] = self._decode_constant(index, tile)
         return found
 
+    def constant_index(self) -> dict[Dense, int]:
+        """The constants decoded so far and their numbers."""
+        return {dense: index for (index, _), dense in self._dense.items()}
+
     def _decode_constant(self, index: int, tile: Type) -> Dense:
         entry = Cursor(self._constants[index])
         if not isinstance(tile, Tile) or not isinstance(tile.element, Scalar):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tile_cudatile.attrs import Attr, Hints
 from tile_cudatile.bytecode.attributes import Attributes
 from tile_cudatile.bytecode.body import BodyReader
 from tile_cudatile.bytecode.debug import DebugInfo
-from tile_cudatile.bytecode.sections import Section, SectionRecord, read_header, read_sections
+from tile_cudatile.bytecode.sections import Section, read_header, read_sections
 from tile_cudatile.bytecode.tables import (
     GlobalRecord,
     Layout,
@@ -22,10 +23,12 @@ from tile_cudatile.bytecode.wire import Cursor
 from tile_cudatile.errors import BytecodeError
 from tile_cudatile.locations import Location
 from tile_cudatile.ops.enums import VISIBILITY
+from tile_cudatile.rules.types import check_type
 from tile_cudatile.tree import Entry, Global, Module, Region
 from tile_cudatile.types import Function, Type
 from tile_cudatile.versions import V13_3, V13_5, Version
 
+T = TypeVar("T")
 _ENTRY_FLAG, _HINTS_FLAG = 2, 4
 
 
@@ -71,7 +74,7 @@ class Reader:
         strings = self._table(Section.STRING, "string", Strings, mandatory=True)
         producer = self._producer(strings)
         types = self._table(
-            Section.TYPE, "type", lambda p: Types(p, self.version, _accept_type)
+            Section.TYPE, "type", lambda p: Types(p, self.version, check_type)
         )
         constants = self._table(
             Section.CONSTANT, "constant", lambda p: read_constants(p) if p else []
@@ -96,15 +99,40 @@ class Reader:
             module.globals.append(self._global(record, attributes, constants))
         for record in functions:
             module.entries.append(self._entry(record, attributes, debug))
+        module.layout = self._layout(module, functions, attributes, constants, debug)
         return module
+
+    def _layout(
+        self,
+        module: Module,
+        functions: list[FuncRecord],
+        attributes: Attributes,
+        constants: list[bytes],
+        debug: DebugInfo,
+    ) -> Layout:
+        strings, types = attributes.strings, attributes.types
+        record = self._payloads[Section.FUNC]
+        end = functions[-1].end if functions else record.start + 1
+        named = list(zip(module.entries, functions, strict=True))
+        return Layout(
+            tuple((s.id, s.alignment) for s in self.sections),
+            tuple(strings.raw(i) for i in range(len(strings))),
+            types.decodable(),
+            tuple(constants),
+            attributes.constant_index(),
+            debug.all(),
+            self.cursor.data[end : record.start + record.length],
+            {entry.name: function.flags for entry, function in named},
+            {entry.name: function.debug for entry, function in named},
+        )
 
     def _table(
         self,
         section: Section,
         name: str,
-        decode: Callable[[Cursor | None], object],
+        decode: Callable[[Cursor | None], T],
         mandatory: bool = False,
-    ):
+    ) -> T:
         record = self._payloads.get(section)
         if record is None and mandatory:
             raise self.cursor.error(f"{name} section is mandatory")
@@ -225,8 +253,9 @@ class Reader:
 
 
 def _read_functions(
-    payload: Cursor, attributes: Attributes, version: Version
+    payload: Cursor | None, attributes: Attributes, version: Version
 ) -> list[FuncRecord]:
+    assert payload is not None  # the section is mandatory
     count = payload.varint()
     size = payload.end - payload.start
     if count > size:
@@ -258,10 +287,3 @@ def _read_function(payload: Cursor, attributes: Attributes, version: Version) ->
     return FuncRecord(
         name, signature, flags, debug, hints, has_hints, arg_attrs, start, payload.pos
     )
-
-
-def _accept_type(type_: Type) -> None:
-    """Every decodable type is accepted; the verifier judges it."""
-
-
-__all__ = ["Layout", "Reader", "SectionRecord", "read_bytecode"]

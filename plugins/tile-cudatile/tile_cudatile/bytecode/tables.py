@@ -6,7 +6,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tile_cudatile.bytecode.sections import SectionRecord
+from tile_cudatile.attrs import Dense
+from tile_cudatile.bytecode.sections import Section
 from tile_cudatile.bytecode.wire import UINT32_LIMIT, Cursor
 from tile_cudatile.errors import BytecodeError
 from tile_cudatile.locations import DebugRecord
@@ -17,13 +18,15 @@ from tile_cudatile.types import Type
 class Layout:
     """How a file orders its tables, kept so that it can be written again byte by byte."""
 
-    sections: tuple[SectionRecord, ...] = ()
+    sections: tuple[tuple[Section, int], ...] = ()  # in file order, with alignment (0: no flag)
     strings: tuple[bytes, ...] = ()
     types: tuple[Type, ...] = ()
-    constants: tuple[bytes, ...] = ()
-    debug: tuple[DebugRecord, ...] = ()
-    func_padding: int = 0  # bytes behind the last kernel in the function section
-    entry_flags: tuple[int, ...] = field(default=())
+    constants: tuple[bytes, ...] = ()  # raw entries
+    constant_index: dict[Dense, int] = field(default_factory=dict)
+    debug: tuple[DebugRecord | None, ...] = ()
+    func_tail: bytes = b""  # behind the last kernel's record
+    entry_flags: dict[str, int] = field(default_factory=dict)
+    entry_debug: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

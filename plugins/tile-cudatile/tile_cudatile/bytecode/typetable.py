@@ -86,9 +86,15 @@ class Types:
             found = self._cache[index] = self._decode(index)
         return found
 
-    def all(self) -> tuple[Type, ...]:
-        """Every type of the table."""
-        return tuple(self[i] for i in range(len(self)))
+    def decodable(self) -> tuple[Type, ...]:
+        """The types up to the first that is broken (a broken one may go unnoticed if unused)."""
+        found: list[Type] = []
+        for index in range(len(self)):
+            try:
+                found.append(self[index])
+            except BytecodeError:
+                break
+        return tuple(found)
 
     def read(self, cursor: Cursor) -> Type:
         """The type whose index comes next in `cursor`."""

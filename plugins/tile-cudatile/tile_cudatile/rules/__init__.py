@@ -1,0 +1,1 @@
+"""The rules of the language, with the words of the reference verifier."""
