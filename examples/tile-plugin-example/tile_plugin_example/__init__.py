@@ -1,0 +1,1 @@
+"""A plugin of tilec that is not part of it."""

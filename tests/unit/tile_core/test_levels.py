@@ -1,0 +1,98 @@
+"""The pipelines of the -O levels and the listings: what they promise about each other."""
+
+from __future__ import annotations
+
+import pytest
+import tomli
+
+from tile_core.pipeline.json_schema import rejected_by_schema
+from tile_core.pipeline.merge import Merged
+from tile_core.pipeline.resolve import Request, load, resolve
+from tile_core.pipeline.show import flat_list
+from tile_core.pipeline.validate import problems_of
+from tile_core.registry import Registry, default_registry
+from tile_core.target import builtin_targets
+
+LEVELS = ("O0", "O1", "O2", "O3")
+
+
+@pytest.fixture(scope="module")
+def installed() -> Registry:
+    return default_registry()
+
+
+def merged(registry: Registry, name: str) -> Merged:
+    return load(Request("sm_90", None, name), registry)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_levels_are_valid(installed: Registry, level: str) -> None:
+    request = Request("sm_90", None, level)
+    problems = problems_of(load(request, installed), request, installed)
+    assert [p.render() for p in problems] == []
+
+
+@pytest.mark.parametrize("name", [*LEVELS, *(f"tileir-listing-o{n}" for n in range(4))])
+def test_pydantic_accepts_the_files(installed: Registry, name: str) -> None:
+    _, text = installed.pipeline_text(name)
+    assert rejected_by_schema(tomli.loads(text)) is None
+
+
+@pytest.mark.parametrize(("lower", "upper"), [("O0", "O1"), ("O1", "O2"), ("O2", "O3")])
+def test_each_level_holds_the_one_below_in_order(
+    installed: Registry, lower: str, upper: str
+) -> None:
+    below = [(s.name, e.name) for s in merged(installed, lower).segments for e in s.entries]
+    above = iter((s.name, e.name) for s in merged(installed, upper).segments for e in s.entries)
+    assert all(entry in above for entry in below)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("target", sorted(builtin_targets()))
+def test_levels_resolve_for_every_target(installed: Registry, level: str, target: str) -> None:
+    request = Request(target, int(level[1]), None)
+    found = resolve(load(request, installed), request, installed)
+    assert found.options["opt-level"] == int(level[1])
+    assert [call.name for call in found.emitters] == ["llvm-ir", "ptx", "cubin"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_resolving_is_deterministic(installed: Registry, level: str) -> None:
+    request = Request("sm_90", None, level)
+    texts = {flat_list(resolve(load(request, installed), request, installed)) for _ in range(3)}
+    assert len(texts) == 1
+
+
+# The pass lists that the original prints, per level, each on top of the one before.
+LISTED = {
+    0: [],
+    1: ["convert-cudatile-to-tileaa", "snapshot:after-frontend", "tileir-insert-debug-scope",
+        "canonicalize"],
+    2: ["convert-tileaa-to-tileas", "tileir-emit-host-wrapper", "convert-tileas-to-llvm", "cse",
+        "snapshot:tileas-llvm-boundary", "convert-tileas-to-nvgpu"],
+    3: ["tileir-verify-ops-analysis", "host-device-assert-enable", "tileir-insert-debug-scope",
+        "tileir-gpu-module-prepare", "canonicalize", "cse", "test-convert-to-llvm",
+        "tileir-legalize-llvm-kernel", "tileir-finalize-llvm-kernel", "convert-to-llvm",
+        "canonicalize", "convert-nvgpu-to-nvvm", "convert-vector-to-llvm",
+        "convert-math-to-funcs", "arith-expand", "convert-memref-to-llvm",
+        "synthesize-debug-info-scopes", "convert-target-to-nvvm", "canonicalize", "cse",
+        "tileir-post-nvvm-finalize"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("level", range(4))
+def test_listings(installed: Registry, level: int) -> None:
+    name = f"tileir-listing-o{level}"
+    request = Request("sm_90", None, name)
+    found = resolve(load(request, installed), request, installed)
+    wanted = [name for below in range(level + 1) for name in LISTED[below]]
+    assert [call.name for call in found.passes()] == wanted
+
+
+def test_the_unspecialized_pipeline_is_listed_where_it_runs(installed: Registry) -> None:
+    options = {"pipeline-strategy": "unspecialize"}
+    request = Request("sm_90", None, "tileir-listing-o3", options)
+    found = resolve(load(request, installed), request, installed)
+    names = [call.name for call in found.passes()]
+    at = names.index("unspecialized-pipeline")
+    assert names[at - 1 : at + 2] == ["cse", "unspecialized-pipeline", "test-convert-to-llvm"]

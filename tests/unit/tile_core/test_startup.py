@@ -1,0 +1,73 @@
+"""What starting costs: nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = ("torch_mlir", "mlir", "llvmlite", "numpy", "pydantic", "ml_dtypes")
+PROBE = """
+import sys
+from tile_core.cli.main import run
+code = run(sys.argv[1:])
+heavy = [name for name in {heavy!r} if name in sys.modules]
+print("HEAVY", heavy, code)
+"""
+
+
+def probe(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.format(heavy=HEAVY), *arguments],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("--help",),
+        ("compile", "--help"),
+        ("plugins", "list"),
+        ("pipeline", "list"),
+        ("pipeline", "show", "O3"),
+        ("pipeline", "diff", "O1", "O1"),
+        ("compile", "no-such-file"),
+        ("opt", "no-such-file"),
+    ],
+)
+def test_nothing_heavy_is_imported(arguments: tuple[str, ...]) -> None:
+    assert "HEAVY []" in probe(*arguments)
+
+
+def test_the_version_names_everything_that_decides_the_output() -> None:
+    text = probe("--version")
+    assert text.startswith("tilec ")
+    assert "tile-cudatile" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("fingerprint: ")]
+    assert len(line.split()[1]) == 16
+    assert line in probe("--version")
+
+
+def test_importing_the_package_is_cheap() -> None:
+    code = (
+        "import sys, tile_core.plugins, tile_core.api; print([m for m in %r if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code % (HEAVY,)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.slow
+def test_the_version_is_there_in_no_time() -> None:
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        probe("--version")
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 0.25
