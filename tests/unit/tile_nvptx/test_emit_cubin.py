@@ -201,12 +201,21 @@ def test_places_are_tried_in_the_documented_order(
 
 def test_versions_of_ptxas(tmp_path: Path) -> None:
     found = toolchain.require("ptxas")
-    assert toolchain.ptxas_version(found.path).highest_ptx >= 90
+    assert toolchain.ptxas_version(found).highest_ptx >= 90
     for number, (release, highest) in enumerate((("12.8", 87), ("13.0", 90), ("13.5", 95))):
         (tmp_path / str(number)).mkdir()
         line = f"echo 'Cuda compilation tools, release {release}, V{release}.1'"
         tool = fake_ptxas(tmp_path / str(number), line).toolchain["ptxas"]
-        assert toolchain.ptxas_version(tool).highest_ptx == highest
+        assert toolchain.ptxas_version(toolchain.Found(tool, "PATH")).highest_ptx == highest
+
+
+def test_a_wheel_is_not_asked_for_its_version(tmp_path: Path) -> None:
+    tool = tmp_path / "nvidia" / "cu13" / "bin" / "ptxas"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("cannot be run")
+    (tmp_path / "nvidia_cuda_nvcc-13.2.78.dist-info").mkdir()
+    version = toolchain.ptxas_version(toolchain.Found(tool, "wheel"))
+    assert (version.full, version.highest_ptx) == ("13.2.78", 92)
 
 
 def test_an_old_ptxas_gets_plain_ptx_or_a_clear_error(tmp_path: Path) -> None:

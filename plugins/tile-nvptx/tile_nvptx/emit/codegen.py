@@ -39,10 +39,12 @@ class Request:
     ftz: bool = False
 
 
-def initialize() -> None:
-    """Load LLVM's targets: tens of milliseconds, once per process."""
+def initialize(preload: str | None = None) -> None:
+    """Load LLVM's targets, once per process, and the libdevice at `preload` if there is one."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    if preload is not None:
+        libdevice.preload(preload)
 
 
 def generate(request: Request) -> dict[str, Any]:

@@ -14,12 +14,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from tile_core.diagnostics import CompileError
+from tile_nvptx.emit import toolchain
 from tile_nvptx.emit.worker import FAILED, read_message, write_message
 
 #: How many compilations may run at once in one process.
 MAX_WORKERS = 4
 
-_BOOT = "import sys; sys.path[:] = {path!r}; from tile_nvptx.emit.worker import main; main()"
+_BOOT = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from tile_nvptx.emit import toolchain
+from tile_nvptx.emit.worker import main; main({libdevice!r})"
+)
 
 
 class WorkerFailure(CompileError):
@@ -29,12 +34,13 @@ class WorkerFailure(CompileError):
 class Worker:
     """One running worker process."""
 
-    def __init__(self) -> None:
+    def __init__(self, libdevice: Path | None = None) -> None:
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         # `site` costs a third of the start; the search path of this process says all of it.
         path = [str(Path(__file__).parents[2]), *(p for p in sys.path if p)]
+        boot = _BOOT.format(path=path, libdevice=None if libdevice is None else str(libdevice))
         self.process = subprocess.Popen(
-            [sys.executable, "-S", "-c", _BOOT.format(path=path)],
+            [sys.executable, "-S", "-c", boot],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -134,7 +140,8 @@ class WorkerPool:
         """Start a worker, unless there is one, and return at once."""
         with self._changed:
             if not self._all:
-                self._idle.append(self._start())
+                library = toolchain.find("libdevice")
+                self._idle.append(self._start(library.path if library else None))
 
     def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
         """`Worker.ask` on a free worker, waiting for one if all are busy."""
@@ -144,8 +151,8 @@ class WorkerPool:
         finally:
             self._give_back(worker)
 
-    def _start(self) -> Worker:
-        worker = Worker()
+    def _start(self, libdevice: Path | None = None) -> Worker:
+        worker = Worker(libdevice)
         self._all.append(worker)
         return worker
 

@@ -94,7 +94,7 @@ def reflect_values(target: Target, options: EmitOptions) -> dict[str, int]:
 def _highest_ptx(cx: EmitContext) -> int | None:
     """The newest PTX the chosen ptxas reads, x10; None when there is no ptxas."""
     found = toolchain.find("ptxas", cx.toolchain)
-    return toolchain.ptxas_version(found.path).highest_ptx if found else None
+    return toolchain.ptxas_version(found).highest_ptx if found else None
 
 
 def _llvm_version(target: Target, ptxas_reads: int | None) -> int:

@@ -128,6 +128,7 @@ def require(name: str, named: Mapping[str, Path] | None = None) -> Found:
     )
 
 
+_WHEEL = re.compile(r"-((\d+)\.(\d+)[\d.]*)\.dist-info$")
 _RELEASE = re.compile(r"release (\d+)\.(\d+), V([\d.]+)")
 
 
@@ -151,14 +152,19 @@ class PtxasVersion:
 _PTX_OF_CUDA_12 = (80, 81, 82, 83, 84, 85, 85, 86, 87, 88)
 
 
-def ptxas_version(path: Path) -> PtxasVersion:
-    """What the ptxas at `path` says it is.
+def ptxas_version(found: Found) -> PtxasVersion:
+    """What the ptxas that was `found` is: by the wheel's number, else by what it says.
 
     Raises:
         ConfigurationError: it cannot be run, or is no ptxas.
     """
-    status = path.stat()
-    return _version(path, status.st_mtime_ns, status.st_size)
+    # nvidia/cu13/bin/ptxas lies beside nvidia_cuda_nvcc-13.5.37.dist-info
+    if found.origin == "wheel" and len(found.path.parents) > 3:
+        wheels = list(found.path.parents[3].glob("nvidia_cuda_nvcc-*.dist-info"))
+        if len(wheels) == 1 and (number := _WHEEL.search(wheels[0].name)):
+            return PtxasVersion((int(number[2]), int(number[3])), number[1])
+    status = found.path.stat()
+    return _version(found.path, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=8)

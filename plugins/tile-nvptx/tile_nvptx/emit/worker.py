@@ -50,8 +50,12 @@ def _read_exactly(fd: int, count: int) -> bytes:
     return b"".join(parts)
 
 
-def main() -> None:
-    """Serve requests until standard input ends, which is when the caller has gone."""
+def main(libdevice: str | None = None) -> None:
+    """Serve requests until standard input ends, which is when the caller has gone.
+
+    Args:
+        libdevice: bitcode to parse before the first request comes.
+    """
     # LLVM and its tools may print: keep the reply pipe for replies.
     replies = os.dup(1)
     os.dup2(2, 1)
@@ -63,7 +67,7 @@ def main() -> None:
 
     from tile_nvptx.emit import codegen
 
-    codegen.initialize()
+    codegen.initialize(libdevice)
     while True:
         write_message(replies, _answer(codegen, requests.get()))
 

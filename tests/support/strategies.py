@@ -1,0 +1,58 @@
+"""A layout strategy for tests: random legal layouts, so that every conversion gets exercised."""
+
+import random
+from collections.abc import Iterable
+
+from tile_cute.linear import LinearLayout
+from tile_tileas.layouts import Assignment, TileGraph
+
+from tile_core.hookspecs import Lazy, hookimpl
+
+TILE_SPEC_VERSION = 1
+
+
+def random_layout(rng: random.Random, shape: tuple[int, ...], warps: int) -> LinearLayout:
+    """Every element somewhere; coordinate bits dealt to registers, lanes and warps at random."""
+    bits = [
+        tuple(1 << bit if axis == dim else 0 for axis in range(len(shape)))
+        for dim, extent in enumerate(shape)
+        for bit in range(extent.bit_length() - 1)
+    ]
+    rng.shuffle(bits)
+    zero = tuple(0 for _ in shape)
+    sizes = {"lane": 5, "warp": warps.bit_length() - 1}
+    bases: dict[str, list[tuple[int, ...]]] = {"register": []}
+    for space, count in sizes.items():
+        taken = rng.randint(0, min(count, len(bits)))
+        mine, bits = bits[:taken], bits[taken:]
+        mine += [zero] * (count - len(mine))
+        rng.shuffle(mine)
+        bases[space] = mine
+    bases["register"] = bits
+    return LinearLayout(bases, shape)
+
+
+class RandomStrategy:
+    """A random legal layout for every tile, from a seed taken from the graph's size."""
+
+    name = "random"
+    seed = 0
+
+    def assign(self, graph: TileGraph) -> Assignment:
+        rng = random.Random(RandomStrategy.seed)
+        values = {
+            index: random_layout(rng, value.shape, graph.num_warps)
+            for index, value in enumerate(graph.values)
+        }
+        stores = {
+            index: random_layout(rng, graph.values[node.operands[0]].shape, graph.num_warps)
+            for index, node in enumerate(graph.nodes)
+            if node.kind == "store" and node.operands
+        }
+        return Assignment(values, stores)
+
+
+@hookimpl
+def tile_layout_strategies() -> Iterable[Lazy]:
+    """The strategy above, under the name `random`."""
+    return (Lazy("random", "support.strategies:RandomStrategy"),)
