@@ -22,8 +22,7 @@ MAX_WORKERS = 4
 
 _BOOT = (
     "import sys; sys.path[:] = {path!r}; "
-    "from tile_nvptx.emit import toolchain
-from tile_nvptx.emit.worker import main; main({libdevice!r})"
+    "from tile_nvptx.emit.worker import main; main({libdevice!r})"
 )
 
 
