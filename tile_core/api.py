@@ -165,8 +165,18 @@ def _make_course(
         resolved, reads = _from(resolved, start_at, kinds)
         kinds = kinds[len(kinds) - len(resolved.emitters) :]
     resolved = _until(resolved, emit, kinds)
+    _prepare(resolved, registry)
     # Only what runs is built, so what is cut off need not be installed.
     return _Course(resolved, build(resolved, registry) if reads else None, emit)
+
+
+def _prepare(resolved: Resolved, registry: Registry) -> None:
+    """Check the emitters' options, and start what takes long while the passes load and run."""
+    # The last ones first: those that read MLIR import it, which takes longer than all the rest.
+    for call in reversed(resolved.emitters):
+        prewarm = getattr(make_emitter(call, registry), "prewarm", None)
+        if prewarm is not None:
+            prewarm()
 
 
 def _lazy_emitter(name: str, registry: Registry) -> LazyEmitter:
@@ -294,6 +304,7 @@ class _Job:
                     ) from error
             kind = _lazy_emitter(call.name, self.registry).produces
             artifact.stages.add(kind, product)
+            artifact.metadata[call.name] = getattr(emitter, "metadata", {})
             if self.on_stage is not None:
                 self.on_stage(kind, product)
 

@@ -58,6 +58,8 @@ class Artifact:
     remarks: list[Remark] = field(default_factory=list)
     #: (pass, statistic) -> count
     statistics: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: emitter -> what it has to say besides its product
+    metadata: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def output(self) -> Stage:

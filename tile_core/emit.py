@@ -30,6 +30,10 @@ class Emitter(Protocol):
     consumes: ClassVar[str]
     produces: ClassVar[str]
 
+    # Optional: `prewarm()`, a class method that starts what will take long and returns at once.
+    # It is called before the passes run. And `metadata`, a mapping that `emit` fills, which
+    # `Artifact.metadata` hands on.
+
     def emit(self, source: Any, cx: EmitContext) -> Any:
         """The artifact made from `source`.
 

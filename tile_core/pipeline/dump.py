@@ -142,5 +142,5 @@ def _named(step: Step, names: tuple[str, ...]) -> bool:
 
 
 def _digest(op: ir.Operation) -> bytes:
-    text = op.get_asm(print_generic_op_form=True, enable_debug_info=True, binary=True)
-    return hashlib.blake2b(text, digest_size=16).digest()
+    text = op.get_asm(print_generic_op_form=True, enable_debug_info=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()

@@ -71,3 +71,34 @@ def test_the_version_is_there_in_no_time() -> None:
         probe("--version")
         times.append(time.perf_counter() - begin)
     assert min(times) < 0.25
+
+
+DEFERRED = """
+import sys, threading
+from tile_core.mlir import ir
+assert "numpy._core" not in sys.modules
+found = []
+def use():
+    import numpy
+    found.append(int(numpy.arange(4).sum()))
+threads = [threading.Thread(target=use) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+import numpy.linalg
+assert found == [6] * 8, found
+with ir.Context():
+    print(ir.DenseElementsAttr.get(numpy.array([1, 2])))
+"""
+
+
+def test_numpy_waits_until_it_is_used() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DEFERRED], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "dense<[1, 2]> : tensor<2xi64>\n", done.stderr
+
+
+def test_submodules_of_numpy_load_it_as_a_whole() -> None:
+    code = "from tile_core.mlir import ir; import numpy.linalg as a; print(a.norm([3, 4]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "5.0\n", done.stderr
