@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_cute.linear import LinearLayout, Plan, SharedRoundTrip, plan_conversion, slice_dim
-from tile_tileas.analysis.axis import element_bytes
-from tile_tileas.dialect import layout_of
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.axis import element_bytes
+from tile_tileas.dialect import layout_of
 
 #: Pointers are held as addresses.
 POINTER_BITS = 64
@@ -47,7 +47,9 @@ def plan_reduction(source: LinearLayout, axis: int) -> ReductionPlan | None:
             if basis[axis]:
                 along.append(bit)
         bits[space] = tuple(along)
-    if any(b[axis] and any(v for d, v in enumerate(b) if d != axis) for b in source.bases["register"]):
+    if any(
+        b[axis] and any(v for d, v in enumerate(b) if d != axis) for b in source.bases["register"]
+    ):
         return None
     return ReductionPlan(source, slice_dim(source, axis), bits["lane"], bits["warp"])
 
@@ -63,9 +65,7 @@ def conversion_plan(op: ir.OpView | ir.Operation) -> Plan:
     src, dst = layout_of(source), layout_of(result)
     assert src is not None
     assert dst is not None
-    return plan_conversion(
-        src, dst, storage_bits(source.element_type), max_smem=OPERATION_LIMIT
-    )
+    return plan_conversion(src, dst, storage_bits(source.element_type), max_smem=OPERATION_LIMIT)
 
 
 def scratch_bytes(op: ir.OpView | ir.Operation) -> int:

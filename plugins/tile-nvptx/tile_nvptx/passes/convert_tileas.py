@@ -10,7 +10,6 @@ from tile_tileas.passes.convert_tileaa import num_warps
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
-
 from tile_nvptx.passes.tileas import (
     convert_layout,
     elementwise,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile_tileas.scratch import scratch_bytes
-
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
+from tile_tileas.scratch import scratch_bytes
 
 ALIGNMENT = 128  # bytes; one row of banks, so that plans count conflicts right
 

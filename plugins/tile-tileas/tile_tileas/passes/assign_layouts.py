@@ -196,7 +196,9 @@ def _constant_in(value: ir.Attribute, type_: ir.Type) -> ir.Attribute:
     dense = ir.DenseElementsAttr(value)
     if dense.is_splat:
         return ir.DenseElementsAttr.get_splat(type_, dense.get_splat_value())
-    return ir.DenseElementsAttr.get(list(dense), type_)
+    # The text is exact for every element type; only the type behind it changes.
+    literal = str(value).split(" : tensor<", 1)[0]
+    return ir.Attribute.parse(f"{literal} : {type_}")
 
 
 def _rematerialise(source: ir.OpView, type_: ir.Type, user: ir.OpView) -> ir.Value:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tile_tileas.analysis.views import tiled_view
-from tile_tileas.dialect import layout_of
-
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
+from tile_tileas.analysis.views import tiled_view
+from tile_tileas.dialect import layout_of
 
 _LOADS = ("nv_tileas.load", "nv_tileas.tiled_load")
 _STORES = ("nv_tileas.store", "nv_tileas.tiled_store")

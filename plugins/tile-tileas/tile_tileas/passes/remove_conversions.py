@@ -1,8 +1,8 @@
 """tileas-remove-layout-conversions: conversions that need not happen.
 
-    convert_layout(x : L) : L                      => x
-    convert_layout(convert_layout(x))              => convert_layout(x)
-    convert_layout(f(a, ..)), f used once, cheap   => f(convert_layout(a), ..)   if a is narrower
+convert_layout(x : L) : L                      => x
+convert_layout(convert_layout(x))              => convert_layout(x)
+convert_layout(f(a, ..)), f used once, cheap   => f(convert_layout(a), ..)   if a is narrower
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile_tileas.dialect import distributed, layout_of
-from tile_tileas.tile_graph import is_tile, kind_of
-
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
+from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.tile_graph import is_tile, kind_of
 
 _CONVERT = "nv_tileas.convert_layout"
 

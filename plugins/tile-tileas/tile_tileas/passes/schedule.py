@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile_tileas.passes.convert_tileaa import num_warps
-from tile_tileas.sched.model import loop_graph, machine_model
-
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.sched import Infeasible, Schedule, violated_edge
+from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.sched.model import loop_graph, machine_model
 
 START, INTERVAL = "nv_tileas.start", "nv_tileas.ii"
 
@@ -53,9 +52,7 @@ class GenerateSchedule(Pass):
             graph = loop_graph(block, is_loop=holder.operation.name == "scf.for")
             found = scheduler.schedule(graph, model)
             if isinstance(found, Infeasible):
-                raise error_at(
-                    holder, f"cannot be scheduled by '{self.scheduler}': {found.reason}"
-                )
+                raise error_at(holder, f"cannot be scheduled by '{self.scheduler}': {found.reason}")
             if len(found.start) != len(graph.ops) or found.ii < 1:
                 raise error_at(
                     holder, f"scheduler '{self.scheduler}' returned no start for some operation"

@@ -63,9 +63,7 @@ def loop_graph(block: ir.Block, *, is_loop: bool) -> LoopGraph:
     return LoopGraph(tuple(_op(op) for op in ops), tuple(edges), is_loop)
 
 
-def _carried(
-    block: ir.Block, ops: list[ir.OpView], position: dict[ir.Value, int]
-) -> list[Edge]:
+def _carried(block: ir.Block, ops: list[ir.OpView], position: dict[ir.Value, int]) -> list[Edge]:
     edges = []
     for argument, value in zip(list(block.arguments)[1:], ops[-1].operands, strict=True):
         if value in position:
@@ -87,7 +85,7 @@ def _uses(op: ir.OpView | ir.Operation) -> list[ir.Value]:
 
 
 def memory_effect(op: ir.OpView | ir.Operation) -> str:
-    """"none", "read" (may pass other reads) or "write" (keeps its place)."""
+    """ "none", "read" (may pass other reads) or "write" (keeps its place)."""
     name = op.operation.name
     if name in _WEAK_LOADS:
         weak = ir.StringAttr(op.attributes["mem_semantic"]).value == "weak"

@@ -28,10 +28,10 @@ def spread(
         return replicated((), LANES, num_warps)
     left = list(shape)
     boxes: list[list[int]] = []
-    for count, axes in (
-        (vector, order[:1]),
-        (LANES, order),
-        (num_warps, warp_order or order),
+    for count, axes, replicate in (
+        (vector, order[:1], False),
+        (LANES, order, True),
+        (num_warps, warp_order or order, True),
     ):
         box = [1] * len(shape)
         for axis in axes:
@@ -39,8 +39,8 @@ def spread(
             box[axis] = take
             left[axis] //= take
             count //= take
-        if axes is not order[:1]:
-            box[axes[-1]] *= count  # the rest replicates
+        if replicate:
+            box[axes[-1]] *= count  # no room left: these hold copies
         boxes.append(box)
     return blocked(shape, boxes[0], boxes[1], boxes[2], order)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import predicated_load, predicated_store, words_of
 from tile_nvptx.passes.tileas.rules import state, text
@@ -43,9 +42,7 @@ class VectorAccess:
             return self.builder.load(pointer, self.type, self.size)
         flag = condition or self.builder.constant(1, self.builder.i1)
         name, body = predicated_load(self.size, self.qualifiers)
-        found = state(self.cx).helpers.call(
-            self.cx, name, body, [pointer, flag], self._words()
-        )
+        found = state(self.cx).helpers.call(self.cx, name, body, [pointer, flag], self._words())
         return self.builder.bitcast(found.result, self.type)
 
     def store(self, value: ir.Value, pointer: ir.Value, condition: ir.Value | None) -> None:

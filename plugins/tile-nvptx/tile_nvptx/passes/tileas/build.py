@@ -132,6 +132,19 @@ class Builder:
         not_equal = {"predicate": ir.IntegerAttr.get(self.i64, 1)}
         return self.cx.create("arith.cmpi", [value, zero], [type_], not_equal).result
 
+    def intrinsic(self, name: str, operands: Sequence[ir.Value], result: ir.Type) -> ir.Value:
+        """Call the LLVM intrinsic `name`, overloads spelt out."""
+        return self.cx.create(
+            "llvm.call_intrinsic",
+            operands,
+            [result],
+            {
+                "intrin": ir.StringAttr.get(name),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+        ).result
+
     # -- memory -----------------------------------------------------------------------------
 
     def offset(self, pointer: ir.Value, by: ir.Value | int, element: ir.Type) -> ir.Value:

@@ -15,7 +15,6 @@ from tile_tileas.scratch import OPERATION_LIMIT
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.shared import scratch_pointer, shuffle
@@ -40,9 +39,7 @@ def convert_layout(op: ir.OpView, cx: Conversion) -> ir.Value:
     return _through_shared(op, cx, value, plan)
 
 
-def _conditional(
-    cx: Conversion, value: ir.Value, steps: tuple[ConditionalXor, ...]
-) -> ir.Value:
+def _conditional(cx: Conversion, value: ir.Value, steps: tuple[ConditionalXor, ...]) -> ir.Value:
     """Register r becomes register r ^ xor in the threads whose bit is set, step after step."""
     b = Builder(cx)
     for step in steps:

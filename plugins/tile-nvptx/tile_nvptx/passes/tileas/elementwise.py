@@ -10,7 +10,6 @@ from __future__ import annotations
 from tile_core.convert import KEEP, Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import map_scalar
 from tile_nvptx.passes.tileas.rules import rules, state, text
@@ -70,9 +69,11 @@ def _apply(
     is_scalar = not isinstance(result, ir.VectorType)
     if is_scalar:
         operands = [builder.splat(operand, 1) for operand in operands]
-    found = state(cx).helpers.call(
-        cx, name, body, operands, vector_of(count, element_of(result))
-    ).result
+    found = (
+        state(cx)
+        .helpers.call(cx, name, body, operands, vector_of(count, element_of(result)))
+        .result
+    )
     return builder.extract(found, 0) if is_scalar else found
 
 
@@ -142,9 +143,7 @@ def extremum(op: ir.OpView, cx: Conversion) -> object:
     if "nv_tileaa.ftz" in op.attributes:
         stem = "fmax" if "max" in op.name else "fmin"
         nan = ".nan" if op.name.endswith("imumf") else ""
-        return _apply(
-            op, cx, f"llvm.nvvm.{stem}.ftz{nan}.f", list(op.operands), intrinsic=True
-        )
+        return _apply(op, cx, f"llvm.nvvm.{stem}.ftz{nan}.f", list(op.operands), intrinsic=True)
     element = element_of(op.operands[0].type)
     if not isinstance(element, ir.F64Type) or not op.name.endswith("imumf"):
         op.results[0].set_type(cx.type(op.results[0].type))
@@ -187,10 +186,17 @@ def fp_to_fp(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 @rules.on("nv_tileaa.fp_to_int")
 def fp_to_int(op: ir.OpView, cx: Conversion) -> ir.Value:
-    """fp_to_int => llvm.intr.fptosi.sat or fptoui.sat, which saturate and take NaN to 0"""
+    """fp_to_int => the intrinsic llvm.fptosi.sat or fptoui.sat: saturates, NaN is 0"""
     name = "fptoui" if text(op, "signedness") == "unsigned" else "fptosi"
-    result = cx.type(op.results[0].type)
-    return cx.create(f"llvm.intr.{name}.sat", [op.operands[0]], [result]).result
+    result, source = cx.type(op.results[0].type), op.operands[0]
+    mangled = f"llvm.{name}.sat.{_mangled(result)}.{_mangled(source.type)}"
+    return Builder(cx).intrinsic(mangled, [source], result)
+
+
+def _mangled(type_: ir.Type) -> str:
+    """A type as it stands in the names of overloaded LLVM intrinsics."""
+    count = f"v{count_of(type_)}" if isinstance(type_, ir.VectorType) else ""
+    return count + str(element_of(type_))
 
 
 @rules.on("nv_tileaa.bitcast")

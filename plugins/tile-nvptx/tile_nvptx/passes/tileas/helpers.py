@@ -38,7 +38,7 @@ class Helpers:
                 helper.operation.detach_from_parent()
                 ir.InsertionPoint(self._block).insert(helper)
 
-    def table(self, cx: Conversion, values: list[object], element: ir.Type) -> ir.Value:
+    def table(self, cx: Conversion, values: list[ir.Attribute], element: ir.Type) -> ir.Value:
         """The address of a constant array in global memory that holds `values`."""
         type_ = ir.RankedTensorType.get([len(values)], element)
         data = ir.DenseElementsAttr.get(values, type_)
@@ -55,7 +55,6 @@ class Helpers:
         pointer = ir.Type.parse("!llvm.ptr<1>")
         symbol = {"global_name": ir.FlatSymbolRefAttr.get(name)}
         return cx.create("llvm.mlir.addressof", [], [pointer], symbol).result
-
 
 
 def _call(

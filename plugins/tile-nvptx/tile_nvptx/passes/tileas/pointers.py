@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tile_tileas.access import AccessPlan
+from tile_tileas.dialect import layout_of
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_tileas.dialect import layout_of
-
 from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
@@ -53,7 +52,7 @@ def _load_tile(op: ir.OpView, cx: Conversion, type_: ir.Type) -> ir.Value:
     return cx.create("arith.select", [mask, value, op.other], [type_]).result
 
 
-def _width(op: ir.OpView, layout) -> int:  # noqa: ANN001
+def _width(op: ir.OpView, layout) -> int:
     """Elements per access: what the plan allows and the layout keeps together."""
     plan = AccessPlan.of(op)
     if plan is None or not plan.order:

@@ -6,7 +6,6 @@ from tile_tileas.analysis.views import view_of_memref
 
 from tile_core.convert import KEEP, Conversion
 from tile_core.mlir import ir
-
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
 

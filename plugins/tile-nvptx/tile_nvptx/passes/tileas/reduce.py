@@ -13,7 +13,6 @@ from tile_tileas.scratch import ReductionPlan, plan_reduction
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.shared import scratch_pointer, shuffle
@@ -175,9 +174,10 @@ class _Fold:
             mapping[argument] = value
         clones = []
         for op in block.operations:
+            operands = [self._as_vector(operand, mapping, count) for operand in op.operands]
             clone = op.operation.clone(ip=self.cx.insertion_point)
-            for at, operand in enumerate(clone.operands):
-                clone.operands[at] = self._as_vector(operand, mapping, count)
+            for at, operand in enumerate(operands):
+                clone.operands[at] = operand
             _widen_results(clone, count)
             for old, new in zip(op.results, clone.results, strict=True):
                 mapping[old] = new
@@ -203,5 +203,3 @@ def _widen_results(op: ir.Operation, count: int) -> None:
     if op.name == "arith.constant":
         type_ = op.results[0].type
         op.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, op.attributes["value"])
-
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tile_core.convert import Conversion, RuleSet
 from tile_core.mlir import ir
-
 from tile_nvptx.passes.tileas.state import KernelState
 
 rules = RuleSet("convert-tileas-to-llvm")

@@ -9,7 +9,6 @@ from tile_tileas.dialect import layout_of
 from tile_core.convert import KEEP, Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, vector_of
@@ -21,29 +20,33 @@ def constant(op: ir.OpView, cx: Conversion) -> object:
     old = op.results[0].type
     if not isinstance(old, ir.RankedTensorType):
         return KEEP
-    value = ir.DenseElementsAttr(op.attributes["value"])
-    new = cx.type(old)
+    value, new = op.attributes["value"], cx.type(old)
     if value.is_splat:
         attr = ir.DenseElementsAttr.get_splat(new, value.get_splat_value())
         return cx.create("arith.constant", [], [new], {"value": attr}).result
     return _table(op, cx, value)
 
 
-def _table(op: ir.OpView, cx: Conversion, value: ir.DenseElementsAttr) -> ir.Value:
+def _table(op: ir.OpView, cx: Conversion, value: ir.Attribute) -> ir.Value:
     """A constant array in global memory, read at each element's row-major index."""
     layout = layout_of(op.results[0].type)
     assert layout is not None
     builder = Builder(cx)
     element = element_of(cx.type(op.results[0].type))
     stored = storage_type(element)
-    base = state(cx).helpers.table(cx, list(value), stored)
+    base = state(cx).helpers.table(cx, _numbers(value, stored), stored)
     loads = []
     for index in element_indices(cx, layout):
         pointer = builder.offset(base, index, stored)
-        loads.append(
-            builder.load(pointer, vector_of(1, stored), max(1, stored.width // 8))
-        )
+        loads.append(builder.load(pointer, vector_of(1, stored), max(1, stored.width // 8)))
     return builder.from_storage(builder.concat(loads), element)
+
+
+def _numbers(value: ir.Attribute, stored: ir.Type) -> list[ir.Attribute]:
+    """The elements of a dense constant, in row-major order, as attributes of the stored type."""
+    if isinstance(value, ir.DenseIntElementsAttr):
+        return [ir.IntegerAttr.get(stored, int(number)) for number in value]
+    return [ir.FloatAttr.get(stored, number) for number in value]
 
 
 def element_indices(cx: Conversion, layout: LinearLayout) -> list[ir.Value]:

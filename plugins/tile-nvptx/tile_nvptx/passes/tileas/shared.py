@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import shuffle_words
 from tile_nvptx.passes.tileas.rules import state

@@ -12,15 +12,14 @@ from collections.abc import Callable
 from tile_cute.linear import LinearLayout
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.views import TiledView, tiled_view
+from tile_tileas.dialect import layout_of
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-
 from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.types import element_of, storage_type
-from tile_tileas.dialect import layout_of
 
 _EQ, _ULT = 0, 6  # arith.CmpIPredicate
 PADDING = {"neg_zero": -0.0, "nan": float("nan"), "pos_inf": float("inf"), "neg_inf": float("-inf")}
@@ -194,9 +193,7 @@ def _either(
     return branch if type_ is None else branch.result
 
 
-def _load(
-    where: TileAddress, width: int, extra: str, type_: ir.Type, *, checked: bool
-) -> ir.Value:
+def _load(where: TileAddress, width: int, extra: str, type_: ir.Type, *, checked: bool) -> ir.Value:
     b, access = where.builder, VectorAccess(where.cx, where.stored, width, extra)
     parts = []
     for register in range(0, where.layout.elements_per_thread, width):
@@ -262,5 +259,3 @@ def _store(
         conditions += [bounds] if bounds is not None else []
         part = b.shuffle(stored, range(register, register + width))
         access.store(part, where.address(register), b.all_of(conditions))
-
-
