@@ -8,12 +8,10 @@ import time
 from dataclasses import dataclass
 
 import cases
-from tile_nvptx.emit.cubin import CubinEmitter
 from tile_nvptx.emit.ptxas import KernelResources
 from tile_sim import Module, SimError
 
 import tile_core
-from tile_core.emit import EmitContext
 
 TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 SIMULATED = "sm_90"
@@ -40,12 +38,9 @@ def build(name: str, target: str) -> Built:
         TileError: it does not compile.
     """
     start = time.perf_counter()
-    made = tile_core.compile(cases.case(name).bytecode, target, emit="ptx", name=f"{name}.tileirbc")
-    ptx = str(made.output)
-    assembler = CubinEmitter()
-    cubin = assembler.emit(ptx, EmitContext(made.target, made.options))
-    (resources,) = assembler.metadata["kernels"]
-    return Built(ptx, cubin, resources, time.perf_counter() - start)
+    made = tile_core.compile(cases.case(name).bytecode, target, name=f"{name}.tileirbc")
+    (resources,) = made.metadata["cubin"]["kernels"]
+    return Built(str(made.stage("ptx")), made.cubin, resources, time.perf_counter() - start)
 
 
 def widest(ptx: str) -> str:

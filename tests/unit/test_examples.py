@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tile_nvptx.emit.cubin import CubinEmitter
 from tile_nvptx.emit.ptxas import KernelResources
 
 import tile_core
-from tile_core.emit import EmitContext
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
@@ -27,13 +25,8 @@ SIMULATED = (("sm_80", 0), ("sm_90", 3), ("sm_120", 2))
 @cache
 def built(name: str, target: str, level: int) -> tuple[str, bytes, tuple[KernelResources, ...]]:
     """PTX, cubin and resources of one example."""
-    made = tile_core.compile(
-        cases.case(name).bytecode, target, opt_level=level, emit="ptx", keep_stages=False
-    )
-    assembler = CubinEmitter()
-    ptx = str(made.output)
-    cubin = assembler.emit(ptx, EmitContext(made.target, made.options))
-    return ptx, cubin, assembler.metadata["kernels"]
+    made = tile_core.compile(cases.case(name).bytecode, target, opt_level=level, keep_stages=False)
+    return str(made.stage("ptx")), made.cubin, made.metadata["cubin"]["kernels"]
 
 
 def test_every_bytecode_file_has_a_case() -> None:

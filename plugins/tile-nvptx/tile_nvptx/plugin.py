@@ -52,3 +52,9 @@ def tile_emitters() -> Iterable[LazyEmitter]:
             produces="cubin",
         ),
     )
+
+
+@hookimpl
+def tile_checks() -> Iterable[Lazy]:
+    """What `tilec doctor` looks at."""
+    return (Lazy("nvptx", "tile_nvptx.emit.checks:check_toolchain", "LLVM, ptxas, libdevice"),)

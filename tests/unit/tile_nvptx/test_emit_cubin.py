@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.emit_kernels import VECTOR_ADD, VECTOR_ADD_ARGUMENTS, context, module
 from tile_nvptx.emit import toolchain
+from tile_nvptx.emit.checks import check_toolchain
 from tile_nvptx.emit.cubin import CubinEmitter
 from tile_nvptx.emit.llvm_ir import LlvmIrEmitter
 from tile_nvptx.emit.process import run_tool
@@ -226,6 +227,20 @@ def test_an_old_ptxas_gets_plain_ptx_or_a_clear_error(tmp_path: Path) -> None:
     newer = EmitContext(builtin_targets()["sm_110"], {}, cx.toolchain)
     with pytest.raises(ConfigurationError, match=r"needs PTX 9\.0, but ptxas reads only 8\.7"):
         PtxEmitter().emit("define ptx_kernel void @k() { ret void }", newer)
+
+
+def test_the_doctor_names_the_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    llvm, ptxas, libdevice = check_toolchain()
+    assert (llvm.what, llvm.ok) == ("llvm", True)
+    assert ptxas.ok
+    assert str(toolchain.require("ptxas").path) in ptxas.detail
+    assert libdevice.ok
+    monkeypatch.setattr(toolchain, "candidates", lambda tool, named: iter(()))
+    missing = {finding.what: finding for finding in check_toolchain()}
+    assert not missing["ptxas"].ok
+    assert "nvidia-cuda-nvcc" in missing["ptxas"].hint
+    assert not missing["libdevice"].ok
+    assert "nvidia-nvvm" in missing["libdevice"].hint
 
 
 def test_a_tool_dies_with_its_caller(tmp_path: Path) -> None:
