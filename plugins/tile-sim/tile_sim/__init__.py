@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tile_sim.errors import SimError
     from tile_sim.machine.launch import LaunchReport
+    from tile_sim.machine.tensormap import TensorMap
     from tile_sim.module import Module
 
-__all__ = ["LaunchReport", "Module", "SimError"]
+__all__ = ["LaunchReport", "Module", "SimError", "TensorMap"]
 
 _HOMES = {
     "Module": "tile_sim.module",
     "SimError": "tile_sim.errors",
+    "TensorMap": "tile_sim.machine.tensormap",
     "LaunchReport": "tile_sim.machine.launch",
 }
 

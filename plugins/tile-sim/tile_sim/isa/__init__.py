@@ -25,6 +25,11 @@ _FAMILIES = (
     "cpasync",
     "matrixmove",
     "mma",
+    "wmma",
+    "cluster",
+    "proxy",
+    "bulk",
+    "tensor",
 )
 
 

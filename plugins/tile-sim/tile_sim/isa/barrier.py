@@ -12,7 +12,7 @@ from tile_sim.program.decode import Decode, Exec, Getter, Sync, instruction
 Array = np.ndarray
 
 
-def _whole_warps(g: Group) -> tuple[Group | None, Group | None]:
+def whole_warps(g: Group) -> tuple[Group | None, Group | None]:
     """Warps of which all live threads are here, and the rest."""
     if g.mask is None:
         return g, None
@@ -46,7 +46,7 @@ class CtaBarrier:
         marks = self._marks(g)
         fresh = g.part(g.active & ~marks[g.rows])
         if fresh is not None and self.aligned:
-            fresh, _ = _whole_warps(fresh)
+            fresh, _ = whole_warps(fresh)
         if fresh is not None:
             marks[fresh.lane_rows(), fresh.lane_ids()] = True
             self._arrive(fresh)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tile_sim.errors import SimError
 from tile_sim.isa.address import address, kernel_parameter, take_space
 from tile_sim.isa.common import B64
 from tile_sim.machine.access import load, store
@@ -133,10 +132,12 @@ def _load_parameter(cx: Decode, writes: list[Callable], type_: Type) -> Exec:
 
 @instruction("st")
 def st(cx: Decode) -> Exec:
+    if "async" in cx.mods:
+        from tile_sim.isa.remote import st_async
+
+        return st_async(cx)
     take_order(cx)
     space = take_space(cx)
-    if cx.flag("async") or cx.flag("bulk"):
-        cx.fail("not supported", "unknown-instruction")
     policy = take_cache(cx)
     count = int(cx.one_of("v2", "v4", "v8", default="v1")[1:])
     type_ = cx.type()
@@ -190,7 +191,3 @@ def createpolicy(cx: Decode) -> Exec:
     cx.mods.clear()
     slot = cx.slot(0, B64)
     return lambda g: g.put(slot, np.uint64(0))
-
-
-def fail_trap(g: Group) -> None:
-    raise SimError("trap", "the kernel executed trap")

@@ -11,6 +11,7 @@ import numpy as np
 
 from tile_sim.errors import SimError
 from tile_sim.machine.memory import Buffer, GlobalMemory
+from tile_sim.machine.tensormap import TensorMap
 from tile_sim.machine.scheduler import Scheduler
 from tile_sim.machine.wave import Dim, Settings, Shape, Wave
 from tile_sim.program.layout import PARAM_WINDOW, size_of
@@ -18,7 +19,7 @@ from tile_sim.program.program import Program
 from tile_sim.program.types import TYPES
 from tile_sim.ptx.syntax import Variable
 
-Argument = np.ndarray | np.generic | int | float | bytes
+Argument = np.ndarray | np.generic | int | float | bytes | TensorMap
 SCHEDULES = ("late", "early", "random")
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -182,6 +183,9 @@ class Launcher:
 
     def _pack(self, i: int, param: Variable, value: Argument) -> bytes:
         size = size_of(param)
+        if isinstance(value, TensorMap):
+            data = value.encode(self._tensor_address(i, value))
+            return data if param.shape else struct.pack("<Q", self._place_map(i, data))
         what = f"argument {i} ({param.name}, .{param.type})"
         if param.shape:
             return _by_value(what, value, size)
@@ -194,6 +198,17 @@ class Launcher:
         if isinstance(value, bytes):
             return _by_value(what, value, size)
         return _scalar(what, param.type, size, value)
+
+    def _tensor_address(self, i: int, tensor: TensorMap) -> int:
+        is_array = isinstance(tensor.array, np.ndarray)
+        return self._address(i, tensor.array) if is_array else int(tensor.array)
+
+    def _place_map(self, i: int, data: bytes) -> int:
+        """A map passed by pointer lies in a buffer of its own."""
+        raw = np.frombuffer(data, np.uint8).copy()
+        buffer = self.memory.place(f"tensor map {i}", raw)
+        self._placed.append(buffer)
+        return buffer.base
 
     def _address(self, i: int, array: np.ndarray) -> int:
         """Register an array, in place where it is contiguous, and give its address."""

@@ -1,0 +1,269 @@
+"""`cp.async.bulk`, its reductions and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tile_sim.errors import SimError
+from tile_sim.isa.address import Addresses, address
+from tile_sim.isa.common import U32
+from tile_sim.machine import shared, tma
+from tile_sim.machine.asyncs import Operation
+from tile_sim.machine.group import Group
+from tile_sim.machine.local import threads
+from tile_sim.machine.wave import Wave
+from tile_sim.program.decode import Decode, Exec, Getter, instruction
+from tile_sim.program.types import TYPES
+
+Array = np.ndarray
+_SHARED = ("shared::cluster", "shared::cta")
+_COMPLETE = "mbarrier::complete_tx::bytes"
+REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+
+
+def lanes_of(g: Group, get: Getter) -> list[int]:
+    return [int(v) for v in g.lanes(np.asarray(get(g)))]
+
+
+def addresses_of(g: Group, compute: Addresses) -> list[int]:
+    return [int(v) for v in compute(g)]
+
+
+def signal(wave: Wave, cta: int, offset: int, amount: int) -> None:
+    """Complete transaction bytes on the mbarrier of a CTA."""
+    wave.mbarriers.complete_tx(shared.barrier_place(wave, cta, offset), amount)
+
+
+def receivers(wave: Wave, row: int, mask: int) -> list[int]:
+    """The CTAs of a multicast mask."""
+    first = int(wave.cluster_first[row])
+    ranks = [r for r in range(16) if mask >> r & 1]
+    if not ranks or ranks[-1] >= wave.cluster_size:
+        raise SimError("bad-copy", f"multicast mask {mask:#x} in a cluster of {wave.cluster_size}")
+    return [first + r for r in ranks]
+
+
+def _check_size(size: int, *places: int) -> None:
+    if size % 16 or any(p % 16 for p in places):
+        raise SimError("misaligned", f"bulk copy of {size} bytes: size and addresses need 16 bytes")
+
+
+@instruction("cp.async.bulk")
+def cp_async_bulk(cx: Decode) -> Exec:
+    if cx.mods[:1] == ["tensor"]:
+        from tile_sim.isa.tensor import cp_async_bulk_tensor
+
+        return cp_async_bulk_tensor(cx)
+    if cx.flag("commit_group"):
+        cx.done(0)
+        return _commit
+    if cx.flag("wait_group"):
+        return _wait(cx)
+    if cx.flag("prefetch"):
+        return _prefetch(cx)
+    target, source = _take_direction(cx)
+    multicast, policy = cx.flag("multicast::cluster"), cx.flag("L2::cache_hint")
+    if cx.flag("cp_mask"):
+        cx.fail(".cp_mask is not supported")
+    if target == "global":
+        cx.one_of("bulk_group")
+        cx.done(3 + policy)
+        return _to_global(cx, None, None)
+    cx.one_of(_COMPLETE)
+    cx.done(4 + multicast + policy)
+    return _to_shared(cx, source, multicast)
+
+
+def _take_direction(cx: Decode) -> tuple[str, str]:
+    """Destination and source spaces, in this order."""
+    found = [mod for mod in cx.mods if mod in (*_SHARED, "global")]
+    if len(found) != 2 or found[0] == found[1]:
+        cx.fail("needs a destination and a source space")
+    for mod in found:
+        cx.mods.remove(mod)
+    return found[0].split("::")[0], found[1].split("::")[0]
+
+
+def _commit(g: Group) -> None:
+    for thread in threads(g):
+        g.wave.asyncs.commit_bulk(int(thread))
+
+
+def _wait(cx: Decode) -> Exec:
+    read_only = cx.flag("read")
+    cx.done(1)
+    left = cx.constant(0)
+
+    def execute(g: Group) -> None:
+        for thread in threads(g):
+            g.wave.asyncs.wait_bulk(int(thread), left, read_only)
+
+    return execute
+
+
+def _prefetch(cx: Decode) -> Exec:
+    cx.mods.clear()
+    address(cx, 0, "global")
+    return lambda g: None
+
+
+def _to_shared(cx: Decode, source: str, multicast: bool) -> Exec:
+    """Global or own shared memory to shared memory of the cluster; an mbarrier learns of it."""
+    _, to = address(cx, 0, "shared")
+    _, of = address(cx, 1, source)
+    size = cx.src(2, U32)
+    _, bar = address(cx, 3, "shared")
+    mask = cx.src(4, TYPES["u16"], wide=True) if multicast else None
+
+    def execute(g: Group) -> None:
+        rows = g.lane_rows()
+        masks = [0] * len(rows) if mask is None else lanes_of(g, mask)
+        items = zip(
+            rows, addresses_of(g, to), addresses_of(g, of), lanes_of(g, size),
+            addresses_of(g, bar), masks, strict=True,
+        )  # fmt: skip
+        for row, target, origin, amount, barrier, m in items:
+            _check_size(amount, target, origin)
+            read = _reader(g.wave, int(row), source, origin, amount)
+            _copy_in(g.wave, int(row), target, amount, barrier, m, read)
+
+    return execute
+
+
+def _reader(wave: Wave, row: int, source: str, origin: int, amount: int) -> Callable[[], Array]:
+    """What takes the bytes of a bulk copy at the time it happens."""
+    if source == "global":
+        wave.memory.require(origin, amount)
+        return lambda: np.frombuffer(wave.memory.read(origin, amount), np.uint8)
+    cta, offset = shared.locate(wave, row, origin, "bulk copy")
+    where = shared.flat(wave, cta, offset + np.arange(amount), "bulk copy")
+    return lambda: shared.read(wave, where, "bulk copy").copy()
+
+
+def _copy_in(
+    wave: Wave, row: int, target: int, amount: int, barrier: int, mask: int, read: Callable[[], Array]
+) -> None:
+    cta, offset = shared.locate(wave, row, target, "bulk copy")
+    bar_cta, bar_offset = shared.locate(wave, row, barrier, "bulk copy")
+    ends = [(c, c) for c in receivers(wave, row, mask)] if mask else [(cta, bar_cta)]
+    span = offset + np.arange(amount)
+    for to, bar in ends:
+        where = shared.flat(wave, to, span, "bulk copy")
+        shared.mark_pending(wave, where, "bulk copy")
+        wave.asyncs.issue(_incoming(wave, where, read, bar, bar_offset, amount))
+
+
+def _incoming(
+    wave: Wave, where: Array, read: Callable[[], Array], cta: int, barrier: int, amount: int
+) -> Operation:
+    def write() -> None:
+        shared.write(wave, where, read())
+        signal(wave, cta, barrier, amount)
+
+    return Operation(write, signals=True)
+
+
+def _to_global(cx: Decode, op: str | None, type_: str | None) -> Exec:
+    """Own shared memory to global memory, in a bulk group."""
+    _, to = address(cx, 0, "global")
+    _, of = address(cx, 1, "shared")
+    size = cx.src(2, U32)
+
+    def execute(g: Group) -> None:
+        who = threads(g)
+        items = zip(
+            who, g.lane_rows(), addresses_of(g, to), addresses_of(g, of), lanes_of(g, size),
+            strict=True,
+        )  # fmt: skip
+        for thread, row, target, origin, amount in items:
+            _check_size(amount, target, origin)
+            g.wave.memory.require(target, amount)
+            read = _reader(g.wave, int(row), "shared", origin, amount)
+            outgoing(g.wave, int(thread), read, _global_writer(g.wave, target, op, type_))
+
+    return execute
+
+
+def outgoing(
+    wave: Wave, thread: int, read: Callable[[], Array], write: Callable[[Array], None]
+) -> None:
+    """An operation in the bulk group of a thread: read, then later write."""
+    taken: list[Array] = []
+    operation = Operation(lambda: write(taken[0]), lambda: taken.append(read()))
+    wave.asyncs.groups(thread).open.append(operation)
+    wave.asyncs.issue(operation)
+
+
+def _global_writer(
+    wave: Wave, target: int, op: str | None, type_: str | None
+) -> Callable[[Array], None]:
+    def write(data: Array) -> None:
+        if op is not None and type_ is not None:
+            old = np.frombuffer(wave.memory.read(target, len(data)), np.uint8)
+            size = TYPES[type_].bytes
+            pair = [np.ascontiguousarray(x).reshape(-1, size) for x in (old, data)]
+            data = tma.combine(op, _element(type_), *pair).reshape(-1)
+        wave.memory.write(target, data)
+
+    return write
+
+
+def _element(type_: str) -> str:
+    """The tensor element type that a reduction type is done in."""
+    return {"b32": "u32", "b64": "u64", "s64": "s64"}.get(type_, type_)
+
+
+@instruction("cp.reduce.async.bulk")
+def cp_reduce_async_bulk(cx: Decode) -> Exec:
+    if cx.mods[:1] == ["tensor"]:
+        from tile_sim.isa.tensor import cp_reduce_async_bulk_tensor
+
+        return cp_reduce_async_bulk_tensor(cx)
+    target, _ = _take_direction(cx)
+    op = cx.one_of(*REDUCTIONS)
+    cx.flag("noftz")
+    policy = cx.flag("L2::cache_hint")
+    type_ = cx.type("f16 bf16 b32 u32 s32 b64 u64 s64 f32 f64")
+    if target == "global":
+        cx.one_of("bulk_group")
+        cx.done(3 + policy)
+        return _to_global(cx, op, type_.name)
+    cx.one_of(_COMPLETE)
+    cx.done(4)
+    return _reduce_shared(cx, op, type_.name)
+
+
+def _reduce_shared(cx: Decode, op: str, type_: str) -> Exec:
+    """Own shared memory into shared memory of another CTA, element by element."""
+    _, to = address(cx, 0, "shared")
+    _, of = address(cx, 1, "shared")
+    size = cx.src(2, U32)
+    _, bar = address(cx, 3, "shared")
+    element = TYPES[type_].bytes
+
+    def execute(g: Group) -> None:
+        items = zip(
+            g.lane_rows(), addresses_of(g, to), addresses_of(g, of), lanes_of(g, size),
+            addresses_of(g, bar), strict=True,
+        )  # fmt: skip
+        for row, target, origin, amount, barrier in items:
+            wave = g.wave
+            _check_size(amount, target, origin)
+            read = _reader(wave, int(row), "shared", origin, amount)
+            cta, offset = shared.locate(wave, int(row), target, "bulk reduction")
+            where = shared.flat(wave, cta, offset + np.arange(amount), "bulk reduction")
+            bar_cta, bar_offset = shared.locate(wave, int(row), barrier, "bulk reduction")
+
+            def write(where=where, read=read, end=(bar_cta, bar_offset, amount)) -> None:  # noqa: ANN001
+                old = shared.read(wave, where, "bulk reduction").reshape(-1, element)
+                new = tma.combine(op, _element(type_), old, read().reshape(-1, element))
+                shared.write(wave, where, new.reshape(-1))
+                signal(wave, *end)
+
+            wave.asyncs.issue(Operation(write, signals=True))
+
+    return execute
+
+

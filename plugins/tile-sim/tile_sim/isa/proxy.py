@@ -1,0 +1,50 @@
+"""Fences between proxies, and the other fences of asynchronous work."""
+
+from __future__ import annotations
+
+from tile_sim.isa.loadstore import SCOPES
+from tile_sim.machine.group import Group
+from tile_sim.program.decode import Decode, Exec, instruction
+
+_PROXIES = ("alias", "async", "async.global", "async::generic", "tensormap::generic")
+_SPACES = ("global", "shared::cta", "shared::cluster", "shared")
+
+
+def proxy_fence(cx: Decode) -> Exec:
+    """`fence.proxy.*`, `fence.mbarrier_init`."""
+    if cx.flag("mbarrier_init"):
+        cx.one_of("release")
+        cx.one_of("cluster")
+        cx.done(0)
+        return lambda g: None
+    cx.flag("proxy")
+    kind = cx.one_of(*_PROXIES)
+    space = cx.option(*_SPACES)
+    cx.option("acquire", "release")
+    cx.prefixed("sync_restrict::")
+    cx.option(*SCOPES)
+    cx.done((0, 2))
+
+    def execute(g: Group) -> None:
+        if g.wave.monitor is not None and kind == "async":
+            g.wave.monitor.proxy_fence(g, space)
+
+    return execute
+
+
+@instruction("griddepcontrol.launch_dependents", "griddepcontrol.wait")
+def griddepcontrol(cx: Decode) -> Exec:
+    """The grids that this one depends on are over before it starts here."""
+    cx.done(0)
+    return lambda g: None
+
+
+@instruction("setmaxnreg.inc.sync.aligned", "setmaxnreg.dec.sync.aligned")
+def setmaxnreg(cx: Decode) -> Exec:
+    """Registers are not limited here; the count is still checked."""
+    cx.type("u32")
+    cx.done(1)
+    count = cx.constant(0)
+    if not 24 <= count <= 256 or count % 8:
+        cx.fail(f"{count} is not a multiple of 8 in 24..256")
+    return lambda g: None

@@ -1,0 +1,284 @@
+"""`cp.async.bulk.tensor`, its reductions, and `tensormap.replace`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile_sim.errors import SimError
+from tile_sim.isa.address import Addresses, address, address_of, take_space
+from tile_sim.isa.bulk import REDUCTIONS, addresses_of, lanes_of, outgoing, receivers, signal
+from tile_sim.machine import shared, tma
+from tile_sim.machine.access import parts
+from tile_sim.machine.asyncs import Operation
+from tile_sim.machine.group import Group
+from tile_sim.machine.local import threads
+from tile_sim.machine.tensormap import FIELDS, SIZE, TensorMap, decode
+from tile_sim.machine.wave import Wave
+from tile_sim.program.decode import Decode, Exec, Getter, instruction
+from tile_sim.program.types import TYPES
+from tile_sim.ptx.syntax import Address
+
+Array = np.ndarray
+_LOADS = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4")
+_STORES = ("tile", "im2col_no_offs", "tile::scatter4")
+_COMPLETE = "mbarrier::complete_tx::bytes"
+
+
+@dataclass(frozen=True)
+class TensorOperand:
+    """`[map, {coordinates}]`."""
+
+    address: Addresses
+    coordinates: list[Getter]
+
+    def read(self, g: Group) -> list[tuple[int, tuple[int, ...]]]:
+        """(map address, coordinates) of each active lane."""
+        columns = [g.lanes(np.asarray(get(g))).astype(np.int64) for get in self.coordinates]
+        starts = [tuple(int(c[i]) for c in columns) for i in range(g.count())]
+        return list(zip(addresses_of(g, self.address), starts, strict=True))
+
+
+def _rank(cx: Decode) -> int:
+    return int(cx.one_of("1d", "2d", "3d", "4d", "5d")[0])
+
+
+def _tensor_operand(cx: Decode, which: int, count: int) -> TensorOperand:
+    operand = cx.operand(which)
+    if not isinstance(operand, Address) or len(operand.extra) != 1:
+        cx.fail("a tensor operand is [map, {coordinates}]")
+    items = cx.vector(operand.extra[0])
+    if len(items) != count:
+        cx.fail(f"needs {count} coordinates, found {len(items)}")
+    _, where = address_of(cx, Address(operand.base, operand.offset), "generic")
+    return TensorOperand(where, [cx.src(item, TYPES["s32"]) for item in items])
+
+
+def _map(g: Group, place: int, rank: int, what: str) -> tuple[int, TensorMap]:
+    """The tensor map at a generic address, and the tensor's address."""
+    if place % 64:
+        raise SimError("misaligned", f"tensor map at {place:#x} is not 64-byte aligned")
+    base, tensor = decode(g.wave.memory.read(place, SIZE))
+    if tensor.rank != rank:
+        raise SimError("tensormap", f"{what} of rank {rank} with a map of rank {tensor.rank}")
+    return base, tensor
+
+
+def cp_async_bulk_tensor(cx: Decode) -> Exec:
+    cx.flag("tensor")
+    if cx.flag("prefetch"):
+        cx.mods.clear()
+        return lambda g: None
+    rank = _rank(cx)
+    spaces = [m for m in cx.mods if m in ("global", "shared::cluster", "shared::cta")]
+    for mod in spaces[:2]:
+        cx.mods.remove(mod)
+    if spaces[:1] == ["global"]:
+        return _store(cx, rank, None)
+    if len(spaces) != 2:
+        cx.fail("needs a destination and a source space")
+    return _load(cx, rank)
+
+
+# --- loads --------------------------------------------------------------------------------------
+
+
+def _load(cx: Decode, rank: int) -> Exec:
+    mode = cx.option(*_LOADS) or "tile"
+    if mode.startswith("im2col::"):
+        cx.fail(f".{mode} is not supported")
+    cx.one_of(_COMPLETE)
+    multicast, policy = cx.flag("multicast::cluster"), cx.flag("L2::cache_hint")
+    pair = cx.prefixed("cta_group::")
+    im2col = mode == "im2col"
+    cx.done(3 + im2col + multicast + policy)
+    _, to = address(cx, 0, "shared")
+    source = _tensor_operand(cx, 1, 5 if mode == "tile::gather4" else rank)
+    _, bar = address(cx, 2, "shared")
+    u16 = TYPES["u16"]
+    offsets: list[Getter] = []
+    if im2col:
+        offsets = [cx.src(item, u16, wide=True) for item in cx.vector(3)]
+        if len(offsets) != rank - 2:
+            cx.fail(f"needs {rank - 2} im2col offsets")
+    mask = cx.src(3 + im2col, u16, wide=True) if multicast else None
+
+    def execute(g: Group) -> None:
+        rows = g.lane_rows()
+        masks = [0] * len(rows) if mask is None else lanes_of(g, mask)
+        shifts = [lanes_of(g, get) for get in offsets]
+        items = zip(
+            rows, addresses_of(g, to), source.read(g), addresses_of(g, bar), masks, strict=True
+        )
+        for i, (row, target, (place, start), barrier, m) in enumerate(items):
+            base, tensor = _map(g, place, rank, "tensor copy")
+            where = _load_coordinates(tensor, mode, start, tuple(s[i] for s in shifts))
+            load = _TensorLoad(g.wave, int(row), target, barrier, m, pair == "2")
+            load.issue(tensor, base, where)
+
+    return execute
+
+
+def _load_coordinates(
+    tensor: TensorMap, mode: str, start: tuple[int, ...], offsets: tuple[int, ...]
+) -> Array:
+    if mode == "tile::gather4":
+        return tma.gather4_coordinates(tensor, start)
+    if mode == "im2col":
+        if not tensor.pixels:
+            raise SimError("tensormap", "an .im2col copy needs an im2col map")
+        return tma.im2col_coordinates(tensor, start, offsets)
+    if tensor.pixels:
+        raise SimError("tensormap", "a .tile copy with an im2col map")
+    return tma.tile_coordinates(tensor, start)
+
+
+@dataclass
+class _TensorLoad:
+    """One tensor load of one thread; with a mask the box goes to several CTAs."""
+
+    wave: Wave
+    row: int
+    target: int
+    barrier: int
+    mask: int
+    pair: bool
+
+    def issue(self, tensor: TensorMap, base: int, coordinates: Array) -> None:
+        wave = self.wave
+        cta, offset = shared.locate(wave, self.row, self.target, "tensor copy")
+        bar_cta, bar_offset = shared.locate(wave, self.row, self.barrier, "tensor copy")
+        ends = [(cta, bar_cta)]
+        if self.mask:
+            ends = [(c, self._barrier_cta(c, bar_cta)) for c in receivers(wave, self.row, self.mask)]
+        amount = len(coordinates) * tensor.element_bytes
+        for to, bar in ends:
+            where = tma.shared_places(wave, to, offset, tensor, len(coordinates))
+            shared.mark_pending(wave, where, "tensor copy")
+            wave.asyncs.issue(
+                Operation(self._writer(tensor, base, coordinates, where, bar, bar_offset, amount), signals=True)
+            )
+
+    def _barrier_cta(self, receiver: int, barrier_cta: int) -> int:
+        """Each receiver signals its own barrier, or with `.cta_group::2` that of its pair which
+        has the parity of the barrier address."""
+        if not self.pair:
+            return receiver
+        first = int(self.wave.cluster_first[self.row])
+        return first + ((receiver - first) & ~1) + ((barrier_cta - first) & 1)
+
+    def _writer(
+        self, tensor: TensorMap, base: int, coordinates: Array, where: Array, bar: int,
+        bar_offset: int, amount: int,
+    ) -> Callable[[], None]:  # fmt: skip
+        wave = self.wave
+
+        def write() -> None:
+            shared.write(wave, where, tma.load_elements(wave, tensor, base, coordinates))
+            signal(wave, bar, bar_offset, amount)
+
+        return write
+
+
+# --- stores -------------------------------------------------------------------------------------
+
+
+def cp_reduce_async_bulk_tensor(cx: Decode) -> Exec:
+    cx.flag("tensor")
+    rank = _rank(cx)
+    for mod in ("global", "shared::cta"):
+        cx.flag(mod)
+    return _store(cx, rank, cx.one_of(*REDUCTIONS))
+
+
+def _store(cx: Decode, rank: int, op: str | None) -> Exec:
+    mode = cx.option(*_STORES) or "tile"
+    if mode == "im2col_no_offs":
+        cx.fail(".im2col_no_offs is not supported")
+    cx.one_of("bulk_group")
+    policy = cx.flag("L2::cache_hint")
+    cx.done(2 + policy)
+    target = _tensor_operand(cx, 0, 5 if mode == "tile::scatter4" else rank)
+    _, of = address(cx, 1, "shared")
+
+    def execute(g: Group) -> None:
+        items = zip(threads(g), g.lane_rows(), target.read(g), addresses_of(g, of), strict=True)
+        for thread, row, (place, start), origin in items:
+            wave = g.wave
+            base, tensor = _map(g, place, rank, "tensor store")
+            scatter = mode == "tile::scatter4"
+            where = (tma.gather4_coordinates if scatter else tma.tile_coordinates)(tensor, start)
+            cta, offset = shared.locate(wave, int(row), origin, "tensor store")
+            places = tma.shared_places(wave, cta, offset, tensor, len(where))
+            outgoing(wave, int(thread), _taker(wave, places), _giver(wave, tensor, base, where, op))
+
+    return execute
+
+
+def _taker(wave: Wave, places: Array) -> Callable[[], Array]:
+    return lambda: shared.read(wave, places, "tensor store").copy()
+
+
+def _giver(
+    wave: Wave, tensor: TensorMap, base: int, where: Array, op: str | None
+) -> Callable[[Array], None]:
+    return lambda data: tma.store_elements(wave, tensor, base, where, data, op)
+
+
+# --- changing tensor maps -----------------------------------------------------------------------
+
+
+@instruction("tensormap.replace.tile")
+def tensormap_replace(cx: Decode) -> Exec:
+    """`[map] {, ordinal}, value` for one field of a map in global or shared memory."""
+    name = cx.one_of(*FIELDS)
+    space = take_space(cx)
+    if not cx.flag("b1024"):
+        cx.fail("needs .b1024")
+    type_ = cx.type("b32 b64")
+    start, size, count, add = FIELDS[name]
+    cx.done(3 if count > 1 else 2)
+    where, compute = address(cx, 0, space)
+    ordinal = cx.constant(1) if count > 1 else 0
+    if not 0 <= ordinal < count:
+        cx.fail(f"ordinal {ordinal} is not in 0..{count - 1}")
+    value = cx.src(len(cx.operands) - 1, type_)
+    offset = np.uint64(start + ordinal * size)
+
+    def execute(g: Group) -> None:
+        values = g.lanes(np.asarray(value(g))).astype(np.uint64) + np.uint64(add)
+        raw = values.reshape(-1, 1).view(np.uint8)[:, :size]
+        at = compute(g)
+        if (at & np.uint64(63)).any():
+            raise SimError("misaligned", "a tensor map needs 64-byte alignment")
+        for byte in range(size):
+            for part in parts(g, where, at + offset + np.uint64(byte), 1, np.dtype("u1")):
+                mine = raw[:, byte]
+                part.data[part.index] = mine if part.pick is None else mine[part.pick]
+        g.wave.progress += 1
+
+    return execute
+
+
+@instruction("tensormap.cp_fenceproxy")
+def cp_fenceproxy(cx: Decode) -> Exec:
+    """Copy a map from shared to global memory and fence it."""
+    cx.mods.clear()
+    _, to = address(cx, 0, "global")
+    _, of = address(cx, 1, "shared")
+    if cx.constant(2) != SIZE:
+        cx.fail("copies 128 bytes")
+
+    def execute(g: Group) -> None:
+        # All threads of the warp name the same map: the copy is made once for each.
+        items = set(zip(g.lane_rows().tolist(), addresses_of(g, to), addresses_of(g, of), strict=True))
+        for row, target, origin in sorted(items):
+            cta, offset = shared.locate(g.wave, row, origin, "tensor map")
+            where = shared.flat(g.wave, cta, offset + np.arange(SIZE), "tensor map")
+            g.wave.memory.write(target, g.wave.shared.bytes[where])
+
+    return execute
+
+
