@@ -90,7 +90,7 @@ class _Deferred(ModuleType):
                 state["__path__"] = spec.submodule_search_locations
                 spec.loader.exec_module(self)
                 del state["_loading"]
-                self.__class__ = ModuleType
+                object.__setattr__(self, "__class__", ModuleType)
         return getattr(self, name)
 
 
