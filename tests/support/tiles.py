@@ -139,8 +139,7 @@ class Kernel:
     ) -> Any:
         """Compile and run; array arguments are changed in place. Findings fail the test."""
         module = tile_sim.Module(self.ptx(**settings))
-        report = module.launch("kernel", grid, None, list(args), check=check or None)
-        return report
+        return module.launch("kernel", grid, None, list(args), check=check or None)
 
 
 def ptx_of(text: str, target: str, opt_level: int, **settings: Any) -> str:
