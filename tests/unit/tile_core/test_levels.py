@@ -7,7 +7,7 @@ import tomli
 
 from tile_core.pipeline.json_schema import rejected_by_schema
 from tile_core.pipeline.merge import Merged
-from tile_core.pipeline.resolve import Request, load, resolve
+from tile_core.pipeline.resolve import Request, load, resolve, unconditional
 from tile_core.pipeline.show import flat_list
 from tile_core.pipeline.validate import problems_of
 from tile_core.registry import Registry, default_registry
@@ -54,6 +54,16 @@ def test_levels_resolve_for_every_target(installed: Registry, level: str, target
     found = resolve(load(request, installed), request, installed)
     assert found.options["opt-level"] == int(level[1])
     assert [call.name for call in found.emitters] == ["llvm-ir", "ptx", "cubin"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_options_reach_the_passes_that_have_them(installed: Registry, level: str) -> None:
+    request = Request("sm_90", None, level)
+    found = unconditional(load(request, installed), request, installed)
+    for call in found.passes():
+        if not call.name.startswith("mlir:"):
+            same = set(installed.load("pass", call.name).options()) & set(found.options)
+            assert same <= set(call.options), f"{call.name} does not get {same}"
 
 
 @pytest.mark.parametrize("level", LEVELS)
