@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tile_core.diagnostics import InputError, SourceLocation
+from tile_core.diagnostics import InputError, SourceLocation, TileError
 
 if TYPE_CHECKING:
     from tile_core.mlir import ir
-    from tile_core.registry import Registry
+    from tile_core.registry import Entry, Registry
     from tile_core.session import Session
     from tile_core.target import Target
 
@@ -37,9 +37,8 @@ def read_input(data: bytes, cx: FrontendContext, session: Session) -> ir.Module:
     if entry is not None:
         own = [e.lazy.name for e in registry.entries("dialect") if e.plugin == entry.plugin]
         session.load_dialects(own)
-        read = registry.load("frontend", entry.lazy.name)
         with session.context:
-            return read(data, cx)
+            return _read_with(entry, data, cx, registry)
     text = _as_text(data)
     if text is None:
         raise _unknown_format(data, cx.name, registry)
@@ -52,6 +51,25 @@ def read_input(data: bytes, cx: FrontendContext, session: Session) -> ir.Module:
         raise error.noted(
             "the input does not start as TileIR bytecode, so it was read as textual MLIR"
         ) from None
+
+
+def _read_with(entry: Entry, data: bytes, cx: FrontendContext, registry: Registry) -> ir.Module:
+    from tile_core.mlir import ir
+    from tile_core.session import from_mlir
+
+    read = registry.load("frontend", entry.lazy.name)
+    try:
+        return read(data, cx)
+    except TileError:
+        raise
+    except ir.MLIRError as error:
+        raise from_mlir(error, InputError, "the program is not valid") from None
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"internal error in reader '{entry.lazy.name}': {type(error).__name__}: {reason}",
+            hint=f"this is a mistake in {entry.plugin}, or the input is broken",
+        ) from error
 
 
 def _as_text(data: bytes) -> str | None:

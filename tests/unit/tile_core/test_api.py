@@ -136,6 +136,7 @@ def test_wrong_requests(compile_toy, values, words) -> None:
         (b"func.func @f() { return", ['loc("in.mlir":1:']),
         (b'"no.such"() : () -> ()', ["unregistered dialect"]),
         (b"TOYx", ["in.mlir: error: not a number"]),
+        (b"TOY10", ["internal error in reader 'toy': IndexError: too many", "mistake in toys 0"]),
     ],
 )
 def test_wrong_input(compile_toy, source: bytes, words: list[str]) -> None:

@@ -149,6 +149,8 @@ def read(data: bytes, cx: FrontendContext) -> ir.Module:
         count = int(data[3:])
     except ValueError as error:
         raise InputError("not a number", where=cx.name) from error
+    if count > 9:
+        raise IndexError("too many\nfor this reader")
     bodies = "".join(f"func.func @f{i}() {{ return }}\n" for i in range(count))
     return ir.Module.parse(f"gpu.module @k {{ {bodies} }}")
 
