@@ -1,5 +1,35 @@
-"""What tile-cute adds to tilec; hooks return lazy references."""
+"""What tile-cute brings: the cute and cute_nvgpu dialects, a fold, and `tilec layout`."""
 
-from tile_core.hookspecs import SPEC_VERSION
+from collections.abc import Iterable
+
+from tile_core.hookspecs import SPEC_VERSION, Lazy, hookimpl
 
 TILE_SPEC_VERSION = SPEC_VERSION
+
+
+@hookimpl
+def tile_dialects() -> Iterable[Lazy]:
+    return (
+        Lazy("cute", "tile_cute.dialect:load", "layouts and tensors over them"),
+        Lazy("cute_nvgpu", "tile_cute.dialect:load_nvgpu", "NVIDIA's copy and MMA instructions"),
+    )
+
+
+@hookimpl
+def tile_passes() -> Iterable[Lazy]:
+    return (
+        Lazy(
+            "cute-fold-layouts",
+            "tile_cute.passes.fold_layouts:FoldLayouts",
+            "static results of layout arithmetic",
+        ),
+    )
+
+
+@hookimpl
+def tile_cli_commands() -> Iterable[Lazy]:
+    return (
+        Lazy(
+            "layout", "tile_cute.cli.layout:layout", "draw a layout, an atom's fragments, a swizzle"
+        ),
+    )
