@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tile_cudatile.dialect.build import to_mlir
     from tile_cudatile.errors import BytecodeError, VerifyError
     from tile_cudatile.evaluator import evaluate
+    from tile_cudatile.text.printer import print_text
     from tile_cudatile.tree import Module
 
 _EXPORTS = {
@@ -21,6 +22,7 @@ _EXPORTS = {
     "Module": "tree",
     "VerifyError": "errors",
     "evaluate": "evaluator",
+    "print_text": "text.printer",
     "read_bytecode": "bytecode.reader",
     "to_mlir": "dialect.build",
     "write_bytecode": "bytecode.writer",
@@ -31,6 +33,7 @@ __all__ = [
     "Module",
     "VerifyError",
     "evaluate",
+    "print_text",
     "read_bytecode",
     "to_mlir",
     "write_bytecode",

@@ -12,7 +12,9 @@ from tile_cudatile.ops import BODY_OPS
 from tile_cudatile.tree import Block, Entry, Module, Op, Region, Value
 
 
-def operation(name: str, operands: list[Any], results: list[t.Type], **attrs: Any) -> Op:
+def operation(
+    name: str, operands: list[Any], results: list[t.Type], /, **attrs: Any
+) -> Op:
     """An operation with defaults for the attributes that are not given."""
     spec = BODY_OPS.by_name[name]
     values = {a.name: a.default for a in spec.attrs if a.default is not None}

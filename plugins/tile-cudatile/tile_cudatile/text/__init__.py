@@ -1,0 +1,1 @@
+"""The assembly form of programs, as `tileirdisasm` prints it."""
