@@ -26,6 +26,7 @@ _FAMILIES = (
     "matrixmove",
     "mma",
     "wmma",
+    "wgmma",
     "cluster",
     "proxy",
     "bulk",

@@ -8,7 +8,7 @@ from tile_sim.errors import SimError
 from tile_sim.machine.group import Group
 from tile_sim.program.decode import Decode, Exec, instruction
 from tile_sim.program.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW
-from tile_sim.program.names import Var
+from tile_sim.program.names import Reg, Var
 from tile_sim.program.types import TYPES, Type
 from tile_sim.ptx.syntax import Name, Operand, Vector
 
@@ -29,7 +29,18 @@ def mov(cx: Decode) -> Exec:
         return _move128(cx)
     # `.b` moves accept registers of every type of the width; constants keep their pattern.
     slot, a = cx.slot(0, type_), cx.src(1, type_)
+    _remember_copy(cx, type_)
     return lambda g: g.put(slot, a(g))
+
+
+def _remember_copy(cx: Decode, type_: Type) -> None:
+    """Copies of 32-bit registers are known, for those that a pending product will write."""
+    source = cx.operand(1)
+    entity = cx.names.find(source.name) if isinstance(source, Name) else None
+    if type_.bits == 32 and isinstance(entity, Reg):
+        target = cx.reg(0)
+        cx.program.file.slot(target, "<u4")
+        cx.program.moves.append((target.index, entity.index))
 
 
 def _move128(cx: Decode) -> Exec:

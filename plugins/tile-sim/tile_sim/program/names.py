@@ -49,7 +49,7 @@ class RegisterFile:
 
     bits: list[int] = field(default_factory=list)
     slots: list[tuple[int, str]] = field(default_factory=list)
-    _slot_of: dict[tuple[int, str], int] = field(default_factory=dict)
+    slot_of: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def add(self, name: str, type_: Type) -> Reg:
         if type_.bits == 128:
@@ -61,10 +61,10 @@ class RegisterFile:
     def slot(self, reg: Reg, dtype: str) -> int:
         """The slot that shows `reg` as `dtype` (a NumPy type of the same width)."""
         key = (reg.index, dtype)
-        if key not in self._slot_of:
-            self._slot_of[key] = len(self.slots)
+        if key not in self.slot_of:
+            self.slot_of[key] = len(self.slots)
             self.slots.append(key)
-        return self._slot_of[key]
+        return self.slot_of[key]
 
 
 class Names:

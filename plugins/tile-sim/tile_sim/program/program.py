@@ -41,9 +41,12 @@ class Program:
     shared_static: int = SHARED_START
     local_size: int = 0
     carry: Reg | None = None
+    accumulators: set[int] = field(default_factory=set)
+    moves: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.formals: dict[str, tuple[list[Var | Reg], list[Var | Reg]]] = {}
+        self._copies: dict[tuple[int, ...], list[int]] = {}
         self.order, self.variables = reachable(self.module, self.entry)
         self.shared: dict[str, Var] = {}
         self._shared_owner: dict[tuple[str, str], Var] = {}
@@ -116,6 +119,24 @@ class Program:
     def function_address(self, name: str) -> int:
         name = self.module.aliases.get(name, name)
         return FUNCTION_WINDOW + 16 * list(self.module.functions).index(name)
+
+    # --- registers --------------------------------------------------------------------------
+
+    def copies_of(self, slots: list[int]) -> list[int]:
+        """Slots that `mov` may copy these accumulators to, themselves not among them."""
+        key = tuple(slots)
+        if key not in self._copies:
+            file = self.file
+            found = {file.slots[slot][0] for slot in slots}
+            mine = set(found)
+            grew = True
+            while grew:
+                more = {d for d, s in self.moves if s in found} - found
+                grew = bool(more)
+                found |= more
+            words = [i for i in sorted(found - mine) if file.bits[i] == 32]
+            self._copies[key] = [file.slot_of[i, "<u4"] for i in words]
+        return self._copies[key]
 
     # --- places in the text -----------------------------------------------------------------
 
