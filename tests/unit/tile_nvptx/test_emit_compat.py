@@ -9,6 +9,7 @@ from tile_nvptx.emit.llvm_ir import LlvmIrEmitter
 from tile_nvptx.emit.ptx import PtxEmitter
 
 from tile_core.diagnostics import CompileError
+from tile_core.mlir import ir
 
 ARGUMENTS = (
     "%p: !llvm.ptr<1>, %s: !llvm.ptr<3>, %c: !llvm.ptr<7>, %t: !llvm.ptr<6>, %g: !llvm.ptr, "
@@ -145,26 +146,44 @@ def test_one_intrinsic_with_two_signatures_is_refused() -> None:
         LlvmIrEmitter().emit(module(body, arguments=ARGUMENTS), context())
 
 
-def test_line_information_reaches_the_ptx() -> None:
-    text = """
-    #file = #llvm.di_file<"k.py" in "/src">
-    #unit = #llvm.di_compile_unit<id = distinct[0]<>, sourceLanguage = DW_LANG_C, file = #file,
-      producer = "test", isOptimized = true, emissionKind = DebugDirectivesOnly>
-    #type = #llvm.di_subroutine_type<>
-    #scope = #llvm.di_subprogram<id = distinct[1]<>, compileUnit = #unit, scope = #file,
-      name = "k", linkageName = "k", file = #file, line = 3, scopeLine = 3,
-      subprogramFlags = "Definition|Optimized", type = #type>
-    gpu.module @m {
-      llvm.func @k(%p: !llvm.ptr<1>) attributes {nvvm.kernel} {
-        %x = llvm.load volatile %p : !llvm.ptr<1> -> f32 loc("k.py":5:3)
-        llvm.return loc("k.py":7:3)
-      } loc(fused<#scope>["k.py":3:1])
-    }
-    """
-    from tile_core.mlir import ir
+LOCATED = """
+gpu.module @m {
+  llvm.func internal @twice(%x: f32) -> f32 {
+    %y = llvm.fadd %x, %x : f32 loc("helper.py":2:3)
+    llvm.return %y : f32
+  } loc("helper.py":1:1)
+  llvm.func @k(%p: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>} {
+    %x = llvm.load volatile %p : !llvm.ptr<1> -> f32 loc("k.py":5:3)
+    %y = llvm.call @twice(%x) : (f32) -> f32 loc(CALL)
+    llvm.store volatile %y, %p : f32, !llvm.ptr<1> loc("k.py":6:3)
+    llvm.return loc("k.py":7:3)
+  } loc("k.py":3:1)
+}
+"""
 
-    cx = context("sm_90", lineinfo=True)
-    ptx = PtxEmitter().emit(LlvmIrEmitter().emit(ir.Module.parse(text, ir.Context()), cx), cx)
-    assert re.search(r"\.loc\s+1 5 3", ptx)
-    assert "debug\n" not in ptx
-    assert b".debug_line" in CubinEmitter().emit(ptx, cx)
+
+def located(call: str, **options: object) -> tuple[str, bytes]:
+    cx = context("sm_90", **options)
+    source = ir.Module.parse(LOCATED.replace("CALL", call), ir.Context())
+    ptx = PtxEmitter().emit(LlvmIrEmitter().emit(source, cx), cx)
+    return ptx, CubinEmitter().emit(ptx, cx)
+
+
+@pytest.mark.parametrize("call", ['"k.py":5:9', "unknown"])
+def test_line_information_reaches_ptx_and_cubin(call: str) -> None:
+    ptx, cubin = located(call, lineinfo=True)
+    assert re.search(r"\.loc\s+\d 5 3", ptx)
+    assert re.search(r'\.file\s+\d "(.*/)?k\.py"', ptx)
+    assert "debug\n" not in ptx.split(".address_size")[0]
+    assert b".debug_line" in cubin
+
+
+def test_device_debug_makes_debuggable_code() -> None:
+    ptx, cubin = located('"k.py":5:9', device_debug=True, opt_level=0)
+    assert re.search(r"^\.target sm_90a, debug$", ptx, re.MULTILINE)
+    assert b".debug_info" in cubin
+
+
+def test_without_options_there_are_no_lines() -> None:
+    ptx, _ = located('"k.py":5:9')
+    assert ".loc" not in ptx

@@ -7,9 +7,10 @@ from typing import ClassVar
 from tile_core.diagnostics import CompileError
 from tile_core.emit import EmitContext
 from tile_core.mlir import ir, llvm, passmanager
-from tile_nvptx.emit import intrinsic_calls
+from tile_nvptx.emit import debug_info, intrinsic_calls
 from tile_nvptx.emit.guards import check_intrinsics, check_kernels, check_translatable
 from tile_nvptx.emit.llvm_compat import readable_by_codegen
+from tile_nvptx.emit.options import EmitOptions
 
 TRIPLE = "nvptx64-nvidia-cuda"
 
@@ -34,21 +35,23 @@ class LlvmIrEmitter:
             CompileError: there is not exactly one `gpu.module`, it holds operations that are not
                 of the `llvm` and `nvvm` dialects, or the target cannot run it.
         """
-        module = gpu_module_of(source)
+        options = EmitOptions.of(cx.options)
+        module = gpu_module_of(source.operation)
         check_translatable(module)
         check_kernels(module, cx.target)
-        text = readable_by_codegen(_translate(module))
+        text = readable_by_codegen(_translate(source, options))
         check_intrinsics(text, cx.target)
         return text
 
 
-def gpu_module_of(source: ir.Module) -> ir.Operation:
-    """The only `gpu.module` of `source`.
+def gpu_module_of(source: ir.Operation) -> ir.Operation:
+    """The only `gpu.module` of `source`, a `builtin.module`.
 
     Raises:
         CompileError: there is none, or more than one.
     """
-    found = [op.operation for op in source.body.operations if op.operation.name == "gpu.module"]
+    inside = [op.operation for op in source.regions[0].blocks[0].operations]
+    found = [op for op in inside if op.name == "gpu.module"]
     if len(found) != 1:
         raise CompileError(
             f"LLVM IR is made from one gpu.module, but the module holds {len(found)}",
@@ -59,12 +62,22 @@ def gpu_module_of(source: ir.Module) -> ir.Operation:
     return found[0]
 
 
-def _translate(module: ir.Operation) -> str:
-    with module.context, ir.Location.unknown():
-        copy = module.clone().operation
+def _translate(source: ir.Module, options: EmitOptions) -> str:
+    with source.context, ir.Location.unknown():
+        copy = source.operation.clone().operation
+        if options.wants_lines:
+            debug_info.locate_calls(copy)
+        passmanager.PassManager.parse(_pipeline(options)).run(copy)
+        module = gpu_module_of(copy)
         for name, value in _MODULE_ATTRIBUTES.items():
-            copy.attributes[name] = ir.StringAttr.get(value)
-        # Some operations of nvvm have no intrinsic and no translation: they become inline PTX.
-        passmanager.PassManager.parse("gpu.module(convert-nvvm-to-llvm)").run(copy)
-        intrinsic_calls.hide(copy)
-        return intrinsic_calls.restore(llvm.translate_module_to_llvmir(copy))
+            module.attributes[name] = ir.StringAttr.get(value)
+        intrinsic_calls.hide(module)
+        return intrinsic_calls.restore(llvm.translate_module_to_llvmir(module))
+
+
+def _pipeline(options: EmitOptions) -> str:
+    # Some operations of nvvm have no intrinsic and no translation: they become inline PTX.
+    passes = ["gpu.module(convert-nvvm-to-llvm)"]
+    if options.wants_lines:
+        passes.insert(0, debug_info.scopes_pass(options))
+    return f"builtin.module({','.join(passes)})"

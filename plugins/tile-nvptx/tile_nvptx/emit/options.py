@@ -18,6 +18,11 @@ class EmitOptions:
     lineinfo: bool = False
     device_debug: bool = False
 
+    @property
+    def wants_lines(self) -> bool:
+        """Whether source lines have to reach the code."""
+        return self.lineinfo or self.device_debug
+
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> EmitOptions:
         """The options among `options`.
