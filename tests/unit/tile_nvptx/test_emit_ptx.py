@@ -248,8 +248,13 @@ def test_a_worker_killed_from_outside_is_replaced() -> None:
 
 
 def test_a_time_limit_ends_the_worker() -> None:
+    pool.POOL.shutdown()
+    pool.POOL.prewarm()
+    (worker,) = pool.POOL._all
+    os.kill(worker.process.pid, signal.SIGSTOP)  # it hangs
     with pytest.raises(CompileError, match="did not finish within"):
-        PtxEmitter(timeout=1e-9).emit(EMPTY, context())
+        PtxEmitter(timeout=0.2).emit(EMPTY, context())
+    assert worker.process.returncode == -signal.SIGKILL
     assert ".entry k" in PtxEmitter().emit(EMPTY, context())
 
 
