@@ -50,7 +50,7 @@ def hardware_address(descriptor: int, major: str, bits: int, mn: int, k: int) ->
 @pytest.mark.parametrize("swizzle", ["none", "32B", "64B", "128B"])
 @pytest.mark.parametrize("major", ["K", "MN"])
 def test_canonical_buffers(bits: int, swizzle: str, major: str) -> None:
-    """For every instruction-sized step of a 64 x 128-byte tile the descriptor finds all elements."""
+    """For every step of one instruction in a tile the descriptor finds all elements."""
     k_bits = {"K": 1024, "MN": 32 * 16}[major]
     shape = (64 * 16 // bits if major == "MN" else 64, k_bits // (bits if major == "K" else 16))
     buffer = canonical_buffer(*shape, bits, major, swizzle)

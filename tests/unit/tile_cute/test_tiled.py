@@ -32,7 +32,7 @@ def test_warp_groups() -> None:
     assert c.in_size("warp") == 8
     assert c.is_injective
     assert c.is_surjective
-    with pytest.raises(LayoutError, match="operand b of .* is not held in registers"):
+    with pytest.raises(LayoutError, match=r"operand b of .* is not held in registers"):
         tiled_fragment(row.atom(64, 128), "b", (128, 128, 64), (2, 1))
 
 

@@ -17,7 +17,7 @@ from tile_cute.linear.banks import (
 from tile_cute.linear.construct import strided
 from tile_cute.linear.layout import LinearLayout, log2
 from tile_cute.linear.plans import SharedAccess, SharedSide
-from tile_cute.linear.shuffle import unique_registers
+from tile_cute.linear.shuffle import register_bits, unique_registers, vector_groups
 from tile_cute.swizzle import Swizzle
 
 BANKS = 1 << (LINE_BITS - WORD_BITS)
@@ -77,28 +77,16 @@ def memory_access(
 
     registers = offsets(tile.flat("register"))
     lanes, warps = offsets(tile.flat("lane")), offsets(tile.flat("warp"))
-    numbers = _register_numbers(tile, unique)
     kept = gf2.independent(registers) if unique else registers
+    numbers = register_bits(tile) if unique else [1 << i for i in range(len(registers))]
     width = _vector_bits(kept, [*lanes, *warps], min(VECTOR_BITS, log2(max_bits // 8)) - elem_log2)
-    groups: dict[int, list[tuple[int, int]]] = {}
-    for register, offset in zip(numbers, gf2.table(kept), strict=True):
-        groups.setdefault(offset >> width << width, []).append((offset, register))
     accesses = tuple(
-        SharedAccess(tuple(r for _, r in sorted(group)), base) for base, group in groups.items()
+        SharedAccess(group, place) for group, place in vector_groups(kept, numbers, width)
     )
     access_log2 = elem_log2 + width
     ideal = len(accesses) * phases(access_log2)
     degree = conflict_degree(lanes, access_log2, elem_log2)
     return SharedSide((accesses,), tuple(lanes), tuple(warps), 1 << width, ideal * degree, ideal)
-
-
-def _register_numbers(tile: LinearLayout, unique: bool) -> list[int]:
-    if not unique:
-        return list(range(tile.elements_per_thread))
-    span, free = gf2.Span(), 0
-    for bit, vector in enumerate(tile.flat("register")):
-        free |= 0 if span.add(vector) else 1 << bit
-    return [r for r in range(tile.elements_per_thread) if not r & free]
 
 
 def _vector_bits(registers: list[int], threads: list[int], limit: int) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tile_cute import gf2
 from tile_cute.errors import LayoutError
 from tile_cute.linear.banks import (
+    VECTOR_BITS,
     Participant,
     SharedMap,
     conflict_degree,
@@ -19,7 +20,7 @@ from tile_cute.linear.plans import (
     SharedRoundTrip,
     SharedSide,
 )
-from tile_cute.linear.shuffle import unique_registers
+from tile_cute.linear.shuffle import register_bits, unique_registers, vector_groups
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,12 @@ def plan_shared(
             continue  # nothing gained over the first attempt
         store, load = vectors if wide_store else vectors[::-1]
         trips.append((frame, chosen, store, load))
+        if elem_log2 + vectors[1] == VECTOR_BITS:
+            break  # both sides are as wide as can be
     frame, chosen, store, load = min(trips, key=lambda trip: _cost(trip, elem_log2))
-    numbers = [r for r, slot in enumerate(_representatives(src)) if slot]
     return SharedRoundTrip(
-        _side(frame, chosen, frame.src, store, elem_log2, numbers),
-        _side(frame, chosen, frame.dst, load, elem_log2, list(range(1 << len(slots)))),
+        _side(frame, chosen, frame.src, store, elem_log2, register_bits(src)),
+        _side(frame, chosen, frame.dst, load, elem_log2, [1 << i for i in range(len(slots))]),
         gather,
         1 << elem_log2,
         1 << (frame.bits + elem_log2),
@@ -76,15 +78,6 @@ def _cost(trip: tuple[_Frame, SharedMap, int, int], elem_log2: int) -> int:
     return ACCESS_COST * accesses + WAVEFRONT_COST * sum(
         _wavefronts(frame, chosen, side, elem_log2) for side in sides
     )
-
-
-def _representatives(layout: LinearLayout) -> list[bool]:
-    """Which registers have all free bits 0: each element of a thread once."""
-    free = 0
-    span = gf2.Span()
-    for bit, vector in enumerate(layout.flat("register")):
-        free |= 0 if span.add(vector) else 1 << bit
-    return [not register & free for register in range(layout.elements_per_thread)]
 
 
 def _frame(
@@ -156,25 +149,16 @@ def _side(
 ) -> SharedSide:
     """Group the registers of a thread into vector accesses, pass by pass."""
     inside = (1 << frame.bits) - 1
-    groups: list[dict[int, list[tuple[int, int]]]] = [{} for _ in range(1 << frame.pass_bits)]
     columns = [*chosen.columns, *[0] * frame.pass_bits]
-    offsets = gf2.table([gf2.combine(columns, v) for v in side.registers])
-    passes = gf2.table([v >> frame.bits for v in side.registers])
-    for register, offset, number in zip(numbers, offsets, passes, strict=True):
-        base = offset >> vector << vector
-        groups[number].setdefault(base, []).append((offset, register))
-    accesses = tuple(
-        tuple(
-            SharedAccess(tuple(r for _, r in sorted(members)), base)
-            for base, members in group.items()
-        )
-        for group in groups
-    )
-    assert all(len(a.registers) == 1 << vector for group in accesses for a in group)
+    # the pass number above the offset, so that both are one linear function of the register
+    places = [gf2.combine(columns, v) | v >> frame.bits << frame.bits for v in side.registers]
+    accesses: list[list[SharedAccess]] = [[] for _ in range(1 << frame.pass_bits)]
+    for registers, place in vector_groups(places, numbers, vector):
+        accesses[place >> frame.bits].append(SharedAccess(registers, place & inside))
     wavefronts = _wavefronts(frame, chosen, (side, vector), elem_log2)
     ideal = (1 << (len(side.registers) - vector)) * phases(elem_log2 + vector)
     return SharedSide(
-        accesses,
+        tuple(map(tuple, accesses)),
         tuple(chosen.offset(v & inside) for v in side.lanes),
         tuple(chosen.offset(v & inside) for v in side.warps),
         1 << vector,

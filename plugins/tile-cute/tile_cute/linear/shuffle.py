@@ -38,6 +38,42 @@ def unique_registers(layout: LinearLayout) -> tuple[list[int], tuple[int, ...]]:
     return bases, tuple(gf2.table([span.solve(v) or 0 for v in layout.flat("register")]))
 
 
+def register_bits(layout: LinearLayout) -> list[int]:
+    """The register bits, as register numbers, that are not free: those of unique elements."""
+    span = gf2.Span()
+    return [1 << i for i, vector in enumerate(layout.flat("register")) if span.add(vector)]
+
+
+def vector_groups(
+    places: list[int], numbers: list[int], vector: int
+) -> list[tuple[tuple[int, ...], int]]:
+    """Split registers into vectors of 2^vector: registers in memory order, place of the first.
+
+    Register bit i is register `numbers[i]` and lies at `places[i]`; all bits of a place beyond
+    the vector are kept. The places 1, 2, 4, ... inside a vector must be reachable.
+    """
+    span = gf2.Span(places)
+    inner = [span.solve(1 << bit) for bit in range(vector)]
+    steps = [mask for mask in inner if mask is not None]
+    assert len(steps) == vector
+    low = (1 << vector) - 1
+    rest = gf2.Span()
+    masks = []
+    for mask in steps:
+        rest.add(mask)
+    for i, place in enumerate(places):
+        mask = 1 << i ^ gf2.combine(steps, place & low)
+        if rest.add(mask):
+            masks.append(mask)
+    within = gf2.table([gf2.combine(numbers, mask) for mask in steps])
+    starts = gf2.table([gf2.combine(numbers, mask) for mask in masks])
+    offsets = gf2.table([gf2.combine(places, mask) for mask in masks])
+    return [
+        (tuple([start ^ register for register in within]), offset)
+        for start, offset in zip(starts, offsets, strict=True)
+    ]
+
+
 def plan_shuffle(src: LinearLayout, dst: LinearLayout, storage_bits: int) -> WarpShuffle | None:
     """The shuffles that turn `src` into `dst`; None if data has to cross warps (or if one lane
     would have to send several registers at once). `storage_bits` is 8, 16, 32 or 64.
