@@ -78,14 +78,17 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
     Raises:
         TileError: `InputError`, `ConfigurationError` or `CompileError`.
     """
-    registry = registry or default_registry()
-    request = Request(target, opt_level, pipeline, options or {}, pass_options or {})
+    clock = Clock()
+    with clock.span("prepare", "pipeline"):
+        registry = registry or default_registry()
+        request = Request(target, opt_level, pipeline, options or {}, pass_options or {})
+        course = _course(request, registry, emit, stop_after, start_at)
     job = _Job(
         registry, verify, watchers(instrumentations, registry), dict(toolchain or {}),
         name, keep_stages, on_stage,
     )  # fmt: skip
     data = source.encode() if isinstance(source, str) else bytes(source)
-    return job.run(data, _course(request, registry, emit, stop_after, start_at))
+    return job.run(data, course, clock)
 
 
 # --- what will happen ----------------------------------------------------------------------------
@@ -233,17 +236,18 @@ class _Job:
     keep_stages: bool
     on_stage: Callable[[str, Stage], None] | None
 
-    def run(self, data: bytes, course: _Course) -> Artifact:
-        clock, stages = Clock(), Stages()
+    def run(self, data: bytes, course: _Course, clock: Clock) -> Artifact:
+        stages = Stages()
         artifact = Artifact(
             course.resolved.target, course.resolved.options, course.emit, stages, clock.root
         )
         with _place_named(self.name), ExitStack() as stack:
             product: Any = data
             if course.plan is not None:
-                from tile_core.session import session_of
+                with clock.span("context", "pipeline"):
+                    from tile_core.session import session_of
 
-                session = stack.enter_context(session_of(self.registry))
+                    session = stack.enter_context(session_of(self.registry))
                 product = self._passes(data, course, artifact, clock, session)
                 stack.enter_context(session.context)
             elif course.resolved.emitters:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tile_core.diagnostics import TileError
+from tile_core.options import fields_of
 from tile_core.passes import Pass
 from tile_core.registry import KINDS, Entry, Registry
 
@@ -18,6 +19,28 @@ def problems_of_plugin(registry: Registry, name: str) -> list[str]:
             if entry.plugin.name == name:
                 found += [f"{kind} '{entry.lazy.name}': {p}" for p in _problems(registry, entry)]
     return found
+
+
+def description_of(registry: Registry, entry: Entry) -> str:
+    """What is known about a registered name: its owner, and for passes and emitters the options."""
+    lines = [f"{entry.kind} {entry.lazy.name} ({entry.plugin})"]
+    if entry.lazy.summary:
+        lines.append(f"  {entry.lazy.summary}")
+    lines.append(f"  from {entry.lazy.target}")
+    if entry.kind not in ("pass", "emitter"):
+        return "\n".join(lines) + "\n"
+    known = registry.load(entry.kind, entry.lazy.name)
+    if entry.kind == "pass":
+        lines.append(f"  runs on {known.anchor}")
+        lines += [f"  counts {name}: {what}" for name, what in known.statistics.items()]
+    else:
+        lines.append(f"  turns {known.consumes} into {known.produces}")
+    for name, option in fields_of(known).items():
+        choices = option.metadata.get("choices") or ()
+        allowed = f" ({', '.join(map(str, choices))})" if choices else ""
+        help_ = option.metadata.get("help", "")
+        lines.append(f"  option {name} = {option.default!r}{allowed}  # {help_}".rstrip(" #"))
+    return "\n".join(lines) + "\n"
 
 
 def _problems(registry: Registry, entry: Entry) -> list[str]:

@@ -35,6 +35,7 @@ __all__ = [
     "passmanager",
     "rewrite",
     "scf",
+    "translate_module_to_llvmir",
     "ub",
     "vector",
 ]
@@ -60,6 +61,15 @@ def bindings_name() -> str:
         "MLIR's Python bindings are not installed",
         hint="pip install torch-mlir==20261001 (it needs no torch)",
     )
+
+
+def translate_module_to_llvmir(module: ir.Operation) -> str:
+    """LLVM IR of a module of the `llvm` dialect.
+
+    Straight from the extension: `dialects.llvm` would import 0.1 s worth of operation classes.
+    """
+    extension = importlib.import_module(f"{bindings_name()}._mlir_libs._mlirDialectsLLVM")
+    return extension.translate_module_to_llvmir(module)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -75,6 +75,26 @@ def _print_rows(registry: Any, rows: list[tuple[str, str, str, str]]) -> None:
         click.echo(f"  {broken.error.message}")
 
 
+@plugins.command("show")
+@click.argument("name")
+@click.pass_obj
+def show(app: Any, name: str) -> None:
+    """Describe a registered NAME: who brings it, and its options."""
+    from tile_core.inspection import description_of
+    from tile_core.registry import KINDS
+
+    registry = app.registry
+    found = [registry.entry(kind, name) for kind in KINDS if registry.has(kind, name)]
+    if not found:
+        close = nearest(name, [n for kind in KINDS for n in registry.names(kind)])
+        raise ConfigurationError(
+            f"no plugin registers '{name}'",
+            hint=f"did you mean '{close}'?" if close else "`tilec plugins list` shows all names",
+        )
+    for entry in found:
+        click.echo(description_of(registry, entry), nl=False)
+
+
 @plugins.command("check")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.pass_obj

@@ -58,7 +58,7 @@ def test_every_stage_is_there(compile_toy) -> None:
     assert artifact.stages["text"].startswith("for sm_90\n")
     assert artifact.output == artifact.stages["text"].encode()
     assert [c.name for c in artifact.timings.children] == [
-        "read", "one", "two", "toy-text", "toy-bytes",
+        "prepare", "context", "read", "one", "two", "toy-text", "toy-bytes",
     ]  # fmt: skip
     assert artifact.statistics == {("toy-mark", "marked"): 2}
     assert len(artifact.remarks) == 2

@@ -269,6 +269,24 @@ def test_plugins(tilec) -> None:
     assert tilec("plugins", "check", "toys") == (0, "toys: ok\n", "")
 
 
+def test_describing_a_name(tilec) -> None:
+    code, out, _ = tilec("plugins", "show", "toy-mark")
+    assert code == 0
+    assert out.splitlines() == [
+        "pass toy-mark (toys 0)",
+        "  Put an attribute on functions.",
+        "  from tile_core_toys:Mark",
+        "  runs on func.func",
+        "  counts marked: functions that got the attribute",
+        "  option value = 1  # what to write",
+        "  option key = 'mark' (mark, sign)  # where to write it",
+    ]
+    assert "turns mlir into text" in tilec("plugins", "show", "toy-text")[1]
+    code, _, err = tilec("plugins", "show", "toy-mrk")
+    assert code == ExitCode.CONFIGURATION
+    assert "did you mean 'toy-mark'?" in err
+
+
 def test_doctor(tilec) -> None:
     code, out, _ = tilec("doctor", "--json")
     found = {f["what"]: f for f in json.loads(out)}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import tomli
 
+import tile_core
+from tile_core.artifact import Stage
 from tile_core.pipeline.json_schema import rejected_by_schema
 from tile_core.pipeline.merge import Merged
 from tile_core.pipeline.resolve import Request, load, resolve, unconditional
@@ -71,6 +75,25 @@ def test_resolving_is_deterministic(installed: Registry, level: str) -> None:
     request = Request("sm_90", None, level)
     texts = {flat_list(resolve(load(request, installed), request, installed)) for _ in range(3)}
     assert len(texts) == 1
+
+
+def test_what_was_compiled_before_leaves_no_trace(installed: Registry) -> None:
+    folder = Path(__file__).parents[3] / "examples" / "bytecode"
+    kernels = [
+        (folder / f"{name}.tileirbc").read_bytes() for name in ("softmax_f32", "saxpy_loop_f16")
+    ]
+
+    def compiled(order: tuple[int, ...], registry: Registry) -> dict[int, Stage]:
+        return {
+            i: tile_core.compile(kernels[i], "sm_90", emit="llvm", registry=registry).output
+            for i in order
+        }
+
+    # A registry of its own has MLIR contexts of its own.
+    fresh = [compiled((i,), Registry.discover())[i] for i in (0, 1)]
+    reused = Registry.discover()
+    for order in ((0, 1), (1, 0), (0, 1)):
+        assert compiled(order, reused) == dict(enumerate(fresh))
 
 
 # The pass lists that the original prints, per level, each on top of the one before.
