@@ -203,7 +203,9 @@ def _replace(op: ir.OpView, replacement: Replacement) -> None:
         values = (replacement,)
     else:
         values = replacement  # type: ignore[assignment]
-    assert len(values) == len(op.results), f"a rule for {op.operation.name} returned {len(values)} values"
+    assert len(values) == len(op.results), (
+        f"a rule for {op.operation.name} returned {len(values)} values"
+    )
     for old, new in zip(op.results, values, strict=True):
         old.replace_all_uses_with(new)
     op.operation.erase()

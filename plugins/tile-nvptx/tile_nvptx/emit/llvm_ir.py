@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from tile_core.diagnostics import CompileError
 from tile_core.emit import EmitContext
-from tile_core.mlir import ir, llvm, passmanager
+from tile_core.mlir import ir, passmanager, translate_module_to_llvmir
 from tile_nvptx.emit import debug_info, intrinsic_calls
 from tile_nvptx.emit.guards import check_intrinsics, check_kernels, check_translatable
 from tile_nvptx.emit.llvm_compat import readable_by_codegen
@@ -72,7 +72,7 @@ def _translate(source: ir.Module, options: EmitOptions) -> str:
         for name, value in _MODULE_ATTRIBUTES.items():
             module.attributes[name] = ir.StringAttr.get(value)
         intrinsic_calls.hide(module)
-        return intrinsic_calls.restore(llvm.translate_module_to_llvmir(module))
+        return intrinsic_calls.restore(translate_module_to_llvmir(module))
 
 
 def _pipeline(options: EmitOptions) -> str:

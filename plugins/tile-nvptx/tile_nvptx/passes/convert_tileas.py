@@ -10,6 +10,7 @@ from tile_tileas.passes.convert_tileaa import num_warps
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
+from tile_core.walk import children
 from tile_nvptx.passes.tileas import (
     convert_layout,
     elementwise,
@@ -52,14 +53,14 @@ class ConvertTileASToLLVM(Pass):
         ruleset = rules.joined(cx.services.patterns(self.name))
         helpers = Helpers(op)
         shared = 0
-        for func in list(op.regions[0].blocks[0].operations):
-            if func.operation.name != "func.func":
+        for func in children(op):
+            if func.name != "func.func":
                 continue
             state = self._state(func, helpers)
             conversion = Conversion(
                 ruleset, convert_type, ("cuda_tile", "nv_tileaa", "nv_tileas"), cx, state
             )
-            conversion.run(func.operation)
+            conversion.run(func)
             for view in reversed(state.views):
                 view.operation.erase()
             state.anchor.erase()
@@ -70,7 +71,7 @@ class ConvertTileASToLLVM(Pass):
         if shared:
             _declare_shared(op, shared)
 
-    def _state(self, func: ir.OpView, helpers: Helpers) -> KernelState:
+    def _state(self, func: ir.Operation, helpers: Helpers) -> KernelState:
         entry = func.regions[0].blocks[0]
         zero = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
         anchor = ir.Operation.create(
@@ -80,7 +81,7 @@ class ConvertTileASToLLVM(Pass):
             loc=func.location,
             ip=ir.InsertionPoint.at_block_begin(entry),
         )
-        state = KernelState(anchor, helpers, num_warps(func.operation), self.fast_path)
+        state = KernelState(anchor, helpers, num_warps(func), self.fast_path)
         _record_layouts(func.regions[0], state)
         return state
 
@@ -95,7 +96,7 @@ def _record_layouts(region: ir.Region, state: KernelState) -> None:
                 _record_layouts(inner, state)
 
 
-def _finish(func: ir.OpView) -> None:
+def _finish(func: ir.Operation) -> None:
     """The signature now that arguments are LLVM's; `nvptx-legalize-kernel` does the rest."""
     types = [argument.type for argument in func.regions[0].blocks[0].arguments]
     func.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))

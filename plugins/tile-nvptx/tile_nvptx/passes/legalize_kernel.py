@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
+from tile_core.walk import children
 
 _LOWERED = ("nv_tileaa.", "nv_tileas.", "tt.")
 
@@ -18,9 +19,9 @@ class LegalizeKernel(Pass):
     anchor = "gpu.module"
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        for func in op.regions[0].blocks[0].operations:
-            if func.operation.name == "llvm.func" and "nv_tileaa.kernel" in func.attributes:
-                _legalize(func.operation, cx)
+        for func in children(op):
+            if func.name == "llvm.func" and "nv_tileaa.kernel" in func.attributes:
+                _legalize(func, cx)
         _drop_lowered(op)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
+from tile_core.walk import children
 
 _WORD_CONSTRAINT = {1: "h", 2: "h", 4: "r"}
 
@@ -31,11 +32,11 @@ class Helpers:
     def _add(self, text: str) -> None:
         """Insert the functions that `text` defines or declares, each once."""
         parsed = ir.Module.parse(text)
-        for helper in list(parsed.body.operations):
+        for helper in children(parsed.operation):
             symbol = ir.StringAttr(helper.attributes["sym_name"]).value
             if symbol not in self._known:
                 self._known[symbol] = ir.FlatSymbolRefAttr.get(symbol)
-                helper.operation.detach_from_parent()
+                helper.detach_from_parent()
                 ir.InsertionPoint(self._block).insert(helper)
 
     def table(self, cx: Conversion, values: list[ir.Attribute], element: ir.Type) -> ir.Value:
