@@ -7,9 +7,12 @@ change the text, edits in a checkout included: the digest covers the files thems
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+
+import importlib_metadata
 
 from tile_core.registry import Registry
 
@@ -18,17 +21,37 @@ _SUFFIXES = (".py", ".toml", ".so", ".ll", ".bc")
 
 
 def fingerprint(registry: Registry) -> str:
-    """Sixteen hex digits over the plugins, their versions and their files."""
+    """Sixteen hex digits over the plugins, their files, and the versions of what they need."""
     digest = hashlib.sha256()
     packages = {"tile_core", "tile_pipelines"}
+    needed: set[str] = set()
     for plugin in registry.plugins:
         digest.update(f"{plugin.name} {plugin}\n".encode())
         packages.add(plugin.package)
+        needed |= _requirements(plugin.distribution)
+    for name in sorted(needed):
+        digest.update(f"{name} {_version(name)}\n".encode())
     for package in sorted(packages):
         for name, path in _files(package):
             digest.update(f"{package}/{name}\n".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
+
+
+def _requirements(distribution: str) -> set[str]:
+    """Names of what a distribution requires, extras included: they bring ptxas and libdevice."""
+    try:
+        required = importlib_metadata.requires(distribution) or []
+    except importlib_metadata.PackageNotFoundError:
+        return set()
+    return {match[0] for text in required if (match := re.match(r"[\w.-]+", text))}
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib_metadata.version(distribution)
+    except importlib_metadata.PackageNotFoundError:
+        return "absent"
 
 
 def _files(package: str) -> Iterator[tuple[str, Path]]:

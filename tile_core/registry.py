@@ -254,6 +254,12 @@ def _pass_class(entry: Entry, found: Any) -> str | None:
     return _named_class(entry, found)
 
 
+def _click_command(entry: Entry, found: Any) -> str | None:
+    from click import Command
+
+    return None if isinstance(found, Command) else "is not a click command"
+
+
 def _target_record(entry: Entry, found: Any) -> str | None:
     if not isinstance(found, Target):
         return "is not a tile_core.target.Target"
@@ -267,6 +273,7 @@ _CHECKS = {
     "emitter": _named_class,
     "instrumentation": _named_class,
     "target": _target_record,
+    "command": _click_command,
 }
 
 

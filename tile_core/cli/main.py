@@ -57,7 +57,12 @@ class Verbs(click.RichGroup):
             if lazy.name == cmd_name:
                 return lazy.load()
         registry = _application(ctx).lenient_registry
-        return registry.load("command", cmd_name) if registry.has("command", cmd_name) else None
+        if not registry.has("command", cmd_name):
+            return None
+        try:
+            return registry.load("command", cmd_name)
+        except TileError as error:
+            return _broken_verb(cmd_name, error)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
@@ -68,6 +73,21 @@ class Verbs(click.RichGroup):
                 hint=f"did you mean '{close}'?" if close else "`tilec --help` lists them",
             )
         return super().resolve_command(ctx, args)
+
+
+def _broken_verb(name: str, error: TileError) -> click.Command:
+    """A verb that cannot be loaded: in the list, but it only says why."""
+
+    def complain(**_: object) -> None:
+        raise error
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.RichCommand(
+        name=name,
+        callback=complain,
+        help=f"Cannot be loaded: {error.message}",
+        context_settings=settings,
+    )
 
 
 def _application(ctx: click.Context) -> Application:

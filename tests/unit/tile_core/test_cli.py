@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import stat
+import types
 from pathlib import Path
 
+import click
 import pytest
 
 from tile_core.cli import main as cli
 from tile_core.diagnostics import ExitCode
+from tile_core.hookspecs import Lazy, hookimpl
 from tile_core.registry import Registry
 
 PIPELINE = """\
@@ -301,6 +304,35 @@ def test_help_lists_the_verbs(tilec) -> None:
     assert code == 0
     for verb in ("compile", "opt", "pipeline", "plugins", "doctor"):
         assert verb in out
+
+
+def test_verbs_of_plugins(tilec, toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    @click.option("--loud", is_flag=True, help="Louder.")
+    def good(loud: bool) -> None:
+        """Say something."""
+        click.echo("SOMETHING" if loud else "something")
+
+    @hookimpl
+    def tile_cli_commands():
+        return [
+            Lazy("good", "tile_core_toys:GOOD"),
+            Lazy("absent", "tile_core_toys:ABSENT"),
+            Lazy("number", "tile_core_toys:TILE_SPEC_VERSION"),
+        ]
+
+    monkeypatch.setattr(toys, "GOOD", good, raising=False)
+    plugin = types.SimpleNamespace(tile_cli_commands=tile_cli_commands)
+    monkeypatch.setattr(cli.Application, "lenient_registry", Registry.of(mine=plugin))
+    assert tilec("good", "--loud") == (0, "SOMETHING\n", "")
+    code, out, _ = tilec("--help")
+    assert code == 0
+    assert "Say something." in out
+    assert "Cannot be loaded" in out
+    code, _, err = tilec("absent", "--any", "thing")
+    assert code == ExitCode.CONFIGURATION
+    assert "mine 0" in err
+    assert "is not a click command" in tilec("number")[2]
 
 
 def test_no_color(tilec, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import tomli
@@ -43,10 +44,10 @@ def install(project: Path, target: Path) -> None:
     """Install the project, and nothing it depends on, into folder `target`."""
     target.mkdir(parents=True, exist_ok=True)
     wheel = build_wheel(project, target)
-    command = [
-        sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
-        "--disable-pip-version-check", "--target", str(target / "site"), str(wheel),
-    ]  # fmt: skip
+    # Environments that uv makes have no pip.
+    pip = [sys.executable, "-m", "pip"] if find_spec("pip") else ["uv", "pip"]
+    options = ["--quiet", "--no-deps", "--no-index", "--target", str(target / "site")]
+    command = [*pip, "install", *options, str(wheel)]
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
