@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from tile_core.diagnostics import CompileError, SourceLocation, TileError
@@ -103,12 +104,18 @@ class Run:
         return groups
 
     def _run_native_group(self, group: list[Step]) -> None:
+        """Run upstream passes as one; a failure can name only all of them."""
+        names = ",".join(step.name for step in group)
         text = ",".join(step.native for step in group)
-        with self.clock.span(",".join(step.name for step in group), "pass"):
-            for op in self._anchors(group[0]):
-                self._guarded(group[-1], op, lambda op=op: self._native(group[0], text, op))
+        joined = replace(group[0], call=replace(group[0].call, name=names), native=text)
+        self._step = joined
+        with self.clock.span(names, "pass"):
+            for op in self._anchors(joined):
+                self._anchor = op
+                self._guarded(joined, op, lambda op=op: self._native(joined, text, op))
         kept = set(group[0].preserves).intersection(*(step.preserves for step in group))
         self._results.drop(tuple(sorted(kept)))
+        self._step = self._anchor = None
 
     def _run_step(self, step: Step) -> None:
         self._step = step

@@ -130,6 +130,9 @@ def test_errors_of_upstream_passes_keep_their_place(execute) -> None:
         execute(text('"mlir:one-shot-bufferize", "mlir:cse"', ""), source, verify="pass")
     assert caught.value.where.line == 2
     assert "mlir:one-shot-bufferize" in caught.value.notes[-1]
+    with pytest.raises(CompileError) as caught:  # run as one, they are named together
+        execute(text('"mlir:one-shot-bufferize", "mlir:cse"', ""), source)
+    assert "in pass 'mlir:one-shot-bufferize,mlir:cse' on" in caught.value.notes[-1]
 
 
 def test_verification_names_the_pass_or_the_segment(execute, toys) -> None:
