@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tile_cudatile.dialect.build import to_mlir
     from tile_cudatile.errors import BytecodeError, VerifyError
     from tile_cudatile.evaluator import evaluate
+    from tile_cudatile.rules.verify import verify
     from tile_cudatile.text.printer import print_text
     from tile_cudatile.tree import Module
 
@@ -25,6 +26,7 @@ _EXPORTS = {
     "print_text": "text.printer",
     "read_bytecode": "bytecode.reader",
     "to_mlir": "dialect.build",
+    "verify": "rules.verify",
     "write_bytecode": "bytecode.writer",
 }
 
@@ -36,6 +38,7 @@ __all__ = [
     "print_text",
     "read_bytecode",
     "to_mlir",
+    "verify",
     "write_bytecode",
 ]
 

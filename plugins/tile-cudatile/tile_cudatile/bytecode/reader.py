@@ -24,6 +24,7 @@ from tile_cudatile.errors import BytecodeError
 from tile_cudatile.locations import Location
 from tile_cudatile.ops.enums import VISIBILITY
 from tile_cudatile.rules.types import check_type
+from tile_cudatile.rules.verify import verify
 from tile_cudatile.tree import Entry, Global, Module, Region
 from tile_cudatile.types import Function, Type
 from tile_cudatile.versions import V13_3, V13_5, Version
@@ -52,8 +53,11 @@ def read_bytecode(data: bytes) -> Module:
 
     Raises:
         BytecodeError: the bytes are not valid Tile IR bytecode of a supported version.
+        VerifyError: the program breaks a rule of the language.
     """
-    return Reader(data).module()
+    module = Reader(data).module()
+    verify(module)
+    return module
 
 
 class Reader:

@@ -1,0 +1,217 @@
+"""Checks whole programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tile_cudatile.errors import VerifyError
+from tile_cudatile.locations import Location, place
+from tile_cudatile.rules import arith, control, memory, shapes
+from tile_cudatile.rules.debug import entry_problem, operation_problem
+from tile_cudatile.rules.fields import field_problems, result_count_problem
+from tile_cudatile.rules.registry import REGION_RULES, RULES
+from tile_cudatile.rules.words import quote, quote_all
+from tile_cudatile.tree import Block, Entry, Global, Module, Op
+from tile_cudatile.types import Pointer, Tile
+
+_FAMILIES = (arith, control, memory, shapes)
+FAILED = "verification failed for deserialized cuda_tile::ModuleOp"
+
+#: What a block of a region must end in; those of `if` and `loop` may end in any terminator.
+_ENDS = {"for": "continue", "reduce": "yield", "scan": "yield"}
+
+
+def verify(module: Module) -> None:
+    """Checks every rule of the language.
+
+    Raises:
+        VerifyError: the first rule that is broken, in the words of the reference verifier.
+    """
+    _check_symbols(module)
+    for item in module.globals:
+        _check_global(item)
+    tables = {item.name: item for item in module.globals}
+    for entry in module.entries:
+        _EntryVerifier(entry, tables).check()
+
+
+def _fail(where: Location, text: str) -> VerifyError:
+    error = VerifyError(text, FAILED)
+    error.where = place(where)
+    return error
+
+
+def _check_symbols(module: Module) -> None:
+    seen: set[str] = set()
+    for item in (*module.globals, *module.entries):
+        if item.name in seen:
+            raise VerifyError(f"redefinition of symbol named '{item.name}'", FAILED)
+        seen.add(item.name)
+
+
+def _check_global(item: Global) -> None:
+    if len(item.value.type.shape) != 1:
+        raise VerifyError("'cuda_tile.global' op type must have rank 1", FAILED)
+
+
+class _EntryVerifier:
+    """Checks one kernel."""
+
+    def __init__(self, entry: Entry, tables: dict[str, Global]) -> None:
+        self._entry = entry
+        self._tables = tables
+
+    def check(self) -> None:
+        """Raises for the first broken rule."""
+        entry = self._entry
+        for text in self._entry_problems():
+            raise _fail(entry.loc, f"'cuda_tile.entry' op {text}")
+        for block in entry.body.blocks:
+            self._block(block, [])
+        for op in entry.body.walk():
+            text = operation_problem(op.loc, entry)
+            if text is not None:
+                raise _fail(op.loc, f"'cuda_tile.{op.name}' op {text}")
+
+    def _entry_problems(self) -> Iterator[str]:
+        entry = self._entry
+        if entry.type.results:
+            yield "entry op must not return values"
+        for type_ in entry.type.inputs:
+            if isinstance(type_, Tile) and type_.shape:
+                yield "entry op must have scalar types (rank 0 !cuda_tile.tile)"
+        text = entry_problem(entry)
+        if text is not None:
+            yield text
+        ops = entry.body.block.ops
+        if not ops:
+            yield "expects a non-empty block"
+        elif ops[-1].name != "return":
+            yield (
+                "expects regions to end with 'cuda_tile.return', found "
+                f"'cuda_tile.{ops[-1].name}'"
+            )
+
+    def _block(self, block: Block, parents: list[Op]) -> None:
+        for index, op in enumerate(block.ops):
+            if op.spec.terminator and index != len(block.ops) - 1:
+                raise self._error(op, "must be the last operation in the parent block")
+            self._op(op, parents)
+
+    def _error(self, op: Op, text: str) -> VerifyError:
+        if text.startswith("!"):
+            return _fail(op.loc, text[1:])
+        return _fail(op.loc, f"'cuda_tile.{op.name}' op {text}")
+
+    def _op(self, op: Op, parents: list[Op]) -> None:
+        for text in self._problems(op, parents):
+            raise self._error(op, text)
+        inside = [*parents, op]
+        for region in op.regions:
+            for block in region.blocks:
+                self._block(block, inside)
+        for check in REGION_RULES.get(op.name, ()):
+            for text in check(op):
+                raise self._error(op, text)
+
+    def _problems(self, op: Op, parents: list[Op]) -> Iterator[str]:
+        count = result_count_problem(op)
+        if count is not None:
+            yield count
+        yield from field_problems(op)
+        yield from _region_problems(op)
+        if op.spec.parents:
+            yield from _parent_problems(op, parents, self._entry)
+        for check in RULES.get(op.name, ()):
+            yield from check(op)
+        if op.name == "get_global":
+            yield from self._global_problems(op)
+
+    def _global_problems(self, op: Op) -> Iterator[str]:
+        name = str(op.attrs["name"])
+        found = self._tables.get(name)
+        if found is None:
+            yield f"'{name}' does not reference a valid global"
+            return
+        type_ = op.result.type
+        assert isinstance(type_, Tile)
+        assert isinstance(type_.element, Pointer)
+        element = found.value.type.element
+        if type_.element.pointee != element:
+            yield (
+                f"pointee type of result type {quote(type_.element)} does not match type "
+                f"{quote(element)} of the global @{name}"
+            )
+
+
+def _region_problems(op: Op) -> Iterator[str]:
+    for index, region in enumerate(op.regions):
+        optional = op.spec.regions[index] == "elseRegion"
+        if len(region.blocks) != 1 and not (optional and not region.blocks):
+            kind = "region with at most 1 blocks" if optional else "region with 1 blocks"
+            yield (
+                f"region #{index} ('{op.spec.regions[index]}') failed to verify constraint: {kind}"
+            )
+            return
+        for block in region.blocks:
+            if op.name == "if" and block.args:
+                yield f"region #{index} should have no arguments"
+            end = _ENDS.get(op.name)
+            if end is not None and block.ops[-1].name != end:
+                yield (
+                    f"expects regions to end with 'cuda_tile.{end}', found "
+                    f"'cuda_tile.{block.ops[-1].name}'"
+                )
+
+
+def _parent_problems(op: Op, parents: Sequence[Op], entry: Entry) -> Iterator[str]:
+    parent = parents[-1].name if parents else "entry"
+    if parent not in op.spec.parents:
+        listed = ", ".join(f"cuda_tile.{p}" for p in op.spec.parents)
+        yield f"expects parent op to be one of '{listed}'"
+        return
+    if op.name == "return":
+        yield from _return_problems(op, parents, entry)
+    elif op.name in ("break", "continue"):
+        yield from _exit_problems(op, parents)
+
+
+def _return_problems(op: Op, parents: Sequence[Op], entry: Entry) -> Iterator[str]:
+    if any(p.name != "if" for p in parents):
+        yield "must be used within a cuda_tile.entry, or cuda_tile.if operation"
+    elif len(op.values()) != len(entry.type.results):
+        yield (
+            f"has {len(op.values())} operands, but enclosing function (@{entry.name}) returns "
+            f"{len(entry.type.results)}"
+        )
+
+
+_LOOPS = {"break": ("loop",), "continue": ("for", "loop")}
+
+
+def _exit_problems(op: Op, parents: Sequence[Op]) -> Iterator[str]:
+    loops = _LOOPS[op.name]
+    target = next((p for p in reversed(parents) if p.name != "if"), None)
+    if target is None or target.name not in loops:
+        listed = "', '".join(f"cuda_tile.{n}" for n in (*loops, "if"))
+        yield f"can only be nested within a ancestor chain of '{listed}' operations"
+        return
+    found = tuple(v.type for v in op.values())
+    results = tuple(v.type for v in target.results)
+    if op.name == "break":
+        if found != results:
+            yield (
+                "operand types must correspond to the parent loop result types: "
+                f"({quote_all(found)}) vs ({quote_all(results)})"
+            )
+        return
+    if target.name == "for":
+        expected, what = results, "return types"
+    else:
+        expected, what = tuple(v.type for v in target.values()), "iter_values"
+    if found != expected:
+        yield (
+            f"!`{target.name}` is missing a valid terminator. `continue` op should have operand "
+            f"types that match the parent loop {what}: ({quote_all(expected)}), but found: "
+            f"({quote_all(found)})"
+        )
