@@ -62,10 +62,10 @@ def _matrix8(number: int, transposed: bool) -> LinearLayout:
 
 
 def _matrix16_trans(number: int) -> LinearLayout:
-    """16x16 of bytes, transposed: lane (g, t) gets columns g and g + 8 of rows 4t .. 4t+3, two
-    rows per register. Derived from the published CuTe traits of the instruction.
+    """16x16 of bytes, transposed: lane (g, t) gets rows 4t .. 4t+3 of column g in one register,
+    of column g + 8 in the next.
     """
-    register = [(0, 1, 0), (0, 0, 8), (0, 2, 0), *_counts(number)]
+    register = [(0, 1, 0), (0, 2, 0), (0, 0, 8), *_counts(number)]
     lane = [(0, 4, 0), (0, 8, 0), (0, 0, 1), (0, 0, 2), (0, 0, 4)]
     return LinearLayout({"register": register, "lane": lane}, (number, 16, 16))
 
@@ -78,7 +78,10 @@ def _matrix8x16(number: int) -> LinearLayout:
 
 
 def _matrix16x8_trans(number: int) -> LinearLayout:
-    """16x8 of bytes, stored transposed as 8 rows of 16: the C fragment of m16n8."""
+    """16x8 of bytes, stored transposed as 8 rows of 16: the C fragment of m16n8.
+
+    Derived from the published CuTe traits of the instruction.
+    """
     register = [(0, 1, 0), (0, 0, 8), *_counts(number)]
     lane = [(0, 2, 0), (0, 4, 0), (0, 0, 1), (0, 0, 2), (0, 0, 4)]
     return LinearLayout({"register": register, "lane": lane}, (number, 8, 16))

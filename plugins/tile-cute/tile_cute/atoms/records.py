@@ -119,6 +119,10 @@ class MmaAtom:
         mixed = self.row.kind in ("f8f6f4", "mxf8f6f4")
         return max(8, bits) if mixed and operand != "acc" else bits
 
+    def container_shift(self, operand: str) -> int:
+        """Where an element begins in its container: fp4 in a byte stands in bits 2..5."""
+        return 2 if self.container_bits(operand) - BITS[getattr(self.row, operand)] == 4 else 0
+
     @cached_property
     def a_layout(self) -> LinearLayout | None:
         """A in registers; None where it is read from shared or tensor memory only."""

@@ -1,0 +1,102 @@
+"""The planner's code, run in the simulator, moves every element to its place."""
+
+import random
+
+import numpy as np
+import ptx_plans
+import pytest
+from simulated import table
+from tile_cute.linear import (
+    LinearLayout,
+    Plan,
+    SharedRoundTrip,
+    WarpShuffle,
+    blocked,
+    plan_conversion,
+)
+
+tile_sim = pytest.importorskip("tile_sim")
+
+
+def random_layout(rng: random.Random, bits: int, shape: tuple[int, int]) -> LinearLayout:
+    """An invertible matrix, some columns mixed, spread over 5 lane and 2 warp bits."""
+    vectors = [1 << i for i in range(bits)]
+    rng.shuffle(vectors)
+    for _ in range(rng.randint(0, 4)):
+        i, j = rng.sample(range(bits), 2)
+        vectors[i] ^= vectors[j]
+    while len(vectors) < 7 or rng.random() < 0.15:
+        vectors.insert(rng.randrange(len(vectors) + 1), rng.choice([0, rng.choice(vectors)]))
+    flat = {"lane": vectors[:5], "warp": vectors[5:7], "register": vectors[7:]}
+    return LinearLayout.from_flat(flat, shape)
+
+
+def within_warps(rng: random.Random, src: LinearLayout) -> LinearLayout:
+    """Another layout of which every warp holds what it holds in `src`."""
+    vectors = [*src.flat("lane"), *src.flat("register")]
+    rng.shuffle(vectors)
+    return LinearLayout.from_flat(
+        {"lane": vectors[:5], "register": vectors[5:], "warp": src.flat("warp")}, src.shape
+    )
+
+
+def pair(seed: int) -> tuple[LinearLayout, LinearLayout]:
+    rng = random.Random(seed)
+    bits = rng.randint(4, 10)
+    shape = (1 << bits // 2, 1 << (bits - bits // 2))
+    src = random_layout(rng, bits, shape)
+    dst = within_warps(rng, src) if seed % 2 else random_layout(rng, bits, shape)
+    return src, dst
+
+
+def check(src: LinearLayout, dst: LinearLayout, limit: int | None = None) -> Plan:
+    plan = plan_conversion(src, dst, 32, max_smem=limit)
+    text = ptx_plans.kernel(plan, src.elements_per_thread, dst.elements_per_thread)
+    if isinstance(plan, WarpShuffle):
+        assert text.count("shfl.sync") == plan.shuffles
+    if isinstance(plan, SharedRoundTrip):
+        accesses = sum(len(group) for group in plan.store.accesses)
+        assert text.count("st.shared") == accesses
+    given = (table(src) * 0x01010101 % 0xFFFFFFFB).astype(np.uint32)
+    wanted = (table(dst) * 0x01010101 % 0xFFFFFFFB).astype(np.uint32)
+    got = np.zeros_like(wanted)
+    threads = src.in_size("lane") * src.in_size("warp")
+    tile_sim.Module(text).launch("k", (1, 1, 1), (threads, 1, 1), [given, got])
+    np.testing.assert_array_equal(got, wanted)
+    return plan
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_random_pairs(seed: int) -> None:
+    check(*pair(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(30))
+def test_thousands_of_random_pairs(block: int) -> None:
+    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+        check(*pair(seed))
+
+
+def test_every_kind_of_plan_occurs() -> None:
+    kinds = {type(plan_conversion(*pair(seed), 32)).__name__ for seed in range(80)}
+    assert kinds == {"RegisterPermute", "WarpShuffle", "SharedRoundTrip"}
+
+
+def test_passes() -> None:
+    src = blocked((64, 64), (1, 4), (8, 4), (4, 1), (1, 0))
+    dst = blocked((64, 64), (1, 1), (2, 16), (4, 1), (1, 0))
+    plan = check(src, dst, 4096)
+    assert isinstance(plan, SharedRoundTrip)
+    assert plan.passes == 4
+
+
+def test_a_wrong_plan_is_caught() -> None:
+    src, dst = pair(2)
+    other = LinearLayout({**dst.bases, "lane": dst.bases["lane"][::-1]}, dst.shape)
+    assert other != dst
+    plan = plan_conversion(src, other, 32)
+    text = ptx_plans.kernel(plan, src.elements_per_thread, other.elements_per_thread)
+    got = np.zeros(table(dst).shape, np.uint32)
+    tile_sim.Module(text).launch("k", (1, 1, 1), (128, 1, 1), [table(src).astype(np.uint32), got])
+    assert not np.array_equal(got, table(dst))
