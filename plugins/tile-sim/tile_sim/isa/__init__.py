@@ -27,6 +27,8 @@ _FAMILIES = (
     "mma",
     "wmma",
     "wgmma",
+    "tcgen05",
+    "tcgen05_mma",
     "cluster",
     "proxy",
     "bulk",

@@ -16,6 +16,14 @@ Array = np.ndarray
 _U4, _U2, _U1 = np.dtype("<u4"), np.dtype("<u2"), np.dtype("u1")
 
 
+_G, _T, _B = LANES[:, None] // 4, LANES[:, None] % 4, np.arange(4)[None, :]
+# Transposed bytes: byte b of thread (g, t) comes from column g + 8 * (b / 2); its row is, of the
+# register h of a 16x16 matrix, 4t + 2h + b % 2, and of a 16x8 matrix 2t + b % 2.
+_COLUMN16 = _G + 8 * (_B // 2)
+_ROW16 = [4 * _T + 2 * h + _B % 2 for h in range(2)]
+_ROW8 = 2 * _T + _B % 2
+
+
 def _row_addresses(g: Group, where: Array, rows: int) -> Array:
     """The addresses that lanes 0 .. rows-1 give, `[warps, rows]`."""
     if g.mask is not None:
@@ -83,9 +91,8 @@ def _narrow_matrices(where, compute, slots, shape, count, unpack, cx, trans):  #
         for k in range(count):
             matrix = data[:, lines * k : lines * (k + 1)]
             if shape == "m16n16":
-                matrix = matrix.transpose(0, 2, 1)
                 for h in range(2):
-                    part = np.ascontiguousarray(matrix[:, 8 * h : 8 * h + 8])
+                    part = np.ascontiguousarray(matrix[:, _ROW16[h], _COLUMN16])
                     g.put(slots[2 * k + h], part.view(_U4).reshape(len(g.rows), 32))
             else:
                 part = np.ascontiguousarray(matrix).view(_U4)
@@ -95,13 +102,13 @@ def _narrow_matrices(where, compute, slots, shape, count, unpack, cx, trans):  #
 
 
 def _expand(raw: Array, unpack: str | None) -> Array:
-    """16 elements of a row, a byte each: 4-bit ones in bits 2-5, 6-bit ones in bits 0-5."""
+    """16 elements of a row, a byte each, in its low bits."""
     data = np.ascontiguousarray(raw).view(_U1)
     if unpack is None:
         return data
     if unpack == "b4x16_p64":
         low, high = data & 15, data >> 4
-        return np.stack([low, high], axis=-1).reshape(*data.shape[:2], 16) << np.uint8(2)
+        return np.stack([low, high], axis=-1).reshape(*data.shape[:2], 16)
     bits = np.unpackbits(data[..., :12], axis=-1, bitorder="little")
     sixes = bits.reshape(*data.shape[:2], 16, 6)
     return (sixes << np.arange(6, dtype=np.uint8)).sum(axis=-1, dtype=np.uint8)
@@ -123,21 +130,20 @@ def stmatrix(cx: Decode) -> Sync:
     gets = [cx.src(item, B32) for item in items]
     if shape == "m16n8" and not trans:
         cx.fail("m16n8 is only stored transposed")
-    lines = 8 if shape == "m8n8" else 16
 
     def execute(g: Group) -> None:
-        rows = _row_addresses(g, compute(g), min(lines * count, 32))
+        rows = _row_addresses(g, compute(g), 8 * count)
         for k, get in enumerate(gets):
             fragment = np.ascontiguousarray(full(g, get(g)))
             matrix = fragment.reshape(len(g.rows), 8, 4)
             if shape == "m16n8":
-                # Each row of 16 bytes is 4 words; transposed, 16 rows of 8 bytes.
-                square = matrix.view(_U1).transpose(0, 2, 1)
-                matrix = np.ascontiguousarray(square).view(_U4)
+                square = np.empty((len(g.rows), 8, 16), np.uint8)
+                square[:, _ROW8, _COLUMN16] = fragment.view(_U1).reshape(-1, 32, 4)
+                matrix = square.view(_U4)
             elif trans:
                 square = matrix.view(_U2).transpose(0, 2, 1)
                 matrix = np.ascontiguousarray(square).view(_U4)
-            _write_rows(g, where, rows[:, lines * k : lines * (k + 1)], matrix)
+            _write_rows(g, where, rows[:, 8 * k : 8 * k + 8], matrix)
 
     return aligned_sync(execute)
 

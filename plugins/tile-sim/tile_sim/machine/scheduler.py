@@ -40,7 +40,11 @@ class Scheduler:
         self.parked: dict[int, Group] = {}
         self.yielded: list[tuple[Block, Group]] = []
         # Called when nothing can run: complete something asynchronous, say whether anything did.
-        self.idle_hooks: list[Callable[[], bool]] = [wave.asyncs.idle, wave.copies.idle]
+        self.idle_hooks: list[Callable[[], bool]] = [
+            wave.asyncs.idle,
+            wave.copies.idle,
+            wave.tmem.idle,
+        ]
         self._ticking = wave.settings.schedule == "random"
         self._iterations = 0
         self._idles = 0
@@ -136,6 +140,7 @@ class Scheduler:
         if self._ticking:
             wave.copies.tick()
             wave.asyncs.tick()
+            wave.tmem.tick()
         assert block.end is not None
         return block.end.go(g, self)
 
@@ -181,6 +186,7 @@ class Scheduler:
         """After the last thread: what is still asynchronous completes."""
         self.wave.copies.drain()
         self.wave.asyncs.drain()
+        self.wave.tmem.drain()
 
     # --- reports ----------------------------------------------------------------------------
 

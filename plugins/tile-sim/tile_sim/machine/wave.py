@@ -13,6 +13,8 @@ from tile_sim.machine.barriers import Barriers
 from tile_sim.machine.copies import CopyQueue
 from tile_sim.machine.group import LANES, Group
 from tile_sim.machine.mbarrier import Barriers64
+from tile_sim.machine.tensorloads import TensorLoads
+from tile_sim.machine.tmem import TensorMemory
 from tile_sim.machine.warpgroups import ProductQueue
 from tile_sim.program.layout import RANK_SHIFT, SHARED_START, align_up
 from tile_sim.program.types import STORAGE
@@ -152,6 +154,8 @@ class Wave:
         self.barriers = Barriers(self)
         self.mbarriers = Barriers64(self)
         self.asyncs = AsyncQueue(self, self.settings.schedule)
+        self.tmem = TensorMemory(self, self.settings.schedule)
+        self.tensor_loads = TensorLoads(self, self.settings.schedule)
         self.products = ProductQueue(self, self.settings.schedule)
         self.copies = CopyQueue(self, self.settings.schedule)
 
