@@ -139,21 +139,33 @@ def test_output_is_the_same_in_a_fresh_worker() -> None:
 
 # --- what goes wrong -----------------------------------------------------------------------------
 
-CANNOT_SELECT = """
+NO_LIBRARY_CALL = """
 define ptx_kernel void @doomed(ptr addrspace(1) %p) {
   %x = load float, ptr addrspace(1) %p
-  %y = call float @llvm.cos.f32(float %x)
-  %z = call float @llvm.sinh.f32(float %y)
-  store float %z, ptr addrspace(1) %p
+  %y = call float @llvm.log2.f32(float %x)
+  store float %y, ptr addrspace(1) %p
+  ret void
+}
+"""
+CANNOT_SELECT = """
+define ptx_kernel void @doomed() {
+  call void @llvm.nvvm.wgmma.fence.sync.aligned()
   ret void
 }
 """
 
 
-def test_a_fatal_error_of_llvm_is_an_error_of_ours() -> None:
-    with pytest.raises(CompileError, match="LLVM cannot compile doomed for sm_90a") as caught:
-        PtxEmitter().emit(CANNOT_SELECT, context())
-    assert "no libcall available" in caught.value.message
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (NO_LIBRARY_CALL, "no libcall available for flog2"),  # LLVM exits
+        (CANNOT_SELECT, "Cannot select: intrinsic %llvm.nvvm.wgmma.fence"),  # LLVM aborts
+    ],
+)
+def test_a_fatal_error_of_llvm_is_an_error_of_ours(source: str, said: str) -> None:
+    with pytest.raises(CompileError, match="LLVM cannot compile doomed for sm_80") as caught:
+        PtxEmitter().emit(source, context("sm_80"))
+    assert said in caught.value.message
     # and the next compilation works
     assert "add.rn.f32" in compile_to_ptx(unary("%y = llvm.fadd %x, %x : f32"))
 
