@@ -103,8 +103,14 @@ def _round_trip(plan: SharedRoundTrip) -> list[str]:
     barrier = "bar.warp.sync -1;" if plan.scope == "warp" else "bar.sync 0;"
     lines.append("mov.u32 %t4, buf;")
     for number in range(plan.passes):
-        lines += [barrier, *_accesses(plan.store, number, SOURCE, load=False)]
-        lines += [barrier, *_accesses(plan.load, number, SLOTS, load=True)]
+        for side, prefix, load in ((plan.store, SOURCE, False), (plan.load, SLOTS, True)):
+            lines += [barrier, *linear("%t5", "warp", side.warp_pass, number)]
+            for group, accesses in enumerate(side.accesses):
+                if not accesses or not (side.is_guarded or group == number):
+                    continue
+                label = f"SKIP_{number}_{int(load)}_{group}"
+                lines.append(f"setp.ne.u32 %q, %t5, {group}; @%q bra {label};")
+                lines += [*_accesses(side, group, prefix, load), f"{label}:"]
     return lines + [f"mov.b32 {RESULT}{i}, {SLOTS}{s};" for i, s in enumerate(plan.gather)]
 
 

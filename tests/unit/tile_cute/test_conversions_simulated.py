@@ -49,14 +49,16 @@ def pair(seed: int) -> tuple[LinearLayout, LinearLayout]:
     return src, dst
 
 
-def check(src: LinearLayout, dst: LinearLayout, limit: int | None = None) -> Plan:
-    plan = plan_conversion(src, dst, 32, max_smem=limit)
+def check(
+    src: LinearLayout, dst: LinearLayout, limit: int | None = None, guarded: bool = False
+) -> Plan:
+    plan = plan_conversion(src, dst, 32, max_smem=limit, guarded=guarded)
     text = ptx_plans.kernel(plan, src.elements_per_thread, dst.elements_per_thread)
     if isinstance(plan, WarpShuffle):
         assert text.count("shfl.sync") == plan.shuffles
     if isinstance(plan, SharedRoundTrip):
         accesses = sum(len(group) for group in plan.store.accesses)
-        assert text.count("st.shared") == accesses
+        assert guarded or text.count("st.shared") == accesses
     given = (table(src) * 0x01010101 % 0xFFFFFFFB).astype(np.uint32)
     wanted = (table(dst) * 0x01010101 % 0xFFFFFFFB).astype(np.uint32)
     got = np.zeros_like(wanted)
@@ -87,6 +89,14 @@ def test_passes() -> None:
     src = blocked((64, 64), (1, 4), (8, 4), (4, 1), (1, 0))
     dst = blocked((64, 64), (1, 1), (2, 16), (4, 1), (1, 0))
     plan = check(src, dst, 4096)
+    assert isinstance(plan, SharedRoundTrip)
+    assert plan.passes == 4
+
+
+def test_guarded_passes() -> None:
+    src = blocked((64, 64), (1, 4), (2, 16), (4, 1), (1, 0))
+    dst = blocked((64, 64), (4, 1), (16, 2), (1, 4), (0, 1))
+    plan = check(src, dst, 4096, guarded=True)
     assert isinstance(plan, SharedRoundTrip)
     assert plan.passes == 4
 

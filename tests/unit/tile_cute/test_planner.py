@@ -69,16 +69,17 @@ def test_conversion_within_warps(pair: tuple[LinearLayout, LinearLayout], bits: 
 
 
 @SOME
-@given(pairs(), st.sampled_from([8, 16, 32, 64]), st.integers(0, 3))
+@given(pairs(), st.sampled_from([8, 16, 32, 64]), st.integers(0, 3), st.booleans())
 def test_forced_round_trip(
-    pair: tuple[LinearLayout, LinearLayout], bits: int, halvings: int
+    pair: tuple[LinearLayout, LinearLayout], bits: int, halvings: int, guarded: bool
 ) -> None:
     limit = pair[0].size * bits // 8 >> halvings
     try:
-        plan = plan_shared(*pair, bits, limit, "cta")
+        plan = plan_shared(*pair, bits, limit, "cta", guarded)
     except LayoutError as error:
-        assert "bytes of shared memory at least" in str(error)  # noqa: PT017
+        assert "elements in shared memory at least" in str(error)  # noqa: PT017
         return
+    assert guarded or not (plan.store.is_guarded or plan.load.is_guarded)
     assert plan.bytes <= limit
     moved(plan, *pair)
     for side in (plan.store, plan.load):
@@ -146,6 +147,18 @@ def test_large_transpose_has_no_conflicts() -> None:
     assert (split.passes, split.bytes) == (2, 65536)
 
 
+def test_guarded_passes_fit_where_plain_ones_do_not() -> None:
+    src = blocked((64, 64), (1, 4), (2, 16), (4, 1), (1, 0))
+    dst = blocked((64, 64), (4, 1), (16, 2), (1, 4), (0, 1))
+    with pytest.raises(LayoutError, match="4096 elements in shared memory at least, 2048 fit"):
+        plan_conversion(src, dst, 32, max_smem=8192)
+    plan = plan_conversion(src, dst, 32, max_smem=8192, guarded=True)
+    assert isinstance(plan, SharedRoundTrip)
+    assert (plan.passes, plan.bytes) == (2, 8192)
+    assert plan.store.is_guarded or plan.load.is_guarded
+    moved(plan, src, dst)
+
+
 def test_errors() -> None:
     layout = blocked((64, 64), (1, 1), (1, 32), (4, 1), (1, 0))
     other = blocked((64, 64), (1, 1), (32, 1), (1, 4), (0, 1))
@@ -155,7 +168,7 @@ def test_errors() -> None:
         plan_conversion(layout, blocked((64, 64), (1, 1), (1, 32), (8, 1), (1, 0)), 32)
     with pytest.raises(LayoutError, match="65 bits"):
         plan_conversion(layout, layout, 65)
-    with pytest.raises(LayoutError, match="bytes of shared memory at least, 0 are allowed"):
+    with pytest.raises(LayoutError, match="elements in shared memory at least, 0 fit"):
         plan_conversion(layout, other, 32, max_smem=0)
     with pytest.raises(LayoutError, match="not distributed over threads"):
         plan_conversion(layout, LinearLayout({"offset": [(1, 0)]}, (64, 64)), 32)

@@ -86,7 +86,15 @@ def memory_access(
     access_log2 = elem_log2 + width
     ideal = len(accesses) * phases(access_log2)
     degree = conflict_degree(lanes, access_log2, elem_log2)
-    return SharedSide((accesses,), tuple(lanes), tuple(warps), 1 << width, ideal * degree, ideal)
+    return SharedSide(
+        (accesses,),
+        tuple(lanes),
+        tuple(warps),
+        (0,) * len(warps),
+        1 << width,
+        ideal * degree,
+        ideal,
+    )
 
 
 def _vector_bits(registers: list[int], threads: list[int], limit: int) -> int:

@@ -11,14 +11,20 @@ _SPACES = ("register", "lane", "warp", "block")
 
 
 def plan_conversion(
-    src: LinearLayout, dst: LinearLayout, elem_bits: int, *, max_smem: int | None = None
+    src: LinearLayout,
+    dst: LinearLayout,
+    elem_bits: int,
+    *,
+    max_smem: int | None = None,
+    guarded: bool = False,
 ) -> Plan:
     """The cheapest plan that turns the registers of `src` into those of `dst`.
 
     Both layouts map register, lane, warp and block bits to the same tile; elements may be
     replicated on either side. `elem_bits` is the size of an element (1 to 64; below 8 it is
     stored as a byte); `max_smem` the bytes of shared memory that may be used (None: no limit;
-    0: none at all).
+    0: none at all). With `guarded`, a plan in passes may let different warps take part in
+    different passes (`SharedSide.warp_pass`), which fits into less memory.
 
     LayoutError for other spaces, different tiles, thread counts or CTA distributions, elements
     that `src` lacks, and where shared memory is needed but too small.
@@ -33,7 +39,7 @@ def plan_conversion(
         return shuffle
     try:
         scope = "warp" if shuffle is not None and not _shared_by_warps(src, dst) else "cta"
-        trip = plan_shared(src, dst, storage, max_smem, scope)
+        trip = plan_shared(src, dst, storage, max_smem, scope, guarded)
     except LayoutError:
         if shuffle is not None:
             return shuffle

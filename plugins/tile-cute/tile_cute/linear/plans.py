@@ -135,16 +135,28 @@ class SharedSide:
     """The stores, or the loads, of one thread.
 
     The element offset of an access is `lane_map(lane) ^ warp_map(warp) ^ access.offset`; it is a
-    multiple of the vector width. `accesses[p]` belong to pass p. `wavefronts` counts those of
-    one warp over all passes, `ideal` what they would be without bank conflicts.
+    multiple of the vector width. In pass p a warp performs `accesses[p ^ warp_pass(warp)]`, which
+    may be none; unless guarded plans were asked for, that is `accesses[p]` for all warps.
+    `wavefronts` counts those of one warp over all passes, `ideal` what they would be without
+    bank conflicts.
     """
 
     accesses: tuple[tuple[SharedAccess, ...], ...]
     lane_map: tuple[int, ...]
     warp_map: tuple[int, ...]
+    warp_pass: tuple[int, ...]
     vector: int
     wavefronts: int
     ideal: int
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the accesses of a pass depend on the warp."""
+        return any(self.warp_pass)
+
+    def group(self, number: int, warp: int) -> tuple[SharedAccess, ...]:
+        """What `warp` does in pass `number`."""
+        return self.accesses[number ^ gf2.combine(self.warp_pass, warp)]
 
     def thread_offset(self, lane: int, warp: int) -> int:
         return gf2.combine(self.lane_map, lane) ^ gf2.combine(self.warp_map, warp)
@@ -246,13 +258,13 @@ def _round_trip(plan: SharedRoundTrip, fragments: Fragments) -> list[list[list[o
         for warp, lanes in enumerate(fragments):
             for lane, regs in enumerate(lanes):
                 base = plan.store.thread_offset(lane, warp)
-                for access in plan.store.accesses[number]:
+                for access in plan.store.group(number, warp):
                     for k, register in enumerate(access.registers):
                         memory[(base ^ access.offset) + k] = regs[register]
         for warp, lanes in enumerate(slots):
             for lane, got in enumerate(lanes):
                 base = plan.load.thread_offset(lane, warp)
-                for access in plan.load.accesses[number]:
+                for access in plan.load.group(number, warp):
                     for k, register in enumerate(access.registers):
                         got[register] = memory[(base ^ access.offset) + k]
     return [[[got[slot] for slot in plan.gather] for got in lanes] for lanes in slots]

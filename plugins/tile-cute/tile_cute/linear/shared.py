@@ -34,16 +34,23 @@ class _Frame:
 
 
 def plan_shared(
-    src: LinearLayout, dst: LinearLayout, storage_bits: int, max_smem: int | None, scope: str
+    src: LinearLayout,
+    dst: LinearLayout,
+    storage_bits: int,
+    max_smem: int | None,
+    scope: str,
+    guarded: bool = False,
 ) -> SharedRoundTrip:
-    """The cheapest round trip; `max_smem` in bytes splits it into passes.
+    """The cheapest round trip; `max_smem` in bytes splits it into passes, with `guarded` also
+    into such as only some warps take part in.
 
     LayoutError if a CTA lacks elements that it needs, or if no split fits.
     """
     elem_log2 = log2(storage_bits // 8)
     slots, gather = unique_registers(dst)
     sources, _ = unique_registers(src)
-    frame = _frame(src, dst, sources, slots, elem_log2, max_smem)
+    limit = None if max_smem is None else max_smem >> elem_log2
+    frame = _frame(src, dst, sources, slots, limit, guarded)
     trips = []
     for wide_store, extend in ((True, False), (True, True), (False, True)):
         wide, narrow = _in_one_pass(frame.src, frame), _in_one_pass(frame.dst, frame)
@@ -85,11 +92,14 @@ def _frame(
     dst: LinearLayout,
     sources: list[int],
     slots: list[int],
-    elem_log2: int,
-    max_smem: int | None,
+    limit: int | None,
+    guarded: bool,
 ) -> _Frame:
-    """Number the elements one CTA holds, those that differ only in registers above the rest."""
-    threads = [*src.flat("lane"), *src.flat("warp"), *dst.flat("lane"), *dst.flat("warp")]
+    """Number the elements one CTA holds: lanes lowest, then warps, then what differs only in
+    registers. At most `limit` elements share a pass; passes divide registers, or warps too.
+    """
+    lanes = [*src.flat("lane"), *dst.flat("lane")]
+    threads = [*lanes, *src.flat("warp"), *dst.flat("warp")]
     held = gf2.Span((*sources, *src.flat("lane"), *src.flat("warp")))
     if not all(held.contains(v) for v in (*slots, *dst.flat("lane"), *dst.flat("warp"))):
         raise LayoutError(
@@ -97,16 +107,15 @@ def _frame(
             "without distributed shared memory"
         )
     basis = gf2.independent((*threads, *sources))
-    spare = held.rank - gf2.rank(threads)
+    spare = held.rank - gf2.rank(lanes if guarded else threads)
     pass_bits = 0
-    if max_smem is not None:
-        while pass_bits <= spare and max_smem << pass_bits < 1 << (held.rank + elem_log2):
+    if limit is not None:
+        while pass_bits <= spare and limit << pass_bits < 1 << held.rank:
             pass_bits += 1
     if pass_bits > spare:
-        least = 1 << (held.rank - spare + elem_log2)
         raise LayoutError(
-            f"the conversion from {src} to {dst} needs {least} bytes of shared memory at least, "
-            f"{max_smem} are allowed"
+            f"the conversion from {src} to {dst} needs room for {1 << (held.rank - spare)} "
+            f"elements in shared memory at least, {limit} fit"
         )
     span = gf2.Span(basis)
 
@@ -122,11 +131,13 @@ def _frame(
 
 
 def _in_one_pass(side: Participant, frame: _Frame) -> Participant:
-    """The registers, or sums of them, that stay inside a pass; threads always do."""
+    """The registers, or sums of them, that stay inside a pass; lanes always do."""
     if not frame.pass_bits:
         return side
     within = [1 << bit for bit in range(frame.bits)]
-    return Participant(gf2.intersection(side.registers, within), side.lanes, side.warps)
+    inside = (1 << frame.bits) - 1
+    warps = [v & inside for v in side.warps]
+    return Participant(gf2.intersection(side.registers, within), side.lanes, warps)
 
 
 def _wavefronts(
@@ -161,6 +172,7 @@ def _side(
         tuple(map(tuple, accesses)),
         tuple(chosen.offset(v & inside) for v in side.lanes),
         tuple(chosen.offset(v & inside) for v in side.warps),
+        tuple(v >> frame.bits for v in side.warps),
         1 << vector,
         wavefronts,
         ideal,
