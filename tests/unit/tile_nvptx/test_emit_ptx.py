@@ -63,6 +63,18 @@ def test_libdevice_is_linked_inlined_and_pruned_at_every_level(opt_level: int) -
     assert ".func" not in ptx
 
 
+@pytest.mark.parametrize("opt_level", [0, 3])
+def test_helpers_are_inlined_at_every_level(opt_level: int) -> None:
+    helper = (
+        "llvm.func internal @twice(%x: f32) -> f32 attributes {always_inline} {"
+        " %y = llvm.fadd %x, %x : f32 llvm.return %y : f32 }"
+    )
+    body = unary("%y = llvm.call @twice(%x) : (f32) -> f32")
+    ptx = compile_to_ptx(body, extra=helper, opt_level=opt_level)
+    assert "call" not in ptx
+    assert "twice" not in ptx
+
+
 @pytest.mark.parametrize(("ftz", "expected"), [(False, "sqrt.rn.f32"), (True, "sqrt.rn.ftz.f32")])
 def test_reflection_decides_rounding_and_flushing(ftz: bool, expected: str) -> None:
     body = unary("%y = llvm.call @__nv_sqrtf(%x) : (f32) -> f32")

@@ -139,15 +139,15 @@ def _link_libdevice(module: llvm.ModuleRef, request: Request, builder: llvm.Pass
 def _optimize(
     module: llvm.ModuleRef, builder: llvm.PassBuilder, linked: bool, opt_level: int
 ) -> None:
-    if linked:
-        # Needed at every level: without it, calls into the library stay calls.
-        first = llvm.create_new_module_pass_manager()
-        first.add_always_inliner_pass()
+    # Needed at every level: without it, calls of the library and of helpers stay calls.
+    first = llvm.create_new_module_pass_manager()
+    first.add_always_inliner_pass()
+    if linked:  # branches on what `__nvvm_reflect` was
         first.add_simplify_cfg_pass()
         first.add_sccp_pass()
         first.add_instruction_combine_pass()
-        first.add_global_dead_code_eliminate_pass()
-        first.run(module, builder)
+    first.add_global_dead_code_eliminate_pass()
+    first.run(module, builder)
     if opt_level > 0:
         builder.getModulePassManager().run(module, builder)
 
