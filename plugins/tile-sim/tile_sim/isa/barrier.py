@@ -57,6 +57,10 @@ class CtaBarrier:
         passing = g.part(done)
         assert passing is not None
         marks[passing.lane_rows(), passing.lane_ids()] = False
+        monitor = g.wave.monitor
+        if monitor is not None and self.waits:
+            rows, lanes = passing.lane_rows(), passing.lane_ids()
+            monitor.cta_pass(passing, g.wave.barriers.barrier_of[rows, lanes])
         return passing, g.part(g.active & ~done)
 
     def _arrive(self, g: Group) -> None:

@@ -33,7 +33,10 @@ def addresses_of(g: Group, compute: Addresses) -> list[int]:
 
 def signal(wave: Wave, cta: int, offset: int, amount: int) -> None:
     """Complete transaction bytes on the mbarrier of a CTA."""
-    wave.mbarriers.complete_tx(shared.barrier_place(wave, cta, offset), amount)
+    place = shared.barrier_place(wave, cta, offset)
+    if wave.monitor is not None:
+        wave.monitor.async_signal(place, wave.async_known)
+    wave.mbarriers.complete_tx(place, amount)
 
 
 def receivers(wave: Wave, row: int, mask: int) -> list[int]:
@@ -139,6 +142,8 @@ def _reader(wave: Wave, row: int, source: str, origin: int, amount: int) -> Call
         return lambda: np.frombuffer(wave.memory.read(origin, amount), np.uint8)
     cta, offset = shared.locate(wave, row, origin, "bulk copy")
     where = shared.flat(wave, cta, offset + np.arange(amount), "bulk copy")
+    if wave.monitor is not None:
+        wave.monitor.async_read(row, where, "bulk copy")
     return lambda: shared.read(wave, where, "bulk copy").copy()
 
 
@@ -151,8 +156,8 @@ def _copy_in(
     span = offset + np.arange(amount)
     for to, bar in ends:
         where = shared.flat(wave, to, span, "bulk copy")
-        shared.mark_pending(wave, where, "bulk copy")
-        wave.asyncs.issue(_incoming(wave, where, read, bar, bar_offset, amount))
+        shared.mark_pending(wave, row, where, "bulk copy")
+        wave.asyncs.issue(row, _incoming(wave, where, read, bar, bar_offset, amount))
 
 
 def _incoming(
@@ -181,19 +186,33 @@ def _to_global(cx: Decode, op: str | None, type_: str | None) -> Exec:
             _check_size(amount, target, origin)
             g.wave.memory.require(target, amount)
             read = _reader(g.wave, int(row), "shared", origin, amount)
-            outgoing(g.wave, int(thread), read, _global_writer(g.wave, target, op, type_))
+            source = shared.locate(g.wave, int(row), origin, "bulk copy")
+            span = shared.flat(g.wave, source[0], source[1] + np.arange(amount), "bulk copy")
+            outgoing(g.wave, int(thread), span, read, _global_writer(g.wave, target, op, type_))
 
     return execute
 
 
 def outgoing(
-    wave: Wave, thread: int, read: Callable[[], Array], write: Callable[[Array], None]
+    wave: Wave,
+    thread: int,
+    span: Array,
+    read: Callable[[], Array],
+    write: Callable[[Array], None],
 ) -> None:
-    """An operation in the bulk group of a thread: read, then later write."""
+    """An operation in the bulk group of a thread: read the shared bytes `span`, later write."""
     taken: list[Array] = []
-    operation = Operation(lambda: write(taken[0]), lambda: taken.append(read()))
+
+    def take() -> None:
+        taken.append(read())
+        if wave.monitor is not None:
+            wave.monitor.source(span, -1)
+
+    if wave.monitor is not None:
+        wave.monitor.source(span, 1)
+    operation = Operation(lambda: write(taken[0]), take)
     wave.asyncs.groups(thread).open.append(operation)
-    wave.asyncs.issue(operation)
+    wave.asyncs.issue(thread // 32, operation)
 
 
 def _global_writer(
@@ -262,7 +281,7 @@ def _reduce_shared(cx: Decode, op: str, type_: str) -> Exec:
                 shared.write(wave, where, new.reshape(-1))
                 signal(wave, *end)
 
-            wave.asyncs.issue(Operation(write, signals=True))
+            wave.asyncs.issue(int(row), Operation(write, signals=True))
 
     return execute
 

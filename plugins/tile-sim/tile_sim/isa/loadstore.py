@@ -106,8 +106,10 @@ def ld(cx: Decode) -> Exec:
     def execute(g: Group) -> None:
         if strong:
             g.wave.polled = True
+        g.wave.strong = strong
         for write, values in zip(writes, load(g, where, compute(g), dtype, total), strict=True):
             write(g, values)
+        g.wave.strong = False
 
     return execute
 
@@ -136,7 +138,7 @@ def st(cx: Decode) -> Exec:
         from tile_sim.isa.remote import st_async
 
         return st_async(cx)
-    take_order(cx)
+    strong = take_order(cx) != "weak"
     space = take_space(cx)
     policy = take_cache(cx)
     count = int(cx.one_of("v2", "v4", "v8", default="v1")[1:])
@@ -148,7 +150,9 @@ def st(cx: Decode) -> Exec:
     dtype = element.dtype
 
     def execute(g: Group) -> None:
+        g.wave.strong = strong
         store(g, where, compute(g), dtype, [g.lanes(np.asarray(get(g))) for get in gets])
+        g.wave.strong = False
 
     return execute
 

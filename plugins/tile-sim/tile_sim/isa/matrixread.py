@@ -58,6 +58,19 @@ def _read_alike(
     return values if k_major else values.transpose(0, 2, 1)
 
 
+def observe_matrices(
+    wave: Wave, row: int, cta: int, word: int, decode: Callable[[int], tuple[int, Layout]],
+    element: Element, extent: tuple[int, int], k_major: bool, what: str,
+) -> None:  # fmt: skip
+    """Tell the checker which shared bytes a matrix of an asynchronous product covers."""
+    mn, k = extent
+    start, layout = decode(word)
+    rows, row_bytes = (mn, k * element.bits // 8) if k_major else (k, mn * element.bits // 8)
+    offsets = byte_offsets(layout, rows, row_bytes, k_major)
+    address = swizzle(start + offsets, layout)
+    wave.monitor.async_read(row, cta * wave.shared.stride + address.reshape(-1), what)
+
+
 def _gather(wave: Wave, ctas: Array, address: Array, size: int, what: str) -> Array:
     low, high = int(address.min()), int(address.max()) + size
     shared.flat(wave, 0, np.array([low, high - 1]), what)

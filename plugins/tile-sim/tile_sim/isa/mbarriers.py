@@ -179,6 +179,8 @@ def _copy_arrive(where: str, compute: Addresses, noinc: bool) -> Exec:
             one = np.ones(len(which), np.int64)
             barriers.change(which, one, np.zeros_like(one), None)
 
+        if g.wave.monitor is not None:
+            g.wave.monitor.mbarrier_arrive(g, at)
         threads = g.lane_rows() * 32 + g.lane_ids()
         g.wave.copies.issue_arrival(Arrival(threads, fire, np.zeros(len(at), bool)))
 

@@ -51,9 +51,9 @@ def st_async(cx: Decode) -> Exec:
             zip(g.lane_rows(), addresses_of(g, to), addresses_of(g, bar), strict=True)
         ):
             where = _place(g.wave, int(row), target, raw.shape[1])
-            shared.mark_pending(g.wave, where, "st.async")
+            shared.mark_pending(g.wave, int(row), where, "st.async")
             end = (*shared.locate(g.wave, int(row), barrier, "st.async"), raw.shape[1])
-            _issue_store(g.wave, where, raw[i], end)
+            _issue_store(g.wave, int(row), where, raw[i], end)
 
     return execute
 
@@ -63,12 +63,12 @@ def _place(wave: Wave, row: int, target: int, size: int) -> Array:
     return shared.flat(wave, cta, offset + np.arange(size), "asynchronous store")
 
 
-def _issue_store(wave: Wave, where: Array, data: Array, end: tuple[int, int, int]) -> None:
+def _issue_store(wave: Wave, row: int, where: Array, data: Array, end: tuple[int, int, int]) -> None:
     def write() -> None:
         shared.write(wave, where, data)
         signal(wave, *end)
 
-    wave.asyncs.issue(Operation(write, signals=True))
+    wave.asyncs.issue(row, Operation(write, signals=True))
 
 
 def red_async(cx: Decode) -> Exec:
@@ -96,6 +96,6 @@ def red_async(cx: Decode) -> Exec:
                 shared.write(wave, where, new.view(np.uint8))
                 signal(wave, *end)
 
-            wave.asyncs.issue(Operation(write, signals=True))
+            wave.asyncs.issue(int(row), Operation(write, signals=True))
 
     return execute

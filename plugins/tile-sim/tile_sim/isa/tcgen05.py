@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -269,7 +270,8 @@ def commit(cx: Decode) -> Exec:
             cta, offset = shared.locate(g.wave, int(row), barrier, "tcgen05.commit")
             ends = receivers(g.wave, int(row), m) if m else [cta]
             places = [shared.barrier_place(g.wave, end, offset) for end in ends]
-            g.wave.tmem.issue(int(thread), Step(_arrival(g.wave, places), commit=True))
+            known = None if g.wave.monitor is None else g.wave.monitor.snapshot(int(row))
+            g.wave.tmem.issue(int(thread), Step(_arrival(g.wave, places, known), commit=True))
 
     return execute
 
@@ -278,9 +280,11 @@ def _words(g: Group, compute: Addresses) -> list[int]:
     return [int(v) for v in compute(g)]
 
 
-def _arrival(wave: Wave, places: list[int]):
+def _arrival(wave: Wave, places: list[int], known: Array | None) -> Callable[[], None]:
     def run() -> None:
         for place in places:
+            if wave.monitor is not None:
+                wave.monitor.async_signal(place, known)
             one = np.array([1])
             wave.mbarriers.change(np.array([place]), one, np.array([0]), None)
 
@@ -324,7 +328,9 @@ def tcgen05_cp(cx: Decode) -> Exec:
     return execute
 
 
-def _copier(wave: Wave, ctas: list[int], to: int, word: int, form: str):
+def _copier(
+    wave: Wave, ctas: list[int], to: int, word: int, form: str
+) -> Callable[[], None]:
     rows, row_bytes, lanes_for = _COPIES[form]
     lanes = np.array([lanes_for(r) for r in range(rows)])
     column, words = to & 0xFFFF, row_bytes // 4

@@ -9,7 +9,7 @@ import numpy as np
 from tile_sim.errors import SimError
 from tile_sim.isa.bulk import lanes_of
 from tile_sim.isa.common import B64, PRED, U32
-from tile_sim.isa.matrixread import read_matrices
+from tile_sim.isa.matrixread import observe_matrices, read_matrices
 from tile_sim.isa.mma import finish, multiply, read_accumulator
 from tile_sim.isa.tcgen05 import take_cta_group
 from tile_sim.machine.access import PENDING, UNWRITTEN
@@ -69,6 +69,8 @@ def mma(cx: Decode) -> Exec:
             form = umma.decode(word, kind, group)
             product = Product(g.wave, int(g.wave.cta_of[row]), form, work, blocks, group == 2)
             product.mark()
+            if g.wave.monitor is not None:
+                product.observe(int(row))
             g.wave.tmem.issue(int(thread), Step(product.run))
 
     return execute
@@ -170,6 +172,19 @@ class Product:
             if self.work.accumulate and (state[cta, lane, column] == UNWRITTEN).any():
                 raise SimError("uninitialised", "tcgen05.mma adds to accumulators never written")
             state[cta, lane, column] = PENDING
+
+    def observe(self, row: int) -> None:
+        """Tell the checker what the operands in shared memory are."""
+        form, pair = self.form, len(self.ctas)
+        sides = [(self.work.b, form.b, form.n // pair, form.b_k_major, "B")]
+        if not self.work.a_in_tmem:
+            sides.append((self.work.a, form.a, form.m // pair, form.a_k_major, "A"))
+        for cta in self.ctas:
+            for word, element, mn, major, side in sides:
+                observe_matrices(
+                    self.wave, row, cta, word, decode_tcgen05, element, (mn, form.k), major,
+                    f"operand {side} of tcgen05.mma",
+                )  # fmt: skip
 
     # --- the product ------------------------------------------------------------------------
 

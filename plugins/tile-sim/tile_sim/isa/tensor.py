@@ -156,10 +156,9 @@ class _TensorLoad:
         amount = len(coordinates) * tensor.element_bytes
         for to, bar in ends:
             where = tma.shared_places(wave, to, offset, tensor, len(coordinates))
-            shared.mark_pending(wave, where, "tensor copy")
-            wave.asyncs.issue(
-                Operation(self._writer(tensor, base, coordinates, where, bar, bar_offset, amount), signals=True)
-            )
+            shared.mark_pending(wave, self.row, where, "tensor copy")
+            write = self._writer(tensor, base, coordinates, where, bar, bar_offset, amount)
+            wave.asyncs.issue(self.row, Operation(write, signals=True))
 
     def _barrier_cta(self, receiver: int, barrier_cta: int) -> int:
         """Each receiver signals its own barrier, or with `.cta_group::2` that of its pair which
@@ -212,7 +211,10 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             where = (tma.gather4_coordinates if scatter else tma.tile_coordinates)(tensor, start)
             cta, offset = shared.locate(wave, int(row), origin, "tensor store")
             places = tma.shared_places(wave, cta, offset, tensor, len(where))
-            outgoing(wave, int(thread), _taker(wave, places), _giver(wave, tensor, base, where, op))
+            if wave.monitor is not None:
+                wave.monitor.async_read(int(row), places, "tensor store")
+            give = _giver(wave, tensor, base, where, op)
+            outgoing(wave, int(thread), places, _taker(wave, places), give)
 
     return execute
 

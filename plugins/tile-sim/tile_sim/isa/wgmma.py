@@ -9,7 +9,7 @@ import numpy as np
 
 from tile_sim.errors import SimError
 from tile_sim.isa.common import B32, B64, PRED
-from tile_sim.isa.matrixread import read_matrices
+from tile_sim.isa.matrixread import observe_matrices, read_matrices
 from tile_sim.isa.mma import finish, multiply, read_accumulator, take_shape
 from tile_sim.isa.warp import full
 from tile_sim.machine.group import Group, merge
@@ -176,6 +176,8 @@ def _decode_product(cx: Decode, form: Form, in_registers: bool) -> Sync:
         else:
             source = _descriptors(full(g, a[0](g)))
         ctas = wave.cta_of[rows].reshape(-1, 4)[:, 0]
+        if wave.monitor is not None:
+            _observe(wave, form, rows, ctas, desc_b, None if in_registers else source)
 
         def run(positions: Array, accumulators: Array) -> Array:
             left = _operand_a(wave, form, source, ctas, positions, in_registers)
@@ -191,6 +193,21 @@ def _decode_product(cx: Decode, form: Form, in_registers: bool) -> Sync:
         wave.products.issue(rows, slots, run)
 
     return warpgroup_sync(execute)
+
+
+def _observe(
+    wave: Wave, form: Form, rows: Array, ctas: Array, desc_b: Array, desc_a: Array | None
+) -> None:
+    for i, cta in enumerate(ctas):
+        row = int(rows[4 * i])
+        sides = [(desc_b, form.b, (form.n, form.k), form.b_k_major, "B")]
+        if desc_a is not None:
+            sides.append((desc_a, form.a, (64, form.k), form.a_k_major, "A"))
+        for words, element, extent, major, side in sides:
+            observe_matrices(
+                wave, row, int(cta), int(words[i]), decode_wgmma, element, extent, major,
+                f"operand {side} of wgmma",
+            )  # fmt: skip
 
 
 def _signed(x: Array, negate: bool) -> Array:

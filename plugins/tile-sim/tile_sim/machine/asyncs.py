@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Operation:
     signals: bool = False
     is_read: bool = False
     is_done: bool = False
+    known: Any = None
 
     def take(self) -> None:
         if not self.is_read:
@@ -63,11 +64,27 @@ class AsyncQueue:
         self.pending: list[Operation] = []
         self.bulk: dict[int, BulkGroups] = {}
 
-    def issue(self, operation: Operation) -> None:
+    def issue(self, row: int, operation: Operation) -> None:
+        """Warp `row` starts an operation."""
+        wave = self.wave
+        if wave.monitor is not None:
+            operation.known = wave.monitor.snapshot(row)
+        if operation.signals:
+            operation.write = self._announcing(operation, operation.write)
         if self.schedule == "early":
             operation.finish()
         else:
             self.pending.append(operation)
+
+    def _announcing(self, operation: Operation, write: Callable[[], None]) -> Callable[[], None]:
+        """While an operation signals, what its warp knew at the start is at hand."""
+
+        def run() -> None:
+            self.wave.async_known = operation.known
+            write()
+            self.wave.async_known = None
+
+        return run
 
     def tick(self) -> None:
         """One block has been executed: under `random`, something may finish."""

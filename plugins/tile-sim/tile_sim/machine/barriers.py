@@ -57,6 +57,8 @@ class Barriers:
         self.waiting[rows, lanes] = self.generation[cta, ids]
         self.barrier_of[rows, lanes] = ids
         np.add.at(self.arrived, (cta, ids), 1)
+        if self.wave.monitor is not None:
+            self.wave.monitor.cta_arrive(g, ids)
         if votes is not None:
             np.add.at(self.votes, (cta, ids, 0), 1)
             np.add.at(self.votes, (cta, ids, 1), votes.astype(np.int64))
@@ -84,8 +86,6 @@ class Barriers:
         self.result[full] = self.votes[full]
         self.votes[full] = 0
         wave.progress += 1
-        if wave.monitor is not None:
-            wave.monitor.cta_barrier(full)
         if wave.scheduler is not None:
             wave.scheduler.wake("barrier")
 
@@ -119,6 +119,8 @@ class Barriers:
         cluster = self.wave.cta_of[rows] // self.wave.cluster_size
         self.cluster_waiting[rows, lanes] = self.cluster_generation[cluster]
         np.add.at(self.cluster_arrived, cluster, 1)
+        if self.wave.monitor is not None:
+            self.wave.monitor.cluster_arrive(g)
         self.complete_cluster()
 
     def complete_cluster(self) -> None:
@@ -134,8 +136,6 @@ class Barriers:
         self.cluster_generation[full] += 1
         self.cluster_arrived[full] = 0
         wave.progress += 1
-        if wave.monitor is not None:
-            wave.monitor.cluster_barrier(full)
         if wave.scheduler is not None:
             wave.scheduler.wake("cluster")
 
@@ -155,3 +155,5 @@ class Barriers:
 
     def cluster_leave(self, g: Group) -> None:
         self.cluster_waiting[g.lane_rows(), g.lane_ids()] = -1
+        if self.wave.monitor is not None:
+            self.wave.monitor.cluster_pass(g)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tile_sim.errors import SimError
 from tile_sim.machine.memory import Buffer, GlobalMemory
+from tile_sim.machine.monitor import Finding, Monitor
 from tile_sim.machine.tensormap import TensorMap
 from tile_sim.machine.scheduler import Scheduler
 from tile_sim.machine.wave import Dim, Settings, Shape, Wave
@@ -41,7 +42,7 @@ class LaunchReport:
     block_counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     warp_instructions: int = 0
     thread_instructions: int = 0
-    findings: list[Any] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -100,6 +101,8 @@ class Launcher:
     def _waves(self, shape: Shape, report: LaunchReport, wave_threads: int) -> None:
         coordinates = shape.cta_coordinates()
         size = shape.cluster_size
+        if self.check:
+            wave_threads = min(wave_threads, Monitor.wave_threads)
         clusters = max(1, wave_threads // (shape.warps_per_cta * 32 * size))
         step = clusters * size
         settings = Settings(self.schedule, self.seed, self.check_uninitialised)
@@ -117,8 +120,12 @@ class Launcher:
                     settings.monitor.end(wave)
                 report.waves += 1
 
-    def _monitor(self, report: LaunchReport) -> Any:
-        return None
+    def _monitor(self, report: LaunchReport) -> Monitor | None:
+        if not self.check:
+            return None
+        monitor = Monitor()
+        report.findings = monitor.findings
+        return monitor
 
     def _sum_up(self, report: LaunchReport) -> None:
         for block in self.program.blocks:

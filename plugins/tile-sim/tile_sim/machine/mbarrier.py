@@ -113,8 +113,6 @@ class Barriers64:
         if (np.abs(tx) > _TX_LIMIT).any():
             raise SimError("mbarrier", "transaction count out of range")
         done = (pending == 0) & (tx == 0)
-        if self.wave.monitor is not None:
-            self.wave.monitor.mbarrier_phase(places[done])
         phase = np.where(done, phase ^ 1, phase)
         pending = np.where(done, expected, pending)
         self.words[places] = pack(pending, expected, tx, phase)

@@ -129,6 +129,7 @@ class Scheduler:
         counts[0] += len(g.rows)
         counts[1] += 32 * len(g.rows) if g.mask is None else int(np.count_nonzero(g.mask))
         steps = iter(block.code)
+        wave.cursor = (block, steps)
         try:
             for step in steps:
                 step(g)

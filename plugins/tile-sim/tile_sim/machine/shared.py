@@ -40,8 +40,10 @@ def flat(wave: Wave, cta: int, offsets: Array, what: str) -> Array:
     return cta * wave.shared.stride + offsets
 
 
-def mark_pending(wave: Wave, where: Array, what: str) -> None:
-    """Poison bytes that an asynchronous operation will write."""
+def mark_pending(wave: Wave, row: int, where: Array, what: str) -> None:
+    """Poison bytes that an asynchronous operation, started by warp `row`, will write."""
+    if wave.monitor is not None:
+        wave.monitor.async_write(row, where)
     state = wave.shared.state
     old = state[where]
     if (old == BARRIER).any():

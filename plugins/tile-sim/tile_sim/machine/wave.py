@@ -95,6 +95,9 @@ class Wave:
     clock: int = 0
     progress: int = 0
     polled: bool = False
+    strong: bool = False
+    cursor: Any = None
+    async_known: Any = None
     zero: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
 

@@ -1,0 +1,306 @@
+"""Check mode: races and missing fences, by the happens-before order of the warps.
+
+Every warp has a vector clock. Barriers, mbarriers and atomics on a location pass clocks on; two
+accesses to the same bytes race when at least one writes, not both are atomic, and neither warp
+knew of the other's. Threads of one warp count as one agent, and only accesses of the same wave
+are compared: what is reported is a race, but not every race is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tile_sim.errors import Where
+from tile_sim.machine.access import Part
+from tile_sim.machine.group import Group
+from tile_sim.machine.shadow import Shadow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tile_sim.machine.wave import Wave
+
+Array = np.ndarray
+# More locations than this in one atomic instruction are counters, not locks.
+_SYNC_LOCATIONS = 64
+_WARPS_AT_ONCE = 256
+
+
+@dataclass
+class Finding:
+    """One kind of trouble between two places; `count` accesses showed it."""
+
+    kind: str
+    message: str
+    where: Where | None
+    other: Where | None = None
+    count: int = 1
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        other = f" (other access: {self.other})" if self.other else ""
+        times = f" [{self.count} times]" if self.count > 1 else ""
+        return f"{place}{self.kind}: {self.message}{other}{times}"
+
+
+class Monitor:
+    """Watches the waves of one launch and collects findings."""
+
+    # Waves are kept small: clocks are quadratic in warps.
+    wave_threads = _WARPS_AT_ONCE * 32
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._known: dict[tuple[str, int, int], Finding] = {}
+
+    # --- waves ------------------------------------------------------------------------------
+
+    def begin(self, wave: Wave) -> None:
+        self.wave = wave
+        self.clock = np.zeros((wave.warps, wave.warps), np.int32)
+        np.fill_diagonal(self.clock, 1)
+        self.shared = Shadow(len(wave.shared.bytes))
+        self.buffers: dict[int, Shadow] = {}
+        self.locations: dict[Hashable, Array] = {}
+        self.fence_time = np.full(wave.warps, -1, np.int64)
+        self.being_read = np.zeros(len(wave.shared.bytes), np.int32)
+        self.time = 0
+
+    def end(self, wave: Wave) -> None:
+        left = wave.tmem.leaks()
+        if left:
+            message = f"{left} columns of tensor memory are still allocated at the end"
+            self._report("tmem-leak", message, -1, -1, 1)
+
+    # --- accesses ---------------------------------------------------------------------------
+
+    def access(self, kind: str, g: Group, part: Part, count: int) -> None:
+        """A load, store or atomic of the generic proxy."""
+        if part.space == "local":
+            return
+        rows = g.lane_rows()
+        if part.pick is not None:
+            rows = rows[part.pick]
+        size = part.data.dtype.itemsize
+        shadow = self._shadow(part)
+        at = shadow.spans(part.index * size, size * count)
+        warp = np.repeat(rows, at.shape[1])
+        at = at.reshape(-1)
+        if kind == "atomic" or g.wave.strong:
+            self._synchronise(shadow, at, warp, kind)
+            return
+        if kind == "read":
+            self._read(shadow, at, warp, part.space)
+        else:
+            self._write(shadow, at, warp, part.space, generic=True)
+            if part.space == "shared":
+                self._check_source(at * shadow.granule, rows)
+
+    def _shadow(self, part: Part) -> Shadow:
+        if part.space == "shared":
+            return self.shared
+        key = part.data.__array_interface__["data"][0]
+        found = self.buffers.get(key)
+        if found is None:
+            found = self.buffers[key] = Shadow(part.data.nbytes + 8)
+        return found
+
+    def _read(self, shadow: Shadow, at: Array, warp: Array, space: str) -> None:
+        self.time += 1
+        place = self._place()
+        self._unordered(
+            "race", f"read of {space} memory that another warp writes", shadow.writer[at],
+            shadow.write_clock[at], shadow.write_place[at], warp, place,
+        )  # fmt: skip
+        shadow.note_read(at, warp, self.clock[warp, warp], place)
+
+    def _write(
+        self, shadow: Shadow, at: Array, warp: Array, space: str, generic: bool, atomic: bool = False
+    ) -> None:
+        self.time += 1
+        place = self._place()
+        writer = shadow.writer[at]
+        if atomic:
+            writer = np.where(shadow.atomic[at], -1, writer)
+        self._unordered(
+            "race", f"write to {space} memory that another warp writes", writer,
+            shadow.write_clock[at], shadow.write_place[at], warp, place,
+        )  # fmt: skip
+        for k in range(2):
+            self._unordered(
+                "race", f"write to {space} memory that another warp reads", shadow.reader[k, at],
+                shadow.read_clock[k, at], shadow.read_place[k, at], warp, place,
+            )  # fmt: skip
+        shadow.note_write(at, warp, self.clock[warp, warp], place, self.time)
+        shadow.generic[at], shadow.atomic[at] = generic, atomic
+        clash = shadow.writer[at] != warp
+        if clash.any() and not atomic:
+            message = f"several warps write the same {space} memory in one instruction"
+            self._report("race", message, place, place, int(clash.sum()))
+
+    def _unordered(
+        self, kind: str, message: str, other: Array, clock: Array, other_place: Array, warp: Array,
+        place: int,
+    ) -> None:  # fmt: skip
+        """Report accesses of other warps that this warp has not heard of."""
+        known = self.clock[warp, np.maximum(other, 0)]
+        bad = (other >= 0) & (other != warp) & (known < clock)
+        if not bad.any():
+            return
+        for one in np.unique(other_place[bad]):
+            count = int((bad & (other_place == one)).sum())
+            self._report(kind, message, place, int(one), count)
+
+    # --- synchronisation --------------------------------------------------------------------
+
+    def _synchronise(self, shadow: Shadow, at: Array, warp: Array, kind: str) -> None:
+        """Atomics and strong accesses pass clocks through their locations."""
+        if kind != "read":
+            self._write(shadow, at, warp, "", generic=True, atomic=True)
+        places = np.unique(at)
+        if len(places) > _SYNC_LOCATIONS:
+            return
+        for place in places:
+            rows = np.unique(warp[at == place])
+            key = (id(shadow), int(place))
+            if kind != "write":
+                self.acquire(key, rows)
+            if kind != "read":
+                self.release(key, rows)
+
+    def release(self, key: Hashable, rows: Array) -> None:
+        """What these warps have done so far is known to who acquires `key` later."""
+        latest = self.clock[rows].max(axis=0)
+        known = self.locations.get(key)
+        self.locations[key] = latest if known is None else np.maximum(known, latest)
+        self.clock[rows, rows] += 1
+
+    def acquire(self, key: Hashable, rows: Array) -> None:
+        known = self.locations.get(key)
+        if known is not None:
+            self.clock[rows] = np.maximum(self.clock[rows], known)
+
+    def cta_arrive(self, g: Group, ids: Array) -> None:
+        for key, rows in self._by_barrier(g, ids):
+            self.release(key, rows)
+
+    def cta_pass(self, g: Group, ids: Array) -> None:
+        for key, rows in self._by_barrier(g, ids):
+            self.acquire(key, rows)
+
+    def _by_barrier(self, g: Group, ids: Array) -> Iterator[tuple[Hashable, Array]]:
+        rows = g.lane_rows()
+        cta = self.wave.cta_of[rows]
+        for c, i in {(int(c), int(i)) for c, i in zip(cta, ids, strict=True)}:
+            yield ("bar", c, i), np.unique(rows[(cta == c) & (ids == i)])
+
+    def cluster_arrive(self, g: Group) -> None:
+        for key, rows in self._by_cluster(g):
+            self.release(key, rows)
+
+    def cluster_pass(self, g: Group) -> None:
+        for key, rows in self._by_cluster(g):
+            self.acquire(key, rows)
+
+    def _by_cluster(self, g: Group) -> Iterator[tuple[Hashable, Array]]:
+        cluster = self.wave.cta_of[g.rows] // self.wave.cluster_size
+        for c in np.unique(cluster):
+            yield ("cluster", int(c)), g.rows[cluster == c]
+
+    def mbarrier_arrive(self, g: Group, places: Array) -> None:
+        rows = g.lane_rows()
+        for place in np.unique(places):
+            self.release(("mbarrier", int(place)), np.unique(rows[places == place]))
+
+    def mbarrier_wait(self, g: Group, places: Array, done: Array) -> None:
+        rows = g.lane_rows()
+        for place in np.unique(places[done]):
+            mine = np.unique(rows[done & (places == place)])
+            self.acquire(("mbarrier", int(place)), mine)
+
+    # --- the asynchronous proxy -------------------------------------------------------------
+
+    def proxy_fence(self, g: Group, space: str | None) -> None:
+        if space is None or space.startswith("shared"):
+            self.time += 1
+            self.fence_time[g.rows] = self.time
+
+    def async_write(self, row: int, where: Array) -> None:
+        """An asynchronous operation that a warp starts will write shared bytes."""
+        at, warp = self._bytes(row, where)
+        self._write(self.shared, at, warp, "shared", generic=False)
+        self._check_source(where, np.array([row]))
+
+    def async_read(self, row: int, where: Array, what: str) -> None:
+        """An asynchronous operation that a warp starts will read shared bytes."""
+        at, warp = self._bytes(row, where)
+        shadow = self.shared
+        self._read(shadow, at, warp, "shared")
+        writer = np.maximum(shadow.writer[at], 0)
+        written = (shadow.writer[at] >= 0) & shadow.generic[at]
+        time = shadow.write_time[at]
+        fenced = (self.fence_time[writer] > time) | (self.fence_time[row] > time)
+        bad = written & ~fenced
+        if bad.any():
+            message = f"{what} reads shared memory written by st without a fence.proxy.async"
+            other = int(shadow.write_place[at][bad][0])
+            self._report("missing-proxy-fence", message, self._place(), other, int(bad.sum()))
+
+    def _bytes(self, row: int, where: Array) -> tuple[Array, Array]:
+        at = np.unique(np.asarray(where).reshape(-1) // self.shared.granule)
+        return at, np.full(len(at), row)
+
+    def snapshot(self, row: int) -> Array:
+        """What a warp knows as it starts an asynchronous operation."""
+        known = self.clock[row].copy()
+        self.clock[row, row] += 1
+        return known
+
+    def async_signal(self, place: int, known: Array | None) -> None:
+        """An operation that started with `known` has signalled an mbarrier."""
+        if known is None:
+            return
+        key = ("mbarrier", place)
+        old = self.locations.get(key)
+        self.locations[key] = known if old is None else np.maximum(old, known)
+
+    def source(self, where: Array, delta: int) -> None:
+        """Bytes begin (1) or end (-1) to be read by a pending operation."""
+        np.add.at(self.being_read, np.asarray(where).reshape(-1), delta)
+
+    def _check_source(self, where: Array, rows: Array) -> None:
+        where = np.asarray(where).reshape(-1)
+        if self.being_read[where].any():
+            message = "write to shared memory that a pending bulk copy still reads"
+            self._report("source-overwritten", message, self._place(), -1, 1)
+
+    # --- findings ---------------------------------------------------------------------------
+
+    def _place(self) -> int:
+        """A number for the instruction that runs now."""
+        wave = self.wave
+        if wave.cursor is None:
+            return -1
+        block, steps = wave.cursor
+        index = len(block.code) - 1 - steps.__length_hint__()
+        return block.number << 16 | min(index, 0xFFFF)
+
+    def _where(self, place: int) -> Where | None:
+        if place < 0:
+            return None
+        block = self.wave.program.blocks[place >> 16]
+        return self.wave.program.where(block.instrs[place & 0xFFFF])
+
+    def _report(self, kind: str, message: str, place: int, other: int, count: int) -> None:
+        key = (kind, place, other)
+        found = self._known.get(key)
+        if found is not None:
+            found.count += count
+            return
+        finding = Finding(kind, message, self._where(place), self._where(other), count)
+        self._known[key] = finding
+        self.findings.append(finding)

@@ -1,0 +1,59 @@
+"""What the checker remembers of each piece of memory: who wrote it last, and who read it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+_COARSE = 4
+
+
+class Shadow:
+    """Last writer and two of the readers since, for each granule of a byte range.
+
+    Granules are 4 bytes until something narrower is accessed, then single bytes. An event is
+    (warp, clock of the warp, place in the program); readers are the first and the last of those
+    that were recorded together, so that one of them is not the next writer.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.granule = _COARSE
+        count = -(-size // _COARSE)
+        self.writer = np.full(count, -1, np.int32)
+        self.reader = np.full((2, count), -1, np.int32)
+        self.write_clock = np.zeros(count, np.int32)
+        self.read_clock = np.zeros((2, count), np.int32)
+        self.write_place = np.zeros(count, np.int32)
+        self.read_place = np.zeros((2, count), np.int32)
+        # Events in order of simulation, for fences; generic-proxy writes only.
+        self.write_time = np.zeros(count, np.int64)
+        self.generic = np.zeros(count, bool)
+        self.atomic = np.zeros(count, bool)
+
+    def spans(self, start: Array, width: int) -> Array:
+        """Granules `[accesses, n]` of accesses of `width` bytes at byte offsets."""
+        if width % _COARSE and self.granule > 1:
+            self._refine()
+        count = max(width // self.granule, 1)
+        return (start // self.granule)[:, None] + np.arange(count)
+
+    def _refine(self) -> None:
+        for name in ("writer", "write_clock", "write_place", "write_time", "generic", "atomic"):
+            setattr(self, name, np.repeat(getattr(self, name), _COARSE))
+        for name in ("reader", "read_clock", "read_place"):
+            setattr(self, name, np.repeat(getattr(self, name), _COARSE, axis=1))
+        self.granule = 1
+
+    def note_write(self, at: Array, warp: Array, clock: Array, place: int, time: int) -> None:
+        self.writer[at] = warp
+        self.write_clock[at] = clock
+        self.write_place[at] = place
+        self.write_time[at] = time
+        self.reader[:, at] = -1
+
+    def note_read(self, at: Array, warp: Array, clock: Array, place: int) -> None:
+        backwards = slice(None, None, -1)
+        for k, order in ((0, slice(None)), (1, backwards)):
+            self.reader[k, at[order]] = warp[order]
+            self.read_clock[k, at[order]] = clock[order]
+            self.read_place[k, at[order]] = place
