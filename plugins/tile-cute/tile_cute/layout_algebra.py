@@ -71,7 +71,34 @@ def composition(outer: Layout, inner: "Layout | int | Tile") -> Layout:
         parts = [composition(m, t) for m, t in zip(outer, inner, strict=False)]  # type: ignore[arg-type]
         return concat([*parts, *list(outer)[len(inner) :]])
     flat = coalesce(outer).leaves()
-    return _compose_tree(flat, inner, outer)
+    result = _compose_tree(flat, inner, outer)
+    if len(flat) > 1 and _carries(inner):
+        _check_by_enumeration(result, outer, inner)
+    return result
+
+
+_ENUMERATED = 1 << 16
+
+
+def _carries(inner: Layout) -> bool:
+    """Whether the leaves' ranges overlap, so that their sum may carry from one into another."""
+    reach = 0
+    for stride, extent in sorted((d, s) for s, d in inner.int_leaves() if d and s > 1):
+        if stride <= reach:
+            return True
+        reach += (extent - 1) * stride
+    return False
+
+
+def _check_by_enumeration(result: Layout, outer: Layout, inner: Layout) -> None:
+    """Composing leaf by leaf is only right if `outer` is additive where the sums carry."""
+    inside = [i for i in inner.indices() if i < outer.size] if inner.size <= _ENUMERATED else None
+    if (
+        inside is None
+        or len(inside) != inner.size
+        or any(result(i) != outer(index) for i, index in enumerate(inner.indices()))
+    ):
+        raise LayoutError(f"cannot compose {outer} with {inner}: its modes overlap")
 
 
 def _compose_tree(flat: list[tuple[int, it.Leaf]], inner: Layout, outer: Layout) -> Layout:

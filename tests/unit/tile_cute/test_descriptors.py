@@ -67,6 +67,26 @@ def test_canonical_buffers(bits: int, swizzle: str, major: str) -> None:
             assert found == base * 8 + place[(mn, first + k)] * bits
 
 
+@pytest.mark.parametrize("bits", [16, 32])
+def test_coarse_swizzle(bits: int) -> None:
+    """Rows of 128 bytes along M, pieces of 32 bytes XORed with the row number, groups of 4 rows."""
+    shape = (2 * 1024 // bits, 16)
+    buffer = canonical_buffer(*shape, bits, "MN", "128B_32B_atom")
+    operand = match_operand(buffer, bits)
+    assert (operand.swizzle, operand.major) == ("128B_32B_atom", "MN")
+    assert (operand.stride, operand.leading) == (512, 16 * 128)
+    place = {buffer.unflatten(e): i for i, e in enumerate(gf2.table(buffer.flat("offset")))}
+    for mn, k in itertools.product(range(shape[0]), range(16)):
+        column, inner = divmod(mn * bits // 8, 128)
+        address = column * operand.leading + k // 4 * operand.stride + k % 4 * 128 + inner
+        address ^= (address >> 7 & 3) << 5
+        assert place[(mn, k)] * bits // 8 == address
+    with pytest.raises(LayoutError, match="no canonical layout"):
+        canonical_buffer(64, 64, 16, "K", "128B_32B_atom")
+    with pytest.raises(LayoutError, match="wgmma has no swizzle"):
+        hopper_descriptor(0, operand)
+
+
 def test_sub_tiles_along_mn() -> None:
     buffer = canonical_buffer(256, 64, 16, "K", "128B")
     operand = match_operand(buffer, 16)

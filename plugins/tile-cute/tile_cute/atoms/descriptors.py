@@ -12,7 +12,7 @@ from tile_cute.linear.layout import LinearLayout, log2
 from tile_cute.linear.memory import swizzled_rows
 from tile_cute.swizzle import BYTE_SWIZZLES, Swizzle
 
-SPANS = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
+SPANS = {"none": 16, "32B": 32, "64B": 64, "128B": 128, "128B_32B_atom": 128}
 _HOPPER_CODES = {"none": 0, "128B": 1, "64B": 2, "32B": 3}
 _BLACKWELL_CODES = {"none": 0, "128B_32B_atom": 1, "128B": 2, "64B": 4, "32B": 6}
 _UNIT = 16  # bytes: the granule of all descriptor fields
@@ -43,12 +43,15 @@ def canonical_buffer(mn: int, k: int, elem_bits: int, major: str, swizzle: str) 
     """The buffer (offset -> (mn, k)) of an operand tile that wgmma and tcgen05 read.
 
     Major "K": rows of `swizzle` bytes along K; major "MN": along M or N. A longer extent is cut
-    into such columns, each with all rows behind each other, as a tensor map writes them.
+    into such columns, each with all rows behind each other, as a tensor map writes them. The
+    swizzle "128B_32B_atom" (tcgen05 only, major MN) moves pieces of 32 bytes.
     """
-    if major not in ("K", "MN") or swizzle not in SPANS:
+    coarse = swizzle == "128B_32B_atom"
+    if major not in ("K", "MN") or swizzle not in SPANS or (coarse and major == "K"):
         raise LayoutError(f"no canonical layout with major '{major}' and swizzle '{swizzle}'")
     order = (1, 0) if major == "K" else (0, 1)
-    return swizzled_rows((mn, k), order, elem_bits, SPANS[swizzle])
+    pattern = BYTE_SWIZZLES[swizzle] if coarse else None
+    return swizzled_rows((mn, k), order, elem_bits, SPANS[swizzle], pattern)
 
 
 def match_operand(buffer: LinearLayout, elem_bits: int) -> SmemOperand:
@@ -69,6 +72,8 @@ def match_operand(buffer: LinearLayout, elem_bits: int) -> SmemOperand:
     faults = []
     for major in ("K", "MN"):
         for name in SPANS:
+            if name == "128B_32B_atom" and major == "K":
+                continue
             operand, fault = _match(columns, elem_bits, major, name)
             if operand is not None:
                 return operand
@@ -91,11 +96,12 @@ def _match(
     inside = inside[: len(fast)] if name != "none" else inside[:per_unit]
     if fast[: len(inside)] != inside:
         return None, f"not contiguous along {major}"
-    if len(fast) < per_unit or len(slow) < 3:
-        return None, "smaller than a core matrix of 8 rows of 16 bytes"
-    if slow[:3] != [span, 2 * span, 4 * span]:
-        return None, f"its 8 rows are not {SPANS[name]} bytes apart"
-    rows = _common_step(slow[3:], 8 * span)
+    group = 2 if name == "128B_32B_atom" else 3  # log2 of the rows of a core matrix
+    if len(fast) < per_unit or len(slow) < group:
+        return None, f"smaller than a core matrix of {1 << group} rows of 16 bytes"
+    if slow[:group] != [span << bit for bit in range(group)]:
+        return None, f"its {1 << group} rows are not {SPANS[name]} bytes apart"
+    rows = _common_step(slow[group:], span << group)
     columns_apart = _common_step(fast[len(inside) :], _UNIT * 8)
     if rows is None or columns_apart is None:
         return None, "strides are not uniform"
@@ -137,8 +143,11 @@ def hopper_descriptor(start: int, operand: SmemOperand, pattern_start: int | Non
     """The 64-bit descriptor of wgmma for a sub-tile at byte address `start`.
 
     `pattern_start`, if given, is an address at which the swizzle pattern begins; it sets the base
-    offset (0 where the pattern is aligned to its own size, the usual case).
+    offset (0 where the pattern is aligned to its own size, the usual case). LayoutError for a
+    swizzle that wgmma does not know.
     """
+    if operand.swizzle not in _HOPPER_CODES:
+        raise LayoutError(f"wgmma has no swizzle '{operand.swizzle}'")
     offset = 0 if pattern_start is None else base_offset(pattern_start, operand.swizzle)
     return (
         _field(start, "start address")

@@ -152,13 +152,18 @@ def best_shared_layout(store: LinearLayout, load: LinearLayout, elem_bits: int) 
 
 
 def swizzled_rows(
-    shape: Sequence[int], order: Sequence[int], elem_bits: int, swizzle_bytes: int
+    shape: Sequence[int],
+    order: Sequence[int],
+    elem_bits: int,
+    swizzle_bytes: int,
+    pattern: Swizzle | None = None,
 ) -> LinearLayout:
     """A buffer in the swizzle pattern of TMA, wgmma and tcgen05 (offset -> tile).
 
     Rows of `swizzle_bytes` (32, 64 or 128; 16 for none) along order[0]; a longer extent there is
     cut into columns of that width, each holding all rows, as tensor maps write them. 16-byte
-    pieces of a row are XORed with the row number (in units of 128 bytes).
+    pieces of a row are XORed with the row number (in units of 128 bytes), unless `pattern` is
+    another swizzle of byte addresses.
     """
     names = {16: 0, 32: 1, 64: 2, 128: 3}
     if swizzle_bytes not in names:
@@ -169,10 +174,10 @@ def swizzled_rows(
     plain = list(strided(inner, order).bases["offset"])
     for bit in range(log2(max(1, shape[fast] // span))):
         plain.append(tuple(span << bit if dim == fast else 0 for dim in range(len(shape))))
-    piece = log2(128 // elem_bits)
-    pattern = Swizzle(names[swizzle_bytes], piece, 3)
+    in_bytes = pattern or Swizzle(names[swizzle_bytes], 4, 3)
+    swizzle = in_bytes.recast(8, 1).recast(1, elem_bits)
     size = 1 << len(plain)
     linear = LinearLayout({"offset": plain}, shape)
     columns = linear.flat("offset")
-    moved = [gf2.combine(columns, pattern(1 << bit) & (size - 1)) for bit in range(len(plain))]
+    moved = [gf2.combine(columns, swizzle(1 << bit) & (size - 1)) for bit in range(len(plain))]
     return LinearLayout.from_flat({"offset": moved}, shape)
