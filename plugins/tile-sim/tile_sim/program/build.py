@@ -220,9 +220,9 @@ class FunctionBuilder:
         slot, negated = self.guard_slot(guard, names, ins), guard.negated
 
         def execute(g: Group) -> None:
+            # A copy: the instruction may change its own guard.
             p = g.v[slot][g.sel]
-            if negated:
-                p = ~p
+            p = ~p if negated else p.copy()
             if g.mask is not None:
                 p = p & g.mask
             if p.all():

@@ -69,9 +69,9 @@ class Branch(Terminator):
         return (self.other, self.taken)
 
     def go(self, g: Group, scheduler: Scheduler) -> Next:
+        # A copy: the parts keep it as their mask, and the register may change.
         p = g.v[self.slot][g.sel]
-        if self.negated:
-            p = ~p
+        p = ~p if self.negated else p.copy()
         if g.mask is None:
             take, stay = p, None
             if p.all():

@@ -1,0 +1,239 @@
+"""Check mode: nothing to report about clean programs, and every planted bug reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tile_sim import LaunchReport, Module, SimError, TensorMap
+
+Cuda = Callable[[str], Module]
+Kernel = Callable[..., Module]
+
+
+def _arguments(name: str, rng: np.random.Generator) -> tuple[str, tuple, tuple, list, int]:
+    """Kernel, grid, block, arguments and dynamic shared memory of each clean program."""
+    f = lambda *shape: rng.random(shape, np.float32)  # noqa: E731
+    i32 = lambda *shape: np.zeros(shape, np.int32)  # noqa: E731
+    table: dict[str, tuple[str, tuple, tuple, list, int]] = {
+        "saxpy": ("saxpy", (3, 1, 1), (64, 1, 1), [150, 2.0, f(150), f(150)], 0),
+        "matmul": ("matmul", (2, 2, 1), (16, 16, 1), [f(32, 32), f(32, 32), f(32, 32), 32, 32, 32], 0),
+        "reduce": ("reduce_sum", (2, 1, 1), (96, 1, 1), [f(500), 500, f(1)], 0),
+        "histogram": ("histogram", (2, 1, 1), (64, 1, 1), [np.ones(300, np.uint8), 300, i32(256)], 0),
+        "scan": ("scan", (3, 1, 1), (64, 1, 1), [i32(192), i32(192), 192, i32(6), i32(1)], 256),
+        "sort": ("bitonic", (2, 1, 1), (64, 1, 1), [rng.integers(0, 99, (2, 128), np.uint32)], 512),
+        "softmax": ("softmax", (2, 1, 1), (64, 1, 1), [f(2, 100), f(2, 100), 100], 0),
+        "tensor_sm80": (
+            "mma_tile", (2, 1, 1), (32, 1, 1),
+            [np.ones((16, 32), np.float16), np.ones((32, 16), np.float16), f(16, 16), 16, 32], 0,
+        ),
+    }  # fmt: skip
+    return table[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["saxpy", "matmul", "reduce", "histogram", "scan", "sort", "softmax", "tensor_sm80"],
+)
+def test_clean_programs(cuda: Cuda, name: str) -> None:
+    kernel, grid, block, args, shared = _arguments(name, np.random.default_rng(1))
+    report = cuda(name).launch(kernel, grid, block, args, shared_bytes=shared, check=True)
+    assert [str(f) for f in report.findings] == []
+
+
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+@pytest.mark.parametrize("kernel", ["staged_sum", "groups", "producer_consumer"])
+def test_clean_pipelines(cuda: Cuda, kernel: str, schedule: str) -> None:
+    x = np.ones(5 * 256, np.float32)
+    args: list[Any] = [x, np.zeros(1280, np.float32), {"staged_sum": 5, "groups": 1100}.get(kernel, 5)]
+    block = {"staged_sum": 64, "groups": 32, "producer_consumer": 128}[kernel]
+    report = cuda("pipeline").launch(
+        kernel, (1, 1, 1), (block, 1, 1), args, shared_bytes=2048, check=True, schedule=schedule
+    )
+    assert [str(f) for f in report.findings] == []
+
+
+def _without(cuda: Cuda, name: str, text: str, which: int = 0) -> Module:
+    """The module with the n-th line that holds `text` left out."""
+    lines = cuda(name).source.text.split("\n")
+    hits = [i for i, line in enumerate(lines) if text in line]
+    lines[hits[which]] = ""
+    return Module("\n".join(lines))
+
+
+def _check(module: Module, name: str) -> LaunchReport:
+    kernel, grid, block, args, shared = _arguments(name, np.random.default_rng(1))
+    return module.launch(kernel, grid, block, args, shared_bytes=shared, check=True)
+
+
+@pytest.mark.parametrize(("name", "which"), [("matmul", 0), ("matmul", 1), ("sort", 0), ("softmax", 0)])
+def test_a_missing_barrier_is_a_race(cuda: Cuda, name: str, which: int) -> None:
+    try:
+        report = _check(_without(cuda, name, "bar.sync", which), name)
+    except SimError as error:
+        # Reading before anybody wrote ends the run at once.
+        assert error.kind == "uninitialised"  # noqa: PT017
+        return
+    races = [f for f in report.findings if f.kind == "race"]
+    assert races
+    assert races[0].where is not None
+    assert f"{name}.cu" in str(races[0].where)
+
+
+def test_plain_increment_of_global_memory_is_a_race(kernel: Kernel) -> None:
+    body = "ld.global.u32 %r1, [x]; add.u32 %r1, %r1, 1; st.global.u32 [x], %r1;"
+    module = kernel(body, "u64 x")
+    report = module.launch("k", (2, 1, 1), (64, 1, 1), [np.zeros(1, np.uint32)], check=True)
+    assert {f.kind for f in report.findings} == {"race"}
+    clean = kernel("red.global.add.u32 [x], 1;", "u64 x")
+    report = clean.launch("k", (2, 1, 1), (64, 1, 1), [np.zeros(1, np.uint32)], check=True)
+    assert report.findings == []
+
+
+def test_flag_with_and_without_acquire(kernel: Kernel) -> None:
+    """Warp 1 waits for a flag that warp 0 sets after its data."""
+    body = """
+    mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; @%p1 bra CONSUME;
+    mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, data, %rd1; st.global.u32 [%rd2], %r1;
+    bar.warp.sync 0xffffffff;
+    st.release.gpu.global.u32 [flag], 1;
+    bra END;
+    CONSUME: ld.acquire.gpu.global.u32 %r2, [flag]; setp.eq.u32 %p2, %r2, 0; @%p2 bra CONSUME;
+    sub.u32 %r3, %r1, 32; mul.wide.u32 %rd1, %r3, 4; add.u64 %rd2, data, %rd1;
+    ld.global.u32 %r4, [%rd2]; add.u64 %rd3, out, %rd1; st.global.u32 [%rd3], %r4;
+    END:
+    """
+    for wait, races in ((True, False), (False, True)):
+        text = body if wait else body.replace("ld.acquire.gpu.global", "ld.global")
+        out = np.zeros(32, np.uint32)
+        args = [np.zeros(32, np.uint32), np.zeros(1, np.uint32), out]
+        module = kernel(text, "u64 data, u64 flag, u64 out")
+        report = module.launch("k", (1, 1, 1), (64, 1, 1), args, check=True)
+        assert bool(report.findings) == races
+
+
+TMA = """
+.shared .align 1024 .b8 buf[1024];
+.shared .align 8 .b64 bar;
+mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, buf; mov.u32 %r3, bar;
+shl.b32 %r4, %r1, 2; add.u32 %r5, %r2, %r4; st.shared.b32 [%r5], %r1;
+fence.proxy.async.shared::cta;
+bar.sync 0;
+@!%p1 bra END;
+cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [map, {0}], [%r2];
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group.read 0;
+END: bar.sync 0;
+st.shared.b32 [%r5], %r2;
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "kind"),
+    [
+        ("", None),
+        ("fence.proxy.async.shared::cta;", "missing-proxy-fence"),
+        ("bar.sync 0;\n@!%p1", "race"),
+        ("cp.async.bulk.wait_group.read 0;", "source-overwritten"),
+    ],
+)
+def test_store_through_the_asynchronous_proxy(kernel: Kernel, old: str, kind: str | None) -> None:
+    text = TMA.replace(old, "@!%p1" if "@!" in old else "") if old else TMA
+    out = np.zeros(128, np.uint32)
+    module = kernel(text, "u64 map")
+    report = module.launch("k", (1, 1, 1), (128, 1, 1), [TensorMap(out, box=(128,))], check=True)
+    kinds = {f.kind for f in report.findings}
+    assert (kind in kinds) if kind else kinds == set(), [str(f) for f in report.findings]
+
+
+def test_mbarrier_hand_over(kernel: Kernel) -> None:
+    """Data passed between warps by an mbarrier; the clean one waits."""
+    body = """
+    .shared .align 8 .b64 bar;
+    .shared .align 4 .b32 s[32];
+    mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r3, bar; mov.u32 %r2, s;
+    @%p1 mbarrier.init.shared.b64 [%r3], 32;
+    bar.sync 0;
+    and.b32 %r4, %r1, 31; shl.b32 %r4, %r4, 2; add.u32 %r5, %r2, %r4;
+    setp.ge.u32 %p2, %r1, 32; @%p2 bra WAIT;
+    st.shared.b32 [%r5], %r1; mbarrier.arrive.shared.b64 _, [%r3]; bra END;
+    WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r3], 0; @!%p3 bra WAIT;
+    ld.shared.b32 %r6, [%r5];
+    END:
+    """
+    assert kernel(body).launch("k", (1, 1, 1), (64, 1, 1), [], check=True).findings == []
+    wait = "mbarrier.try_wait.parity.shared.b64 %p3, [%r3], 0; @!%p3 bra WAIT;"
+    assert wait in body
+    broken = kernel(body.replace(wait, ""))
+    report = broken.launch(
+        "k", (1, 1, 1), (64, 1, 1), [], check=True, check_uninitialised=False
+    )
+    assert {f.kind for f in report.findings} == {"race"}
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ("mbarrier.init.shared.b64 [%r3], 1; mbarrier.arrive.shared.b64 _, [%r3], 2;", "more arrivals"),
+        ("mbarrier.arrive.shared.b64 _, [%r3];", "no mbarrier object"),
+        ("mbarrier.init.shared.b64 [%r3], 0;", "count"),
+        ("mbarrier.init.shared.b64 [%r3], 1; mbarrier.init.shared.b64 [%r3], 1;", "live mbarrier"),
+        ("mbarrier.init.shared.b64 [%r3], 1; st.shared.b64 [%r3], 0;", "live mbarrier"),
+    ],
+)
+def test_misuse_of_an_mbarrier(kernel: Kernel, body: str, word: str) -> None:
+    text = f".shared .align 8 .b64 bar; mov.u32 %r3, bar; {body}"
+    with pytest.raises(SimError, match=word) as caught:
+        kernel(text).launch("k", (1, 1, 1), (1, 1, 1), [])
+    assert caught.value.kind == "mbarrier"
+
+
+def test_tensor_memory_left_allocated(kernel: Kernel) -> None:
+    body = """.shared .align 4 .b32 t; mov.u32 %r1, t;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64; ld.shared.b32 %r2, [%r1];
+    """
+    free = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 64;"
+    for text, leaks in ((body + free, 0), (body, 1)):
+        report = kernel(text).launch("k", (1, 1, 1), (32, 1, 1), [], check=True)
+        assert len(report.findings) == leaks
+
+
+def test_deadlocks_name_every_warp(kernel: Kernel) -> None:
+    body = """
+    mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; @%p1 bra ONE;
+    bar.sync 1, 96;
+    bra END;
+    ONE: bar.sync 0;
+    END:
+    """
+    with pytest.raises(SimError) as caught:
+        kernel(body).launch("k", (1, 1, 1), (64, 1, 1), [])
+    text = str(caught.value)
+    assert caught.value.kind == "deadlock"
+    assert "CTA 0 warps 0 (32 threads): waits at bar.sync" in text
+    assert "CTA 0 warps 1 (32 threads): waits at bar.sync" in text
+    assert caught.value.where is not None
+    assert caught.value.where.line > 10
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("ld.global.u32 %r1, [x+16];", "out-of-bounds"),
+        ("ld.global.u32 %r1, [x+2];", "misaligned"),
+        ("st.global.u32 [x+-4], %r1;", "out-of-bounds"),
+        ("ld.shared.u32 %r1, [4096];", "out-of-bounds"),
+        (".shared .b32 s; ld.shared.u32 %r1, [s];", "uninitialised"),
+        (".local .b32 l; ld.local.u32 %r1, [l];", "uninitialised"),
+        ("mov.u64 %rd1, 64; ld.u32 %r1, [%rd1];", "out-of-bounds"),
+        ("trap;", "trap"),
+    ],
+)
+def test_bad_accesses(kernel: Kernel, body: str, kind: str) -> None:
+    with pytest.raises(SimError) as caught:
+        kernel(body, "u64 x").launch("k", (1, 1, 1), (32, 1, 1), [np.zeros(4, np.uint32)])
+    assert caught.value.kind == kind
+    assert caught.value.where is not None
