@@ -1,5 +1,18 @@
 """What tile-sim adds to tilec; hooks return lazy references."""
 
-from tile_core.hookspecs import SPEC_VERSION
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tile_core.hookspecs import SPEC_VERSION, Lazy, hookimpl
 
 TILE_SPEC_VERSION = SPEC_VERSION
+
+
+@hookimpl
+def tile_cli_commands() -> Iterable[Lazy]:
+    """`tilec run` and `tilec check`."""
+    return (
+        Lazy("run", "tile_sim.cli:run", "run a kernel on the CPU, with no GPU"),
+        Lazy("check", "tile_sim.cli:check", "run a kernel on the CPU and look for races"),
+    )
