@@ -89,3 +89,26 @@ def place(location: Location) -> str | None:
     if isinstance(location, (DebugLoc, FileLine)):
         return f"{location.filename}:{location.line}:{location.column}"
     return None
+
+
+def scope_text(record: Scope | CompileUnit | File, *, bare: bool = False) -> str:
+    """A debug-info attribute in MLIR's syntax; `bare` as a parameter of another."""
+    if isinstance(record, File):
+        prefix, inside = "di_file", f'"{record.name}" in "{record.directory}"'
+    elif isinstance(record, CompileUnit):
+        prefix, inside = "di_compile_unit", f"file = {scope_text(record.file, bare=True)}"
+    elif isinstance(record, Subprogram):
+        prefix = "di_subprogram"
+        inside = (
+            f"file = {scope_text(record.file, bare=True)}, line = {record.line}, "
+            f'name = "{record.name}", linkageName = "{record.linkage_name}", '
+            f"compileUnit = {scope_text(record.compile_unit, bare=True)}, "
+            f"scopeLine = {record.scope_line}"
+        )
+    else:
+        prefix = "di_lexical_block"
+        inside = (
+            f"scope = {scope_text(record.scope)}, file = {scope_text(record.file, bare=True)}, "
+            f"line = {record.line}, column = {record.column}"
+        )
+    return f"<{inside}>" if bare else f"#cuda_tile.{prefix}<{inside}>"

@@ -19,6 +19,8 @@ def operation(
     spec = BODY_OPS.by_name[name]
     values = {a.name: a.default for a in spec.attrs if a.default is not None}
     groups = [*operands, *[None] * (len(spec.operands) - len(operands))]
+    if "inbounds" in values and "inbounds" not in attrs:
+        values["inbounds"] = (False,) * len(groups[spec.operand_index["index"]])
     return Op(spec, tuple(groups), tuple(map(Value, results)), {**values, **attrs})
 
 

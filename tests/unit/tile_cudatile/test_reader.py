@@ -126,7 +126,7 @@ def test_fields_newer_than_the_file_have_defaults() -> None:
         ("03 01 00 00", (13, 1), "failed to read operand index 1"),
         ("10 01 00", (13, 1), "constant index 0 out of bounds"),
         ("05 00 00", (13, 1), "string index 0 out of bounds"),
-        ("32 00 00 01", (13, 1), "IfOp op expected 2 regions, got 1"),
+        ("32 00 00 01", (13, 1), "cuda_tile.if op expected 2 regions, got 1"),
         ("32 00 00 02 01 00 00", (13, 1),
          "invalid block structure: block is expected to have a terminator operation, but it is "
          "empty"),

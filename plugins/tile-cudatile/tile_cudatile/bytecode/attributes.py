@@ -16,11 +16,13 @@ from tile_cudatile.attrs import (
     SameElements,
     TypeRef,
     dense_is_valid,
+    element_count,
 )
 from tile_cudatile.bytecode.tables import Strings
 from tile_cudatile.bytecode.typetable import Types
 from tile_cudatile.bytecode.wire import UINT32_LIMIT, Cursor
 from tile_cudatile.errors import BytecodeError
+from tile_cudatile.rules.words import quote
 from tile_cudatile.types import I1, Scalar, Tile, Type
 
 if TYPE_CHECKING:
@@ -80,7 +82,8 @@ class Attributes:
     def _decode_constant(self, index: int, tile: Type) -> Dense:
         entry = Cursor(self._constants[index])
         if not isinstance(tile, Tile) or not isinstance(tile.element, Scalar):
-            raise entry.error(f"expect Cuda Tile integer or float type but got: {tile}")
+            shown = quote(tile) if isinstance(tile, Tile) else "'<<NULL TYPE>>'"
+            raise entry.error(f"expect Cuda Tile integer or float type but got: {shown}")
         try:
             size = entry.varint()
         except BytecodeError:
@@ -89,6 +92,11 @@ class Attributes:
             data = entry.take(size)
         except BytecodeError:
             raise entry.error("failed to read the raw byte data") from None
+        if tile.element == I1 and not dense_is_valid(tile, data):
+            raise entry.error(
+                f"i1 dense attribute payload size {len(data)} is not a recognized encoding for "
+                f"{element_count(tile.shape)} elements"
+            )
         if not dense_is_valid(tile, data):
             raise entry.error("failed to validate buffer size and format")
         return Dense(tile, data)
@@ -299,7 +307,7 @@ def _bools(_: Attributes, cursor: Cursor, __: Type | None) -> tuple[bool, ...]:
 
 def _div_by(_: Attributes, cursor: Cursor) -> DivBy:
     divisor = _field(cursor.varint, cursor, "failed to read divisor for DivByAttr")
-    flags = _field(cursor.byte, cursor, "failed to read flags byte for DivByAttr")
+    flags = _presence(cursor, "DivByAttr")
     text = "failed to read value for '{}' in DivByAttr"
     every = _field(cursor.svarint, cursor, text.format("every")) if flags & 1 else None
     along = _field(cursor.svarint, cursor, text.format("along")) if flags & 2 else None
@@ -307,11 +315,18 @@ def _div_by(_: Attributes, cursor: Cursor) -> DivBy:
 
 
 def _bounded(_: Attributes, cursor: Cursor) -> Bounded:
-    flags = _field(cursor.byte, cursor, "failed to read flags byte for BoundedAttr")
+    flags = _presence(cursor, "BoundedAttr")
     text = "failed to read {} bound for BoundedAttr"
     lower = _field(cursor.svarint, cursor, text.format("lower")) if flags & 1 else None
     upper = _field(cursor.svarint, cursor, text.format("upper")) if flags & 2 else None
     return Bounded(lower, upper)
+
+
+def _presence(cursor: Cursor, kind: str) -> int:
+    flags = _field(cursor.byte, cursor, f"failed to read flags byte for {kind}")
+    if flags > 3:
+        raise cursor.error("unused bits set in optional parameter flags")
+    return flags
 
 
 def _same_elements(_: Attributes, cursor: Cursor) -> SameElements:

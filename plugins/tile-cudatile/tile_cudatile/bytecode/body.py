@@ -20,6 +20,7 @@ from tile_cudatile.versions import Version, version_text
 
 Plan: TypeAlias = Callable[["BodyReader", Location], Op]
 _MAX_DEPTH = 100  # regions inside regions
+_LAST_OPCODE = max(BODY_OPS.by_opcode)
 
 
 class BodyReader:
@@ -53,7 +54,7 @@ class BodyReader:
         except BytecodeError:
             raise cursor.error("failed to read operation opcode.") from None
         plan = self._plans.get(opcode)
-        if plan is None and opcode in BODY_OPS.by_opcode:
+        if plan is None and (opcode in BODY_OPS.by_opcode or opcode > _LAST_OPCODE):
             raise cursor.error(
                 f"unsupported opcode {opcode} for bytecode version {version_text(self.version)}"
             )
@@ -73,7 +74,7 @@ class BodyReader:
             raise error.within(cursor.at("failed to read number of regions to parse.")) from None
         if count != len(spec.regions):
             raise cursor.error(
-                f"{spec.class_name} op expected {len(spec.regions)} regions, got {count}"
+                f"cuda_tile.{spec.name} op expected {len(spec.regions)} regions, got {count}"
             )
         if self._depth >= _MAX_DEPTH:
             raise cursor.error(f"regions are nested more than {_MAX_DEPTH} deep")
@@ -188,12 +189,18 @@ def _plan(spec: OpSpec, version: Version) -> Plan:
     read_operands = _operands_plan(spec, version)
     # Results newer than the file exist, but the file does not count them among its values.
     newer = [r for r in spec.results if r.since is not None and r.since > version]
+    index_group = spec.operand_index.get("index", 0)
+    lacks_inbounds = any(
+        a.name == "inbounds" and (a.since or spec.since) > version for a in spec.attrs
+    )
 
     def read(reader: BodyReader, loc: Location) -> Op:
         types = read_results(reader)
         flags = _flags(reader.cursor) if has_flags else 0
         attrs = read_attrs(reader, flags, types)
         operands = read_operands(reader, flags)
+        if lacks_inbounds:
+            attrs["inbounds"] = (False,) * len(operands[index_group])  # type: ignore[arg-type]
         regions = reader.regions(spec) if spec.regions else ()
         results = [Value(t) for t in types]
         reader.values.extend(results)

@@ -48,8 +48,10 @@ class DebugInfo:
 
     def _read_tables(self, payload: Cursor) -> None:
         count = _varint(payload, "failed to read total number of operations with debug info")
+        _check_count(payload, count, 4, "operations with debug info")
         self._lists = _array(payload, count, 4, "debug info index offset")
         count = _varint(payload, "failed to read total number of debug info indices")
+        _check_count(payload, count, 8, "debug info indices")
         self._indices = _array(payload, count, 8, "debug info indices")
         count = _varint(payload, "failed to read total number of debug info attributes")
         try:
@@ -148,6 +150,8 @@ class DebugInfo:
         unit = self._need((CompileUnit,), cursor)
         scope_line = cursor.varint()
         flags = cursor.varint() if self._version >= V13_5 else 0
+        if flags:
+            raise BytecodeError()  # no bit has a meaning yet
         return Subprogram(file, line, name, linkage, unit, scope_line, flags)
 
     def _call_site(self, cursor: Cursor) -> CallSite:
@@ -199,6 +203,15 @@ def _varint(payload: Cursor, message: str) -> int:
         return payload.varint()
     except BytecodeError:
         raise payload.error(message) from None
+
+
+def _check_count(payload: Cursor, count: int, width: int, what: str) -> None:
+    fits = payload.remaining // width
+    if count > fits:
+        raise payload.error(
+            f"number of {what} ({count}) exceeds the maximum of {fits} that can fit in the "
+            f"remaining payload of {payload.remaining} bytes."
+        )
 
 
 def _array(payload: Cursor, count: int, width: int, what: str) -> Sequence[int]:

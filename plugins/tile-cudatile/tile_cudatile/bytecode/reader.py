@@ -20,17 +20,19 @@ from tile_cudatile.bytecode.tables import (
 )
 from tile_cudatile.bytecode.typetable import Types
 from tile_cudatile.bytecode.wire import Cursor
-from tile_cudatile.errors import BytecodeError
+from tile_cudatile.errors import BytecodeError, VerifyError
 from tile_cudatile.locations import Location
 from tile_cudatile.ops.enums import VISIBILITY
 from tile_cudatile.rules.types import check_type
 from tile_cudatile.rules.verify import verify
+from tile_cudatile.rules.words import quote
 from tile_cudatile.tree import Entry, Global, Module, Region
 from tile_cudatile.types import Function, Type
 from tile_cudatile.versions import V13_3, V13_5, Version
 
 T = TypeVar("T")
-_ENTRY_FLAG, _HINTS_FLAG = 2, 4
+_PRIVATE_FLAG, _ENTRY_FLAG, _HINTS_FLAG = 1, 2, 4
+_EXTERN_FLAG, _TESTING_FLAG = 4, 8  # 13.5
 
 
 @dataclass(frozen=True)
@@ -218,6 +220,8 @@ class Reader:
             raise cursor.error(f"failed to read function location for '{name}'")
         if not record.flags & _ENTRY_FLAG:
             raise cursor.error(f"un-expected non-entry function '{name}'")
+        if record.flags & _PRIVATE_FLAG:
+            raise VerifyError("'cuda_tile.entry' op entry op must have public symbol visibility")
         body = Cursor(cursor.data, record.start, record.end)
         reader = BodyReader(body, self.version, attributes, locations)
         try:
@@ -251,7 +255,7 @@ class Reader:
         if not isinstance(signature, Function):
             raise cursor.error(
                 f"function signature index {record.signature} does not refer to a function type "
-                f"for function '{name}', got type: {signature}"
+                f"for function '{name}', got type: {quote(signature)}"
             )
         return name, signature
 
@@ -267,10 +271,23 @@ def _read_functions(
     return [_read_function(payload, attributes, version) for _ in range(count)]
 
 
+def _check_flags(payload: Cursor, flags: int) -> None:
+    """Bits that 13.5 gave other meanings, or none."""
+    if flags & _ENTRY_FLAG and flags & _EXTERN_FLAG:
+        raise payload.error("function entry cannot be both kernel and extern impl")
+    if flags & _TESTING_FLAG:
+        raise payload.error("function entry has testing form in non-test build")
+    unknown = flags & ~0xF
+    if unknown:
+        raise payload.error(f"function entry has unrecognized flag bits (0x{unknown:X});")
+
+
 def _read_function(payload: Cursor, attributes: Attributes, version: Version) -> FuncRecord:
     name, signature = payload.varint(), payload.varint()
     flags = payload.byte()
     debug = payload.varint()
+    if version >= V13_5:
+        _check_flags(payload, flags)
     is_entry = flags & _ENTRY_FLAG != 0
     # From 13.5 on every kernel has hints, and every function the attributes of its arguments.
     has_hints = is_entry and (version >= V13_5 or flags & _HINTS_FLAG != 0)

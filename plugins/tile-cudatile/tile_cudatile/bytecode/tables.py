@@ -65,9 +65,9 @@ class Strings:
         if index >= len(self._offsets):
             raise BytecodeError(f"string index {index} out of bounds")
         start = self._offsets[index]
-        if index + 1 < len(self._offsets):
-            return self._data[start : max(self._offsets[index + 1], start)]
-        return self._data[start:]
+        end = self._offsets[index + 1] if index + 1 < len(self._offsets) else len(self._data)
+        # As in the reference reader, a string that ends before it starts goes on to the end.
+        return self._data[start:end] if start <= end else self._data[start:]
 
     def __getitem__(self, index: int) -> str:
         return self.raw(index).decode("utf-8", "surrogateescape")

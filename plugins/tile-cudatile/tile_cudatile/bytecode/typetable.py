@@ -147,9 +147,12 @@ class Types:
         if self._version < since:
             return None
         try:
-            return cursor.varint()
+            flags = cursor.varint()
         except BytecodeError:
             raise cursor.error("failed to read optional parameter flags") from None
+        if flags > 1:
+            raise cursor.error("unused bits set in optional parameter flags")
+        return flags
 
     def _type(self, cursor: Cursor, name: str, kind: type[T] | tuple[type[T], ...]) -> T:
         try:
@@ -178,9 +181,7 @@ class Types:
     def _padding(self, cursor: Cursor, flags: int | None) -> str | None:
         """The padding value of a view, whose presence old files give right before it."""
         if flags is None:
-            flags = cursor.byte()
-            if flags > 1:
-                raise cursor.error(f"invalid presence byte for optional attribute: {flags}")
+            flags = int(cursor.byte() != 0)
         return self._enum(cursor, "padding_value", PADDING_VALUES) if flags & 1 else None
 
     def pointer(self, cursor: Cursor) -> Pointer:

@@ -100,7 +100,7 @@ SCALED_OPERAND = tile_of(F8E4M3FN, F8E5M2, F4E2M1FN, kind="mmaf_scaled operand t
 SCALED_SCALE = tile_of(F8E4M3FN, F8E8M0FNU, kind="mmaf_scaled scale tile type")
 SCALED_RESULT = tile_of(F32, kind="mmaf_scaled result tile type")
 
-TILE = Constraint("tile type", (Tile,))
+TILE = Constraint("Tile type", (Tile,))
 TOKEN_TYPE = Constraint("cuda tile token type", (Token,))
 TENSOR_VIEW = Constraint("tensor view type", (TensorView,))
 PARTITION_VIEW = Constraint("partition view type", (PartitionView,))

@@ -88,7 +88,7 @@ SHAPE_OPS = (
     OpSpec("iota", 0x3A, results=(one("result", INT_TILE),), effects="pure",
            class_name="IotaOp"),
     _move("broadcast", 0x0B, "BroadcastOp",
-          rules=(("elementwise_element", ()), same_rank("source", "result"))),
+          rules=(same_rank("source", "result"), ("elementwise_element", ()))),
     _move("reshape", 0x5B, "ReshapeOp", rules=(("elementwise_element", ()),)),
     _move("permute", 0x53, "PermuteOp", attrs=(AttrSpec("permutation", "i32_array"),),
           rules=(same_element("source", "result"), same_rank("source", "result"))),
@@ -122,7 +122,7 @@ SHAPE_OPS = (
     OpSpec(
         "offset", 0x51, operands=(one("ptr", POINTER_TILE), one("offset", INT_TILE)),
         results=(one("result", POINTER_TILE),), effects="pure", class_name="OffsetOp",
-        rules=(("elementwise_shape", ()), same("result", "ptr")),
+        rules=(same("result", "ptr"), ("elementwise_shape", ())),
     ),
     OpSpec(
         "get_tile_block_id", 0x30,

@@ -12,6 +12,7 @@ from tile_cudatile.types import (
     F4E2M1FN,
     F8E4M3FN,
     F8E5M2,
+    F8E5M3FNU,
     F8E8M0FNU,
     F16,
     F32,
@@ -84,20 +85,69 @@ def narrower(op: Op) -> Iterator[str]:
         yield "truncating to larger or identical integer"
 
 
+#: Significant bits, exponent of the smallest normal number, exponent of the largest number.
+_RANGES: dict[Scalar, tuple[int, int, int]] = {
+    F16: (11, -14, 15),
+    BF16: (8, -126, 127),
+    F32: (24, -126, 127),
+    TF32: (11, -126, 127),
+    F64: (53, -1022, 1023),
+    F8E4M3FN: (4, -6, 8),
+    F8E5M2: (3, -14, 15),
+    F8E8M0FNU: (1, -127, 127),
+    F4E2M1FN: (2, 0, 2),
+    F8E5M3FNU: (4, -14, 16),
+}
+_STANDARD = (F16, BF16, F32, TF32, F64)
+
+
+def is_widening(source: Scalar, target: Scalar) -> bool:
+    """Whether the target holds every number of the source as a normal number."""
+    (sp, slow, shigh), (tp, tlow, thigh) = _RANGES[source], _RANGES[target]
+    return tp >= sp and tlow <= slow and thigh >= shigh
+
+
+def _conversion_modes(source: Scalar, target: Scalar) -> tuple[tuple[str, ...], str]:
+    """The rounding modes of a conversion and what is said about others."""
+    if target == F8E8M0FNU:
+        return ("zero", "positive_inf"), (
+            " for conversion to f8E8M0FNU. Only 'zero' and 'positive_inf' are supported"
+        )
+    if target not in _STANDARD:
+        return ("nearest_even",), (
+            " for conversion to low-precision type. Only 'nearest_even' is supported"
+        )
+    if (source, target) == (F32, TF32):
+        return ("nearest_even", "zero", "nearest_away"), (
+            " for conversion from f32 to tf32. Only 'nearest_even', 'zero', and 'nearest_away' "
+            "are supported"
+        )
+    if (source, target) == (F64, F32):
+        return IEEE, (
+            " for conversion from f64 to f32. Only 'nearest_even', 'zero', 'negative_inf', and "
+            "'positive_inf' are supported"
+        )
+    if is_widening(source, target):
+        return (*IEEE, "nearest_away"), (
+            " for widening conversion. Only IEEE float rounding modes are supported: "
+            "'nearest_even', 'zero', 'negative_inf', 'positive_inf', 'nearest_away'"
+        )
+    return ("nearest_even", "zero"), (
+        ". Only 'nearest_even' and 'zero' are supported for narrowing conversions to standard "
+        "types"
+    )
+
+
 @rule("ftof")
 def float_conversion(op: Op) -> Iterator[str]:
-    """Formats must differ; the rounding depends on the target."""
-    target, mode = number_of(op, "to"), op.attrs["rounding_mode"]
+    """Formats must differ; the rounding modes depend on both."""
+    source, target = number_of(op, "from"), number_of(op, "to")
     if tile_of(op, "from") == tile_of(op, "to"):
         yield "converting tiles must not be a no-op"
-    if target == F8E8M0FNU:
-        if mode not in ("zero", "positive_inf"):
-            yield (
-                "invalid rounding mode specified for conversion to f8E8M0FNU. Only 'zero' and "
-                "'positive_inf' are supported"
-            )
-    elif mode != "nearest_even":
-        yield "invalid rounding mode specified. Only 'nearest_even' is supported"
+        return
+    modes, text = _conversion_modes(source, target)
+    if op.attrs["rounding_mode"] not in modes:
+        yield f"invalid rounding mode specified{text}"
 
 
 @rule("itof")

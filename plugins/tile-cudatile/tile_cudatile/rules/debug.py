@@ -9,6 +9,7 @@ from tile_cudatile.locations import (
     Location,
     Scope,
     Subprogram,
+    scope_text,
 )
 from tile_cudatile.tree import Entry
 
@@ -38,13 +39,14 @@ def entry_problem(entry: Entry) -> str | None:
         return None
     if not isinstance(scope, Subprogram):
         return (
-            f"invalid function debug info scope: {scope}. Function location must have "
+            f"invalid function debug info scope: {scope_text(scope)}. Function location must have "
             "cuda_tile.di_subprogram debug info scope."
         )
     if scope.linkage_name != entry.name:
         return (
-            f'invalid function debug info scope: {scope}. Function name "{entry.name}" does not '
-            f'match subprogram scope linkage name "{scope.linkage_name}".'
+            f"invalid function debug info scope: {scope_text(scope)}. "
+            f'Function name "{entry.name}" does not match subprogram scope linkage name '
+            f'"{scope.linkage_name}".'
         )
     return None
 
@@ -57,12 +59,13 @@ def operation_problem(where: Location, entry: Entry) -> str | None:
     function = _subprogram(_scope(entry.loc))
     if function is None:
         return (
-            f"invalid operation debug info scope: {found}. Operation has debug info scope, but "
-            "function debug info scope is undefined."
+            f"invalid operation debug info scope: {scope_text(found)}. "
+            "Operation has debug info scope, but function debug info scope is undefined."
         )
     if found != function:
         return (
-            f"invalid operation debug info scope: {found}. Operation debug info scope does not "
-            f"match function debug info scope: {function}."
+            f"invalid operation debug info scope: {scope_text(found)}. "
+            "Operation debug info scope does not match function debug info scope: "
+            f"{scope_text(function)}."
         )
     return None

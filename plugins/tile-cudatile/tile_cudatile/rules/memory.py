@@ -118,9 +118,12 @@ def view_access(op: Op) -> Iterator[str]:
 
 
 def _inbounds(op: Op, rank: int) -> Iterator[str]:
-    inbounds = op.attrs.get("inbounds")
-    if isinstance(inbounds, tuple) and inbounds and len(inbounds) != rank:
-        yield f"expected {rank} inbounds values (based on view type), got {len(inbounds)}"
+    inbounds = op.attrs["inbounds"]
+    assert isinstance(inbounds, tuple)
+    if len(inbounds) != rank:
+        yield (
+            f"inbounds size ({len(inbounds)}) must match the number of index dimensions ({rank})"
+        )
 
 
 def _indices(view: Type, types: list[Type]) -> Iterator[str]:

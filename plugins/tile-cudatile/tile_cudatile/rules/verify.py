@@ -33,6 +33,8 @@ def verify(module: Module) -> None:
     tables = {item.name: item for item in module.globals}
     for entry in module.entries:
         _EntryVerifier(entry, tables).check()
+    for entry in module.entries:
+        _check_arguments(entry)
 
 
 def _fail(where: Location, text: str) -> VerifyError:
@@ -54,6 +56,18 @@ def _check_global(item: Global) -> None:
         raise VerifyError("'cuda_tile.global' op type must have rank 1", FAILED)
 
 
+def _check_arguments(entry: Entry) -> None:
+    for index, type_ in enumerate(entry.type.inputs):
+        if not isinstance(type_, Tile) or type_.shape:
+            error = VerifyError(
+                f"unsupported type in bytecode for entry argument #{index}: {quote(type_)}; "
+                "expected a rank-0 !cuda_tile.tile type",
+                "deserialized module does not conform to bytecode format invariants",
+            )
+            error.where = place(entry.loc)
+            raise error
+
+
 class _EntryVerifier:
     """Checks one kernel."""
 
@@ -68,6 +82,9 @@ class _EntryVerifier:
             raise _fail(entry.loc, f"'cuda_tile.entry' op {text}")
         for block in entry.body.blocks:
             self._block(block, [])
+            text = _end_problem(block, "return")
+            if text is not None:
+                raise _fail(entry.loc, f"'cuda_tile.entry' op {text}")
         for op in entry.body.walk():
             text = operation_problem(op.loc, entry)
             if text is not None:
@@ -83,14 +100,8 @@ class _EntryVerifier:
         text = entry_problem(entry)
         if text is not None:
             yield text
-        ops = entry.body.block.ops
-        if not ops:
+        if not entry.body.block.ops:
             yield "expects a non-empty block"
-        elif ops[-1].name != "return":
-            yield (
-                "expects regions to end with 'cuda_tile.return', found "
-                f"'cuda_tile.{ops[-1].name}'"
-            )
 
     def _block(self, block: Block, parents: list[Op]) -> None:
         for index, op in enumerate(block.ops):
@@ -110,6 +121,9 @@ class _EntryVerifier:
         for region in op.regions:
             for block in region.blocks:
                 self._block(block, inside)
+                text = _end_problem(block, _ENDS.get(op.name))
+                if text is not None:
+                    raise self._error(op, text)
         for check in REGION_RULES.get(op.name, ()):
             for text in check(op):
                 raise self._error(op, text)
@@ -156,12 +170,14 @@ def _region_problems(op: Op) -> Iterator[str]:
         for block in region.blocks:
             if op.name == "if" and block.args:
                 yield f"region #{index} should have no arguments"
-            end = _ENDS.get(op.name)
-            if end is not None and block.ops[-1].name != end:
-                yield (
-                    f"expects regions to end with 'cuda_tile.{end}', found "
-                    f"'cuda_tile.{block.ops[-1].name}'"
-                )
+
+
+def _end_problem(block: Block, end: str | None) -> str | None:
+    """Whether a block ends in another operation than its region asks for."""
+    last = block.ops[-1].name
+    if end is None or last == end:
+        return None
+    return f"expects regions to end with 'cuda_tile.{end}', found 'cuda_tile.{last}'"
 
 
 def _parent_problems(op: Op, parents: Sequence[Op], entry: Entry) -> Iterator[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tile_cudatile.types import Scalar, Type
+from tile_cudatile.types import Function, Scalar, Type
 
 
 def long(type_: Type) -> str:
     """A type with the dialect's prefix."""
+    if isinstance(type_, Function):
+        inputs, results = (", ".join(map(long, types)) for types in (type_.inputs, type_.results))
+        return f"({inputs}) -> {results if len(type_.results) == 1 else f'({results})'}"
     return str(type_) if isinstance(type_, Scalar) else f"!cuda_tile.{type_}"
 
 
