@@ -9,7 +9,7 @@ import numpy as np
 
 from tile_sim import isa
 from tile_sim.errors import SimError
-from tile_sim.machine.launch import Argument, LaunchReport, Launcher
+from tile_sim.machine.launch import Argument, Launcher, LaunchReport
 from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.wave import Dim
 from tile_sim.program.build import build_program

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
 from tile_sim import Module
 
 HERE = Path(__file__).parent / "cuda"

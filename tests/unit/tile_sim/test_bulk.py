@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
 from tile_sim import Module, SimError, TensorMap
 
 Kernel = Callable[..., Module]
@@ -184,7 +183,11 @@ def test_tensormap_replace(kernel: Kernel) -> None:
     """A map made for one tensor is turned into that of another, in shared memory."""
     x = np.arange(30 * 64, dtype=np.float32).reshape(30, 64)
     other = np.zeros((4, 32), np.float32)
-    body = SHARED + ".shared .align 128 .b8 copy[128];" + INIT + """
+    body = (
+        SHARED
+        + ".shared .align 128 .b8 copy[128];"
+        + INIT
+        + """
     mov.u32 %r20, copy; mov.u32 %r21, %r1;
     setp.ge.u32 %p4, %r1, 32; @%p4 bra MADE;
     shl.b32 %r22, %r1, 2; cvt.u64.u32 %rd3, %r22; add.u64 %rd4, map, %rd3; ld.global.b32 %r23, [%rd4];
@@ -198,7 +201,11 @@ def test_tensormap_replace(kernel: Kernel) -> None:
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [map], [%r20], 128;
     fence.proxy.tensormap::generic.acquire.gpu [map], 128;
     MADE:
-    """ + _load(2, "16, 9") + WAIT + DUMP
+    """
+        + _load(2, "16, 9")
+        + WAIT
+        + DUMP
+    )
     module = kernel(body, "u64 map, u64 out, u32 count, u32 bytes, u64 x")
     out = np.zeros((4, 16), np.float32)
     tensor = TensorMap(other, box=(16, 4))
@@ -218,16 +225,24 @@ barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_multicast(kernel: Kernel, schedule: str) -> None:
     """CTA 0 loads for CTAs 0, 1 and 3 of each cluster of 4."""
-    body = SHARED + CLUSTER + """
+    body = (
+        SHARED
+        + CLUSTER
+        + """
     and.pred %p6, %p1, %p5; mov.u16 %h1, 11; mov.u32 %r31, %clusterid.x; shl.b32 %r31, %r31, 3;
     @%p6 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
         [%r2], [map, {0, %r31}], [%r3], %h1;
     setp.eq.u32 %p7, %r30, 2; @%p7 bra LEAVE;
-    """ + WAIT + """
+    """
+        + WAIT
+        + """
     mov.u32 %r40, %ctaid.x; mul.lo.u32 %r40, %r40, 512; cvt.u64.u32 %rd5, %r40; add.u64 out, out, %rd5;
-    """ + DUMP + """
+    """
+        + DUMP
+        + """
     LEAVE: barrier.cluster.arrive; barrier.cluster.wait;
     """
+    )
     module = kernel(body, "u64 map, u64 out, u32 count")
     x = np.arange(16 * 16, dtype=np.float32).reshape(16, 16)
     out = np.full((8, 8, 16), -1, np.float32)
@@ -242,7 +257,9 @@ def test_multicast(kernel: Kernel, schedule: str) -> None:
 
 def test_bulk_copies_between_ctas(kernel: Kernel) -> None:
     """Global to shared, shared to the peer's shared memory, and reduced back to global memory."""
-    body = SHARED + """
+    body = (
+        SHARED
+        + """
     mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, buf; mov.u32 %r3, bar;
     mov.u32 %r30, %cluster_ctarank;
     @%p1 mbarrier.init.shared.b64 [%r3], 1;
@@ -250,7 +267,9 @@ def test_bulk_copies_between_ctas(kernel: Kernel) -> None:
     shl.b32 %r4, %r30, 8; cvt.u64.u32 %rd1, %r4; add.u64 %rd2, x, %rd1;
     @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 256;
     @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd2], 256, [%r3];
-    """ + WAIT + """
+    """
+        + WAIT
+        + """
     @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 256;
     barrier.cluster.arrive; barrier.cluster.wait;
     xor.b32 %r31, %r30, 1; add.u32 %r5, %r2, 1024;
@@ -263,6 +282,7 @@ def test_bulk_copies_between_ctas(kernel: Kernel) -> None:
     cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
     END: barrier.cluster.arrive; barrier.cluster.wait;
     """
+    )
     x = np.arange(128, dtype=np.float32).reshape(2, 64)
     y = np.ones((2, 64), np.float32)
     kernel(body, "u64 x, u64 y").launch("k", (2, 1, 1), (64, 1, 1), [x, y], cluster=(2, 1, 1))
@@ -271,7 +291,9 @@ def test_bulk_copies_between_ctas(kernel: Kernel) -> None:
 
 def test_distributed_shared_memory(kernel: Kernel) -> None:
     """Each CTA adds into a counter of its neighbour and stores to it with st.async."""
-    body = ".shared .align 8 .b32 s[4];\n.shared .align 8 .b64 bar;\n" + """
+    body = (
+        ".shared .align 8 .b32 s[4];\n.shared .align 8 .b64 bar;\n"
+        + """
     mov.u32 %r1, %tid.x; mov.u32 %r2, s; mov.u32 %r3, bar; setp.eq.u32 %p1, %r1, 0;
     mov.u32 %r9, 0;
     @%p1 st.shared.b32 [%r2], %r9;
@@ -288,6 +310,7 @@ def test_distributed_shared_memory(kernel: Kernel) -> None:
     mov.u32 %r13, %ctaid.x; mul.wide.u32 %rd1, %r13, 12; add.u64 %rd2, out, %rd1;
     st.global.b32 [%rd2], %r10; st.global.b32 [%rd2+4], %r11; st.global.b32 [%rd2+8], %r12;
     """
+    )
     out = np.zeros((6, 3), np.uint32)
     kernel(body, "u64 out").launch("k", (6, 1, 1), (64, 1, 1), [out], cluster=(3, 1, 1))
     for cta in range(6):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tile_sim import LaunchReport, Module, SimError, TensorMap
 
 Cuda = Callable[[str], Module]
@@ -48,7 +47,11 @@ def test_clean_programs(cuda: Cuda, name: str) -> None:
 @pytest.mark.parametrize("kernel", ["staged_sum", "groups", "producer_consumer"])
 def test_clean_pipelines(cuda: Cuda, kernel: str, schedule: str) -> None:
     x = np.ones(5 * 256, np.float32)
-    args: list[Any] = [x, np.zeros(1280, np.float32), {"staged_sum": 5, "groups": 1100}.get(kernel, 5)]
+    args: list[Any] = [
+        x,
+        np.zeros(1280, np.float32),
+        {"staged_sum": 5, "groups": 1100}.get(kernel, 5),
+    ]
     block = {"staged_sum": 64, "groups": 32, "producer_consumer": 128}[kernel]
     report = cuda("pipeline").launch(
         kernel, (1, 1, 1), (block, 1, 1), args, shared_bytes=2048, check=True, schedule=schedule
@@ -69,7 +72,9 @@ def _check(module: Module, name: str) -> LaunchReport:
     return module.launch(kernel, grid, block, args, shared_bytes=shared, check=True)
 
 
-@pytest.mark.parametrize(("name", "which"), [("matmul", 0), ("matmul", 1), ("sort", 0), ("softmax", 0)])
+@pytest.mark.parametrize(
+    ("name", "which"), [("matmul", 0), ("matmul", 1), ("sort", 0), ("softmax", 0)]
+)
 def test_a_missing_barrier_is_a_race(cuda: Cuda, name: str, which: int) -> None:
     try:
         report = _check(_without(cuda, name, "bar.sync", which), name)
@@ -168,16 +173,17 @@ def test_mbarrier_hand_over(kernel: Kernel) -> None:
     wait = "mbarrier.try_wait.parity.shared.b64 %p3, [%r3], 0; @!%p3 bra WAIT;"
     assert wait in body
     broken = kernel(body.replace(wait, ""))
-    report = broken.launch(
-        "k", (1, 1, 1), (64, 1, 1), [], check=True, check_uninitialised=False
-    )
+    report = broken.launch("k", (1, 1, 1), (64, 1, 1), [], check=True, check_uninitialised=False)
     assert {f.kind for f in report.findings} == {"race"}
 
 
 @pytest.mark.parametrize(
     ("body", "word"),
     [
-        ("mbarrier.init.shared.b64 [%r3], 1; mbarrier.arrive.shared.b64 _, [%r3], 2;", "more arrivals"),
+        (
+            "mbarrier.init.shared.b64 [%r3], 1; mbarrier.arrive.shared.b64 _, [%r3], 2;",
+            "more arrivals",
+        ),
         ("mbarrier.arrive.shared.b64 _, [%r3];", "no mbarrier object"),
         ("mbarrier.init.shared.b64 [%r3], 0;", "count"),
         ("mbarrier.init.shared.b64 [%r3], 1; mbarrier.init.shared.b64 [%r3], 1;", "live mbarrier"),

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
 from tile_sim import Module, SimError
 
 Cuda = Callable[[str], Module]
@@ -59,7 +58,10 @@ def test_reading_before_the_copy_lands(cuda: Cuda) -> None:
 
 def test_ldmatrix_and_mma(cuda: Cuda) -> None:
     rng = np.random.default_rng(3)
-    a, b = rng.normal(size=(32, 48)).astype(np.float16), rng.normal(size=(48, 24)).astype(np.float16)
+    a, b = (
+        rng.normal(size=(32, 48)).astype(np.float16),
+        rng.normal(size=(48, 24)).astype(np.float16),
+    )
     c = np.zeros((32, 24), np.float32)
     cuda("tensor_sm80").launch("mma_tile", (3, 2, 1), (32, 1, 1), [a, b, c, 24, 48])
     np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-5, atol=1e-5)
@@ -67,7 +69,10 @@ def test_ldmatrix_and_mma(cuda: Cuda) -> None:
 
 def test_warp_matrix_interface(cuda: Cuda) -> None:
     rng = np.random.default_rng(4)
-    a, b = rng.normal(size=(32, 48)).astype(np.float16), rng.normal(size=(48, 32)).astype(np.float16)
+    a, b = (
+        rng.normal(size=(32, 48)).astype(np.float16),
+        rng.normal(size=(48, 32)).astype(np.float16),
+    )
     c = np.zeros((32, 32), np.float32)
     columns = np.ascontiguousarray(b.T)
     cuda("tensor_sm80").launch("wmma_tile", (2, 2, 1), (32, 1, 1), [a, columns, c, 32, 48])

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
 from tile_sim import Module
 
 Cuda = Callable[[str], Module]
+
 
 @pytest.fixture
 def rng() -> np.random.Generator:
@@ -27,7 +27,9 @@ def test_saxpy(cuda: Cuda, rng: np.random.Generator, n: int) -> None:
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (33, 50, 17), (64, 48, 80)])
-def test_matmul_in_shared_memory(cuda: Cuda, rng: np.random.Generator, m: int, n: int, k: int) -> None:
+def test_matmul_in_shared_memory(
+    cuda: Cuda, rng: np.random.Generator, m: int, n: int, k: int
+) -> None:
     a, b = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
     c = np.full((m, n), np.nan, np.float32)
     grid = (-(-n // 16), -(-m // 16), 1)

@@ -9,7 +9,6 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-
 from tile_sim import Module
 
 Cuda = Callable[[str], Module]
@@ -132,7 +131,9 @@ def test_integer_conversions_clamp(results) -> None:
     a, _, _, out = results
     wide = np.trunc(a.astype(np.float64))
     np.testing.assert_array_equal(out[:, 23], np.clip(wide, -(2**31), 2**31 - 1).astype(np.float32))
-    np.testing.assert_array_equal(out[:, 24], np.clip(np.abs(wide), 0, 2**32 - 1).astype(np.float32))
+    np.testing.assert_array_equal(
+        out[:, 24], np.clip(np.abs(wide), 0, 2**32 - 1).astype(np.float32)
+    )
     exact = [Fraction(int(v)) for v in a.view(np.int32)]
     _check("int2float_rz", out[:, 27], exact, "rz")
 
@@ -172,7 +173,12 @@ def test_library_functions(cuda: Cuda) -> None:
         expected = [fn(float(v)) for v in a]
         np.testing.assert_allclose(out[:, k], expected, rtol=3e-6, atol=1e-6, err_msg=str(k))
     p = (np.abs(a) + np.float32(1e-3)).astype(np.float64)
-    for k, expected in ((3, np.log(p)), (5, p**-0.5), (6, p ** float(np.float32(1.7))), (12, np.log(p))):
+    for k, expected in (
+        (3, np.log(p)),
+        (5, p**-0.5),
+        (6, p ** float(np.float32(1.7))),
+        (12, np.log(p)),
+    ):
         np.testing.assert_allclose(out[:, k], expected, rtol=3e-6, atol=1e-6, err_msg=str(k))
     np.testing.assert_allclose(out[:, 15], a / p, rtol=1e-6)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-
 from tile_sim import Module, SimError
 
 Kernel = Callable[..., Module]
@@ -179,7 +178,9 @@ def _shape(text: str) -> tuple[int, int, int]:
     return int(m), int(n), int(k)
 
 
-def _run(kernel: Kernel, instruction: str, shape: str, a_raw, b_raw, c_raw, bits: int, out_bits: int):
+def _run(
+    kernel: Kernel, instruction: str, shape: str, a_raw, b_raw, c_raw, bits: int, out_bits: int
+):
     m, n, _ = _shape(shape)
     count_a, index_a = A_FRAGMENTS[shape, bits]
     count_b, index_b = B_FRAGMENTS[shape, bits]
@@ -214,7 +215,9 @@ def test_dense(kernel: Kernel, shape: str, types: str) -> None:
         np.testing.assert_array_equal(got.view(np.int32), expected.astype(np.int64))
     else:
         tolerance = {"f32": 1e-6, "f16": 1e-3, "f64": 1e-14}[d]
-        np.testing.assert_allclose(got.view(out).astype(np.float64), expected, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(
+            got.view(out).astype(np.float64), expected, rtol=tolerance, atol=tolerance
+        )
 
 
 @pytest.mark.parametrize("shape", ["m8n8k128", "m16n8k128", "m16n8k256"])
@@ -262,7 +265,10 @@ def test_first_generation_shape(
 ) -> None:
     """m8n8k4: four products, each in two quads of lanes 16 apart."""
     rng = np.random.default_rng(10)
-    a, b = rng.normal(size=(4, 8, 4)).astype(np.float16), rng.normal(size=(4, 4, 8)).astype(np.float16)
+    a, b = (
+        rng.normal(size=(4, 8, 4)).astype(np.float16),
+        rng.normal(size=(4, 4, 8)).astype(np.float16),
+    )
     c = rng.normal(size=(4, 8, 8)).astype(np.float32 if accumulator == "f32" else np.float16)
     fa, fb = np.zeros((32, 4), np.float16), np.zeros((32, 4), np.float16)
     fc = np.zeros((32, 8), c.dtype)
@@ -280,7 +286,9 @@ def test_first_generation_shape(
     fd = np.zeros_like(fc)
     types = f"{accumulator}.f16.f16.{accumulator}"
     count = 8 if accumulator == "f32" else 4
-    body = mma_kernel(f"mma.sync.aligned.m8n8k4.{a_layout}.{b_layout}.{types}", (2, 2, count, count))
+    body = mma_kernel(
+        f"mma.sync.aligned.m8n8k4.{a_layout}.{b_layout}.{types}", (2, 2, count, count)
+    )
     kernel(body, "u64 a, u64 b, u64 c, u64 d").launch("k", (1, 1, 1), (32, 1, 1), [fa, fb, fc, fd])
     expected = a.astype(np.float64) @ b.astype(np.float64) + c
     got = np.array([[fd[l, i] for i in range(8)] for l in range(32)], np.float64)
@@ -303,7 +311,9 @@ def _container(raw: np.ndarray, name: str, packed: bool) -> np.ndarray:
     return raw << 2 if name == "e2m1" and not packed else raw
 
 
-@pytest.mark.parametrize(("kind", "vec", "a", "b", "scale", "byte_a", "pair", "byte_b", "one"), SCALED)
+@pytest.mark.parametrize(
+    ("kind", "vec", "a", "b", "scale", "byte_a", "pair", "byte_b", "one"), SCALED
+)
 def test_block_scaled(
     kernel: Kernel, kind: str, vec: str, a: str, b: str, scale: str,
     byte_a: int, pair: int, byte_b: int, one: int,

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-
 from tile_sim import Module, SimError
 
 Kernel = Callable[..., Module]
@@ -58,7 +57,13 @@ def smem_descriptor(at: int, lbo: int, sbo: int, span: int) -> int:
 
 def idesc(a: str, b: str, d: str, m: int, n: int, packed: bool = False) -> int:
     code_a, code_b = (1, 1) if packed else (CODE[a], CODE[b])
-    return {"f16": 0, "f32": 1, "s32": 2}[d] << 4 | code_a << 7 | code_b << 10 | n // 8 << 17 | m // 16 << 24
+    return (
+        {"f16": 0, "f32": 1, "s32": 2}[d] << 4
+        | code_a << 7
+        | code_b << 10
+        | n // 8 << 17
+        | m // 16 << 24
+    )
 
 
 START = """
@@ -155,7 +160,10 @@ def test_product(kernel: Kernel, schedule, kind, a, b, d, m, n, span) -> None:
     if m == 64:
         # Lanes 16-31 of each quarter are never written: only the others may be read.
         text = program(product(kind), width).replace("32x32b.x8", "16x64b.x8")
-        text = text.replace("add.u32 %r21, %r21, 8; add.u32 %r22, %r22, 32", "add.u32 %r21, %r21, 16; add.u32 %r22, %r22, 64")
+        text = text.replace(
+            "add.u32 %r21, %r21, 8; add.u32 %r22, %r22, 32",
+            "add.u32 %r21, %r21, 16; add.u32 %r22, %r22, 64",
+        )
         module = kernel(text, PARAMS)
     args = [image, out, da, db, idesc(a, b, d, m, n)]
     module.launch("k", (1, 1, 1), (128, 1, 1), args, schedule=schedule, seed=2)
@@ -195,7 +203,9 @@ def test_two_steps_and_accumulation(kernel: Kernel) -> None:
     out = np.zeros((128, 16), np.float32)
     args = [image, out, da, db, idesc("f16", "f16", "f32", 128, 16)]
     module.launch("k", (1, 1, 1), (128, 1, 1), args)
-    np.testing.assert_allclose(out, x.astype(np.float64) @ y.T.astype(np.float64), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        out, x.astype(np.float64) @ y.T.astype(np.float64), rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize(("m", "schedule"), [(256, "late"), (256, "random"), (128, "late")])
@@ -280,7 +290,9 @@ def test_operand_a_in_tensor_memory(kernel: Kernel) -> None:
     out = np.zeros((128, 16), np.float32)
     args = [image, out, x, db, idesc("f16", "f16", "f32", 128, 16)]
     kernel(text, PARAMS).launch("k", (1, 1, 1), (128, 1, 1), args)
-    np.testing.assert_allclose(out, x.astype(np.float64) @ y.T.astype(np.float64), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        out, x.astype(np.float64) @ y.T.astype(np.float64), rtol=1e-4, atol=1e-4
+    )
 
 
 SHAPES = [("32x32b", 8, 1), ("16x64b", 4, 1), ("16x128b", 2, 2), ("16x256b", 2, 4)]
@@ -338,7 +350,14 @@ def test_planted_errors(kernel: Kernel) -> None:
     assert _broken(kernel, "@!%p5 bra WAIT;", "").kind == "pending"
     assert _broken(kernel, "shl.b32 %r20, %r5, 21", "shl.b32 %r20, %r5, 20").kind == "tmem"
     assert _broken(kernel, "[%r4], 512;", "[%r4], 48;").kind == "tmem"
-    assert _broken(kernel, "tcgen05.mma.cta_group::1.kind::f16 [%r6]", "mov.b32 %r6, 520; tcgen05.mma.cta_group::1.kind::f16 [%r6]").kind == "tmem"
+    assert (
+        _broken(
+            kernel,
+            "tcgen05.mma.cta_group::1.kind::f16 [%r6]",
+            "mov.b32 %r6, 520; tcgen05.mma.cta_group::1.kind::f16 [%r6]",
+        ).kind
+        == "tmem"
+    )
     lost = _broken(kernel, "tcgen05.commit.cta_group::1", "//")
     assert lost.kind == "deadlock"
     assert "mbarrier.try_wait" in str(lost)

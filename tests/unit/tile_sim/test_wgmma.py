@@ -7,7 +7,6 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-
 from tile_sim import Module, SimError
 
 Kernel = Callable[..., Module]
@@ -112,7 +111,9 @@ CASES = [
 ]  # fmt: skip
 
 
-def _launch(kernel: Kernel, form: str, n: int, k: int, a, b, swizzle, major_a, major_b, acc, **options):
+def _launch(
+    kernel: Kernel, form: str, n: int, k: int, a, b, swizzle, major_a, major_b, acc, **options
+):
     d, ta, _ = form.split(".")
     tail = ""
     if ta in ("f16", "bf16"):
@@ -229,7 +230,9 @@ def test_a_in_registers(kernel: Kernel) -> None:
     load = """mul.wide.u32 %rd30, %r1, 16; add.u64 %rd31, da, %rd30;
     ld.global.v4.b32 {%r50, %r51, %r52, %r53}, [%rd31];
     wgmma.fence"""
-    text = text.replace("wgmma.fence", load, 1).replace("}, %rd20, ", "}, {%r50, %r51, %r52, %r53}, ")
+    text = text.replace("wgmma.fence", load, 1).replace(
+        "}, %rd20, ", "}, {%r50, %r51, %r52, %r53}, "
+    )
     image = np.zeros(65536, np.uint8)
     raw, lbo, sbo = place(b, "32B", True)
     image[32768 : 32768 + len(raw)] = raw

@@ -39,9 +39,7 @@ class CtaBarrier:
             marks = g.wave.extra[id(self)] = np.zeros((g.wave.warps, 32), bool)
         return marks
 
-    def arrive(
-        self, new: Group | None, parked: Group | None
-    ) -> tuple[Group | None, Group | None]:
+    def arrive(self, new: Group | None, parked: Group | None) -> tuple[Group | None, Group | None]:
         g = merge([x for x in (new, parked) if x is not None])
         marks = self._marks(g)
         fresh = g.part(g.active & ~marks[g.rows])

@@ -148,7 +148,13 @@ def _reader(wave: Wave, row: int, source: str, origin: int, amount: int) -> Call
 
 
 def _copy_in(
-    wave: Wave, row: int, target: int, amount: int, barrier: int, mask: int, read: Callable[[], Array]
+    wave: Wave,
+    row: int,
+    target: int,
+    amount: int,
+    barrier: int,
+    mask: int,
+    read: Callable[[], Array],
 ) -> None:
     cta, offset = shared.locate(wave, row, target, "bulk copy")
     bar_cta, bar_offset = shared.locate(wave, row, barrier, "bulk copy")
@@ -275,7 +281,7 @@ def _reduce_shared(cx: Decode, op: str, type_: str) -> Exec:
             where = shared.flat(wave, cta, offset + np.arange(amount), "bulk reduction")
             bar_cta, bar_offset = shared.locate(wave, int(row), barrier, "bulk reduction")
 
-            def write(where=where, read=read, end=(bar_cta, bar_offset, amount)) -> None:  # noqa: ANN001
+            def write(where=where, read=read, end=(bar_cta, bar_offset, amount)) -> None:
                 old = shared.read(wave, where, "bulk reduction").reshape(-1, element)
                 new = tma.combine(op, _element(type_), old, read().reshape(-1, element))
                 shared.write(wave, where, new.reshape(-1))
@@ -284,5 +290,3 @@ def _reduce_shared(cx: Decode, op: str, type_: str) -> Exec:
             wave.asyncs.issue(int(row), Operation(write, signals=True))
 
     return execute
-
-

@@ -86,5 +86,3 @@ def mad_carry(cx: Decode) -> Exec:
             g.put(flag, out)
 
     return execute
-
-

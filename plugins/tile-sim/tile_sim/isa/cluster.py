@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from tile_sim.isa.warp import aligned_sync
 from tile_sim.machine.group import Group, merge
 from tile_sim.program.decode import Decode, Sync
@@ -45,5 +44,3 @@ def _wait(aligned: bool):
         return g.part(done), g.part(g.active & ~done)
 
     return arrive
-
-

@@ -94,7 +94,11 @@ def _split(g: Group, where: Array, size: Array) -> list[tuple[Buffer, Array | No
     memory = g.wave.memory
     found = memory.split(where, 1)
     for buffer, here in found:
-        end = (where + size.astype(np.uint64)) if here is None else (where + size.astype(np.uint64))[here]
+        end = (
+            (where + size.astype(np.uint64))
+            if here is None
+            else (where + size.astype(np.uint64))[here]
+        )
         if int(end.max()) > buffer.base + buffer.size:
             worst = int(end.max()) - 1
             raise SimError("out-of-bounds", memory.describe(worst, 1))

@@ -63,9 +63,7 @@ def _arithmetic(cx: Decode, count: int, fn: Callable[..., Array]) -> Exec:
     if type_.name == "f32x2":
         done = finish(TYPES["f32"], ftz, sat)
         prep = flush if ftz else _same
-        return packed(
-            cx, type_, "<f4", count, lambda *xs: done(fn(*(prep(x) for x in xs), mode))
-        )
+        return packed(cx, type_, "<f4", count, lambda *xs: done(fn(*(prep(x) for x in xs), mode)))
     slot, done = cx.slot(0, type_), finish(type_, ftz, sat)
     sources = [cx.src(i + 1, type_) for i in range(count)] if narrow is None else []
     if narrow is not None:
@@ -161,7 +159,9 @@ def extreme(op: str, nan: bool) -> Callable[[Array, Array], Array]:
         # Where both are zero the sign decides: or of the sign bits for min, and for max.
         zeros = (a == 0) & (b == 0)
         if zeros.any():
-            signed = (np.signbit(a) | np.signbit(b)) if op == "min" else np.signbit(a) & np.signbit(b)
+            signed = (
+                (np.signbit(a) | np.signbit(b)) if op == "min" else np.signbit(a) & np.signbit(b)
+            )
             zero = np.where(signed, result.dtype.type(-0.0), result.dtype.type(0))
             result = np.where(zeros, zero, result)
         return result

@@ -7,8 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from tile_sim.isa.common import B32, binary, packed, ternary, unary
-from tile_sim.isa.float_dispatch import float_add, float_minmax, float_mul, float_neg, float_sub
-from tile_sim.isa.float_dispatch import float_abs, float_div
+from tile_sim.isa.float_dispatch import (
+    float_abs,
+    float_add,
+    float_div,
+    float_minmax,
+    float_mul,
+    float_neg,
+    float_sub,
+)
 from tile_sim.program.decode import Decode, Exec, instruction
 from tile_sim.program.types import TYPES, Type
 
@@ -236,7 +243,7 @@ def dot_product(cx: Decode) -> Exec:
     first = 2 if half == "hi" else 0
     lanes = 4 if four else 2
 
-    def execute(g) -> None:  # noqa: ANN001
+    def execute(g) -> None:
         shape = (len(g.rows), 32)
         x = np.ascontiguousarray(np.broadcast_to(a(g), shape)).view(adtype)
         y = np.ascontiguousarray(np.broadcast_to(b(g), shape)).view(bdtype)

@@ -61,7 +61,9 @@ def ldmatrix(cx: Decode) -> Sync:
         cx.fail(f"needs {registers} registers")
     slots = [cx.slot(item, B32) for item in items]
     if shape != "m8n8":
-        return aligned_sync(_narrow_matrices(where, compute, slots, shape, count, unpack, cx, trans))
+        return aligned_sync(
+            _narrow_matrices(where, compute, slots, shape, count, unpack, cx, trans)
+        )
 
     def execute(g: Group) -> None:
         rows = _read_rows(g, where, _row_addresses(g, compute(g), 8 * count), 4)
@@ -75,7 +77,7 @@ def ldmatrix(cx: Decode) -> Sync:
     return aligned_sync(execute)
 
 
-def _narrow_matrices(where, compute, slots, shape, count, unpack, cx, trans):  # noqa: ANN001, ANN202
+def _narrow_matrices(where, compute, slots, shape, count, unpack, cx, trans):
     """Matrices of bytes: m16n16 (always transposed) and m8n16 (from 6 or 4 bits)."""
     if (shape == "m16n16") != trans:
         cx.fail("m16n16 is only loaded transposed, m8n16 never")
@@ -153,7 +155,7 @@ def _write_rows(g: Group, space: str, where: Array, matrix: Array) -> None:
     rows, words = matrix.shape[1], matrix.shape[2]
     if (where & np.uint64(4 * words - 1)).any():
         raise SimError("misaligned", f"a matrix row has to be {4 * words}-byte aligned")
-    mask = np.broadcast_to(LANES < rows, (len(g.rows), 32))
+    mask = np.broadcast_to(rows > LANES, (len(g.rows), 32))
     writers = g.masked(np.ascontiguousarray(mask))
     values = [np.ascontiguousarray(matrix[:, :, i]).reshape(-1) for i in range(words)]
     store(writers, space, np.ascontiguousarray(where).reshape(-1), _U4, values)
@@ -171,5 +173,3 @@ def movmatrix(cx: Decode) -> Sync:
         g.put(slot, turned.reshape(len(g.rows), 32))
 
     return aligned_sync(execute)
-
-

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tile_sim.errors import SimError
-from tile_sim.isa.common import B64, B32
+from tile_sim.isa.common import B32, B64
 from tile_sim.isa.warp import aligned_sync, full
 from tile_sim.machine.group import Group
 from tile_sim.numeric import elements, fragments
@@ -275,9 +275,7 @@ def _block_scaled(cx: Decode, shape: Shape, kind: str | None) -> Sync:
     return _scaled_product(cx, form, blocks, scale_a, scale_b)
 
 
-def _scaled_product(
-    cx: Decode, form: Form, blocks: int, scale_a: Getter, scale_b: Getter
-) -> Sync:
+def _scaled_product(cx: Decode, form: Form, blocks: int, scale_a: Getter, scale_b: Getter) -> Sync:
     m, n, k = form.shape
     order_a, count_a = fragments.a_order(m, k, form.a.bits)
     order_b, count_b = fragments.b_order(k, n, form.b.bits)

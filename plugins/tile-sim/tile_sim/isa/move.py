@@ -134,9 +134,11 @@ def _space(cx: Decode) -> str:
 
 def _variable(cx: Decode, which: int) -> Var | None:
     operand = cx.operand(which)
-    if not isinstance(operand, Name) or operand.name.startswith("%") and cx.names.find(
-        operand.name
-    ) is None:
+    if (
+        not isinstance(operand, Name)
+        or (operand.name.startswith("%")
+        and cx.names.find(operand.name) is None)
+    ):
         return None
     entity = cx.find(operand.name)
     return entity if isinstance(entity, Var) else None
@@ -213,7 +215,9 @@ def mapa(cx: Decode) -> Exec:
     def execute(g: Group) -> None:
         to = rank(g)
         if (g.lanes(np.asarray(to)) >= g.wave.cluster_size).any():
-            raise SimError("bad-address", f"mapa to a CTA outside the cluster of {g.wave.cluster_size}")
+            raise SimError(
+                "bad-address", f"mapa to a CTA outside the cluster of {g.wave.cluster_size}"
+            )
         place = (a(g) & keep) | (to.astype(type_.dtype) << type_.dtype.type(RANK_SHIFT))
         g.put(slot, place + window)
 
@@ -230,5 +234,3 @@ def getctarank(cx: Decode) -> Exec:
     return lambda g: g.put(
         slot, ((a(g) >> type_.dtype.type(RANK_SHIFT)) & type_.dtype.type(0xFF)).astype(np.uint32)
     )
-
-

@@ -63,7 +63,9 @@ def _place(wave: Wave, row: int, target: int, size: int) -> Array:
     return shared.flat(wave, cta, offset + np.arange(size), "asynchronous store")
 
 
-def _issue_store(wave: Wave, row: int, where: Array, data: Array, end: tuple[int, int, int]) -> None:
+def _issue_store(
+    wave: Wave, row: int, where: Array, data: Array, end: tuple[int, int, int]
+) -> None:
     def write() -> None:
         shared.write(wave, where, data)
         signal(wave, *end)
@@ -90,7 +92,7 @@ def red_async(cx: Decode) -> Exec:
             where = _place(wave, int(row), target, dtype.itemsize)
             end = (*shared.locate(wave, int(row), barrier, "red.async"), dtype.itemsize)
 
-            def write(where=where, value=value, end=end) -> None:  # noqa: ANN001
+            def write(where=where, value=value, end=end) -> None:
                 old = shared.read(wave, where, "red.async").view(dtype)
                 new = np.asarray(fn(old, np.array([value], dtype)), dtype)
                 shared.write(wave, where, new.view(np.uint8))

@@ -319,7 +319,9 @@ def tcgen05_cp(cx: Decode) -> Exec:
     target, source = cx.src(operand.base, U32), cx.src(1, B64)
 
     def execute(g: Group) -> None:
-        items = zip(threads(g), g.lane_rows(), lanes_of(g, target), lanes_of(g, source), strict=True)
+        items = zip(
+            threads(g), g.lane_rows(), lanes_of(g, target), lanes_of(g, source), strict=True
+        )
         for thread, row, to, word in items:
             cta = int(g.wave.cta_of[row])
             ctas = [cta, cta ^ 1] if pair else [cta]
@@ -328,9 +330,7 @@ def tcgen05_cp(cx: Decode) -> Exec:
     return execute
 
 
-def _copier(
-    wave: Wave, ctas: list[int], to: int, word: int, form: str
-) -> Callable[[], None]:
+def _copier(wave: Wave, ctas: list[int], to: int, word: int, form: str) -> Callable[[], None]:
     rows, row_bytes, lanes_for = _COPIES[form]
     lanes = np.array([lanes_for(r) for r in range(rows)])
     column, words = to & 0xFFFF, row_bytes // 4

@@ -52,7 +52,9 @@ def mma(cx: Decode) -> Exec:
         cx.fail(f"unknown kind {kind!r}")
     scaled = cx.flag("block_scale")
     if scaled != (kind in umma.SCALED):
-        cx.fail(f".kind::{kind} and .block_scale do not go together" if scaled else "needs .block_scale")
+        cx.fail(
+            f".kind::{kind} and .block_scale do not go together" if scaled else "needs .block_scale"
+        )
     vector = cx.prefixed("scale_vec::") or cx.option("block16", "block32")
     while cx.prefixed("collector::"):
         pass
@@ -207,7 +209,7 @@ class Product:
         total = sign * multiply(left, right.T, None)
         if self.work.accumulate:
             old = self._old(tmem.data[(cta, *places)])
-            total = total + old * 2.0 ** -self.work.scale_d
+            total = total + old * 2.0**-self.work.scale_d
         result = finish(total, form.accumulator, form.saturate)
         if form.accumulator == "f16":
             tmem.write(cta, *places, result.view(np.uint16).astype(np.uint32))
@@ -234,7 +236,9 @@ class Product:
         self.wave.tmem.require(cta, int(column[0]), words, "tcgen05.mma")
         lanes = np.broadcast_to((lane + (self.work.a >> 16))[:, None], (rows, words))
         columns = np.broadcast_to(column[None, :], (rows, words))
-        raw = self.wave.tmem.read(np.full_like(lanes, cta), lanes, columns, "operand A of tcgen05.mma")
+        raw = self.wave.tmem.read(
+            np.full_like(lanes, cta), lanes, columns, "operand A of tcgen05.mma"
+        )
         return form.a.decode(elements.unpack(raw, bits))
 
     def _shared(
@@ -269,11 +273,13 @@ class Product:
         column = (where & 0xFFFF) + np.arange(count) // 32
         lane = np.arange(count) % 32
         self.wave.tmem.require(cta, int(column[0]), -(-count // 32), "scale factors of tcgen05.mma")
-        words = self.wave.tmem.read(np.full(count, cta), lane, column, "scale factors of tcgen05.mma")
+        words = self.wave.tmem.read(
+            np.full(count, cta), lane, column, "scale factors of tcgen05.mma"
+        )
         if first_byte % self.blocks or first_byte + self.blocks > 4:
-            raise SimError("bad-descriptor", f"scale factor id {first_byte} with {self.blocks} blocks")
+            raise SimError(
+                "bad-descriptor", f"scale factor id {first_byte} with {self.blocks} blocks"
+            )
         raw = words.view(np.uint8).reshape(count, 4)[:, first_byte : first_byte + self.blocks]
         factors = elements.scale_values(raw, self.form.scale)
         return np.repeat(factors, self.form.k // self.blocks, axis=1)
-
-

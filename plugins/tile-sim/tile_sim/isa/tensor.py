@@ -152,7 +152,9 @@ class _TensorLoad:
         bar_cta, bar_offset = shared.locate(wave, self.row, self.barrier, "tensor copy")
         ends = [(cta, bar_cta)]
         if self.mask:
-            ends = [(c, self._barrier_cta(c, bar_cta)) for c in receivers(wave, self.row, self.mask)]
+            ends = [
+                (c, self._barrier_cta(c, bar_cta)) for c in receivers(wave, self.row, self.mask)
+            ]
         amount = len(coordinates) * tensor.element_bytes
         for to, bar in ends:
             where = tma.shared_places(wave, to, offset, tensor, len(coordinates))
@@ -275,12 +277,12 @@ def cp_fenceproxy(cx: Decode) -> Exec:
 
     def execute(g: Group) -> None:
         # All threads of the warp name the same map: the copy is made once for each.
-        items = set(zip(g.lane_rows().tolist(), addresses_of(g, to), addresses_of(g, of), strict=True))
+        items = set(
+            zip(g.lane_rows().tolist(), addresses_of(g, to), addresses_of(g, of), strict=True)
+        )
         for row, target, origin in sorted(items):
             cta, offset = shared.locate(g.wave, row, origin, "tensor map")
             where = shared.flat(g.wave, cta, offset + np.arange(SIZE), "tensor map")
             g.wave.memory.write(target, g.wave.shared.bytes[where])
 
     return execute
-
-

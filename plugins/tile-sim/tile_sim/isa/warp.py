@@ -257,5 +257,3 @@ def elect(cx: Decode) -> Sync:
         put_p(g, leader == LANES.astype(np.uint32))
 
     return warp_sync(members, execute)
-
-

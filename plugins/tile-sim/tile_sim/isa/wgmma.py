@@ -263,5 +263,3 @@ def wait_group(cx: Decode) -> Sync:
     cx.done(1)
     left = cx.constant(0)
     return warpgroup_sync(lambda g: g.wave.products.wait(np.asarray(g.rows), left))
-
-

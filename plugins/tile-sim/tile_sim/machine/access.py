@@ -118,14 +118,10 @@ def _global(
             if here is not None:
                 pick[outer] = here
         state = None if buffer.valid is None else buffer.valid.view(f"<u{dtype.itemsize}")
-        yield Part(
-            buffer.view(dtype), index, pick, state, "global", buffer.writable, buffer.name
-        )
+        yield Part(buffer.view(dtype), index, pick, state, "global", buffer.writable, buffer.name)
 
 
-def _shared(
-    g: Group, address: Array, width: int, dtype: np.dtype, pick: Array | None
-) -> Part:
+def _shared(g: Group, address: Array, width: int, dtype: np.dtype, pick: Array | None) -> Part:
     wave = g.wave
     space = wave.shared
     rows = g.lane_rows() if pick is None else g.lane_rows()[pick]
@@ -184,9 +180,7 @@ def check_written(part: Part, index: Array, word: np.generic) -> None:
     raise SimError(kind, f"read of {part.space} memory that was {what}")
 
 
-def load(
-    g: Group, space: str, address: Array, dtype: np.dtype, count: int
-) -> list[Array]:
+def load(g: Group, space: str, address: Array, dtype: np.dtype, count: int) -> list[Array]:
     """`count` consecutive elements for each active lane: `count` arrays of one dimension."""
     out: list[Array] | None = None
     size = dtype.itemsize

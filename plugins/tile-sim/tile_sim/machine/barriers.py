@@ -53,7 +53,9 @@ class Barriers:
         self.expected[cta[idle], ids[idle]] = wanted[idle]
         if (self.expected[cta, ids] != wanted).any():
             which = int(ids[self.expected[cta, ids] != wanted][0])
-            raise SimError("bad-barrier", f"threads disagree on the thread count of barrier {which}")
+            raise SimError(
+                "bad-barrier", f"threads disagree on the thread count of barrier {which}"
+            )
         self.waiting[rows, lanes] = self.generation[cta, ids]
         self.barrier_of[rows, lanes] = ids
         np.add.at(self.arrived, (cta, ids), 1)

@@ -14,7 +14,9 @@ from tile_sim.machine.group import Group
 from tile_sim.machine.local import read_local, write_local
 from tile_sim.program.names import Var
 
-_FORMAT = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|j|z|t|L)?([diouxXeEfFgGaAcsp%])")
+_FORMAT = re.compile(
+    r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|j|z|t|L)?([diouxXeEfFgGaAcsp%])"
+)
 System = Callable[[Group, list[Var], list[Var]], None]
 
 

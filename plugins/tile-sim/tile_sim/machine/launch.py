@@ -12,8 +12,8 @@ import numpy as np
 from tile_sim.errors import SimError
 from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.monitor import Finding, Monitor
-from tile_sim.machine.tensormap import TensorMap
 from tile_sim.machine.scheduler import Scheduler
+from tile_sim.machine.tensormap import TensorMap
 from tile_sim.machine.wave import Dim, Settings, Shape, Wave
 from tile_sim.program.layout import PARAM_WINDOW, size_of
 from tile_sim.program.program import Program
@@ -110,9 +110,7 @@ class Launcher:
         with np.errstate(all="ignore"):
             for first in range(0, len(coordinates), step):
                 part = coordinates[first : first + step]
-                wave = Wave(
-                    self.program, shape, self.memory, part, settings, report.output, first
-                )
+                wave = Wave(self.program, shape, self.memory, part, settings, report.output, first)
                 if settings.monitor is not None:
                     settings.monitor.begin(wave)
                 Scheduler(wave, report.block_counts).run()

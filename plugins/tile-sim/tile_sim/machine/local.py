@@ -36,6 +36,8 @@ def write_local(g: Group, offset: int, values: Array) -> None:
     rows = g.wave.local.bytes.reshape(-1, g.wave.local.stride)
     size = values.dtype.itemsize
     who = threads(g)
-    rows[who, offset : offset + size] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, size)
+    rows[who, offset : offset + size] = (
+        np.ascontiguousarray(values).view(np.uint8).reshape(-1, size)
+    )
     state = g.wave.local.state.reshape(-1, g.wave.local.stride)
     state[who, offset : offset + size] = 1

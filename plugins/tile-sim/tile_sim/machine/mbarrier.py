@@ -46,7 +46,9 @@ class Barriers64:
         if ((counts < 1) | (counts > LIMIT)).any():
             raise SimError("mbarrier", f"count {int(counts.min())} is not in 1..{LIMIT}")
         if (self.state[places] == _BARRIER_WORD).any():
-            raise SimError("mbarrier", "mbarrier.init of a live mbarrier (use mbarrier.inval first)")
+            raise SimError(
+                "mbarrier", "mbarrier.init of a live mbarrier (use mbarrier.inval first)"
+            )
         zero = np.zeros_like(counts)
         self.words[places] = pack(counts, counts, zero, zero)
         self.state[places] = np.uint64(_BARRIER_WORD)
@@ -77,7 +79,9 @@ class Barriers64:
         for i in range(len(places)):
             one = slice(i, i + 1)
             before[one] = self.words[places[one]]
-            self._apply(places[one], arrivals[one], expect[one], None if drops is None else drops[one])
+            self._apply(
+                places[one], arrivals[one], expect[one], None if drops is None else drops[one]
+            )
         return before
 
     def _many_arrivals(self, places: Array, arrivals: Array, before: Array) -> Array:

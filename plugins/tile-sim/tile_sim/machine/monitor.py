@@ -119,7 +119,13 @@ class Monitor:
         shadow.note_read(at, warp, self.clock[warp, warp], place)
 
     def _write(
-        self, shadow: Shadow, at: Array, warp: Array, space: str, generic: bool, atomic: bool = False
+        self,
+        shadow: Shadow,
+        at: Array,
+        warp: Array,
+        space: str,
+        generic: bool,
+        atomic: bool = False,
     ) -> None:
         self.time += 1
         place = self._place()

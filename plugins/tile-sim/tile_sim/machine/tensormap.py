@@ -88,7 +88,9 @@ class TensorMap:
         """The rules of the CUDA driver's encoder that a kernel could trip over."""
         rank, size = self.rank, self.element_bytes
         if not 1 <= rank <= 5 or len(self.element_strides) != rank or len(self.strides) != rank - 1:
-            raise SimError("tensormap", f"a tensor of {rank} dimensions with strides {self.strides}")
+            raise SimError(
+                "tensormap", f"a tensor of {rank} dimensions with strides {self.strides}"
+            )
         if self.pixels:
             if rank < 3 or len(self.lower) != rank - 2 or len(self.upper) != rank - 2:
                 raise SimError("tensormap", "im2col needs 3 to 5 dimensions and their corners")
@@ -99,10 +101,14 @@ class TensorMap:
             raise SimError("tensormap", f"strides {self.strides} have to be multiples of 16 bytes")
         inner = self.box[0] * size
         if inner % 16 and self.interleave == "none":
-            raise SimError("tensormap", f"the inner box extent of {inner} bytes is no multiple of 16")
+            raise SimError(
+                "tensormap", f"the inner box extent of {inner} bytes is no multiple of 16"
+            )
         span = {"32B": 32, "64B": 64, "128B": 128}.get(self.swizzle)
         if span and inner > span:
-            raise SimError("tensormap", f"inner box of {inner} bytes exceeds swizzle {self.swizzle}")
+            raise SimError(
+                "tensormap", f"inner box of {inner} bytes exceeds swizzle {self.swizzle}"
+            )
         if self.interleave != "none":
             raise SimError("tensormap", f"interleave {self.interleave} is not supported")
 

@@ -21,14 +21,15 @@ def tile_coordinates(tensor: TensorMap, start: tuple[int, ...]) -> Array:
     """Tensor coordinates of the elements of a box in shared order, `[elements, rank]`."""
     counts = [-(-b // s) for b, s in zip(tensor.box, tensor.element_strides, strict=True)]
     axes = [
-        c + np.arange(n) * s
-        for c, n, s in zip(start, counts, tensor.element_strides, strict=True)
+        c + np.arange(n) * s for c, n, s in zip(start, counts, tensor.element_strides, strict=True)
     ]
     grid = np.meshgrid(*reversed(axes), indexing="ij")
     return np.stack([axis.reshape(-1) for axis in reversed(grid)], axis=1)
 
 
-def im2col_coordinates(tensor: TensorMap, start: tuple[int, ...], offsets: tuple[int, ...]) -> Array:
+def im2col_coordinates(
+    tensor: TensorMap, start: tuple[int, ...], offsets: tuple[int, ...]
+) -> Array:
     """The pixels of a column, innermost spatial dimension first, each with its channels.
 
     Pixels walk through the bounding box from `lower` to dim - 1 + `upper`, in steps of the element

@@ -79,7 +79,9 @@ class TensorMemory:
         mine = self.owner[cta, first : first + units]
         same = len(mine) == units and mine[0] and (mine == mine[0]).all()
         if not same or (self.owner[cta] == mine[0]).sum() != units:
-            raise SimError("tmem", f"dealloc of {columns} columns at {column} that alloc did not give")
+            raise SimError(
+                "tmem", f"dealloc of {columns} columns at {column} that alloc did not give"
+            )
         self.owner[cta, first : first + units] = 0
         self.wave.progress += 1
 

@@ -132,9 +132,7 @@ class Wave:
         self.nctaid = [spread + n for n in shape.grid]
         self.cluster_nctaid = [spread + n for n in shape.cluster]
         self.clusterid = [w // c for w, c in zip(where, shape.cluster, strict=True)]
-        self.nclusterid = [
-            spread + g // c for g, c in zip(shape.grid, shape.cluster, strict=True)
-        ]
+        self.nclusterid = [spread + g // c for g, c in zip(shape.grid, shape.cluster, strict=True)]
         self.cluster_ctaid = [w % c for w, c in zip(where, shape.cluster, strict=True)]
         self.cluster_size = shape.cluster_size
         self.explicit_cluster = int(shape.explicit_cluster)

@@ -93,9 +93,7 @@ class Program:
     def local_var(self, variable: Variable) -> Var:
         """A new place in the local memory of each thread."""
         self.local_size = align_up(self.local_size, alignment_of(variable))
-        var = Var(
-            variable.name, "local", self.local_size, size_of(variable), TYPES[variable.type]
-        )
+        var = Var(variable.name, "local", self.local_size, size_of(variable), TYPES[variable.type])
         self.local_size += var.size
         return var
 

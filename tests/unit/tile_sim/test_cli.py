@@ -1,0 +1,95 @@
+"""`tilec run` and `tilec check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from tile_sim.arguments import parse_argument, parse_extent
+from tile_sim.cli import check, run
+from tile_sim.errors import SimError
+
+from tile_core.cli.main import Application
+from tile_core.diagnostics import TileError
+
+CUDA = Path(__file__).parent / "cuda"
+SAXPY = [
+    str(CUDA / "saxpy.ptx"), "--grid", "2", "--block", "64", "--arg", "i32=100", "--arg", "f32=2",
+    "--arg", "f32[100]=ones", "--arg", "f32[100]=arange",
+]  # fmt: skip
+
+
+def _invoke(command, arguments: list[str]) -> Result:
+    return CliRunner().invoke(command, arguments, obj=Application(), standalone_mode=False)
+
+
+def test_run_prints_and_compares(tmp_path: Path) -> None:
+    expected, saved = tmp_path / "expected.npy", tmp_path / "saved.npy"
+    np.save(expected, np.arange(100, dtype=np.float32) + 2)
+    options = [f"--expect=3={expected}", f"--save=3={saved}", "--stats"]
+    result = _invoke(run, [*SAXPY, *options])
+    assert result.return_value == 0, result.output
+    assert "argument 3: float32[100] = [2.0, 3.0" in result.output
+    assert "argument 3: as expected" in result.output
+    np.testing.assert_array_equal(np.load(saved), np.arange(100) + 2)
+    np.save(expected, np.zeros(100, np.float32))
+    result = _invoke(run, [*SAXPY, options[0]])
+    assert result.return_value == 5
+    assert "100 elements differ" in result.output
+
+
+def test_check_exit_codes(tmp_path: Path) -> None:
+    assert _invoke(check, SAXPY).return_value == 0
+    text = (CUDA / "matmul.ptx").read_text()
+    arrays = [x for _ in range(3) for x in ("--arg", "f32[32,32]=ones")]
+    sizes = [x for _ in range(3) for x in ("--arg", "i32=32")]
+    lines = text.split("\n")
+    second = [i for i, line in enumerate(lines) if "bar.sync" in line][1]
+    lines[second] = ""
+    broken = tmp_path / "broken.ptx"
+    broken.write_text("\n".join(lines))
+    result = _invoke(check, [str(broken), "--grid", "2,2", "--block", "16,16", *arrays, *sizes])
+    assert result.return_value == 5
+    assert "race: write to shared memory that another warp reads" in result.output
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "code"),
+    [
+        (["--arg", "i32=1"], "takes 4 arguments, got 5", 1),
+        (["--entry", "nothing"], "no kernel 'nothing'", 1),
+        (["--arg", "q7=1"], "unknown type 'q7'", 1),
+        (["--block", "2048"], "too large", 1),
+    ],
+)
+def test_wrong_launches(change: list[str], message: str, code: int) -> None:
+    result = _invoke(run, [*SAXPY, *change])
+    assert isinstance(result.exception, TileError)
+    assert message in str(result.exception)
+    assert result.exception.exit_code == code
+
+
+def test_kernel_errors_have_their_place() -> None:
+    arguments = [text.replace("f32[100]=ones", "f32[50]=ones") for text in SAXPY]
+    result = _invoke(run, arguments)
+    assert isinstance(result.exception, TileError)
+    text = str(result.exception)
+    assert "saxpy.ptx" in text
+    assert "out-of-bounds" in text
+    assert "source: saxpy.cu" in text
+
+
+def test_argument_spellings() -> None:
+    rng = np.random.default_rng(0)
+    assert parse_argument("bf16=1.5", rng).dtype.name == "bfloat16"
+    assert parse_argument("u8[3]=7", rng).tolist() == [7, 7, 7]
+    assert parse_argument("i64=0x10", rng) == 16
+    assert parse_argument("f64[2,2]", rng).tolist() == [[0, 0], [0, 0]]
+    assert parse_extent("4x2") == (4, 2, 1)
+    for text in ("f32", "f32[2]=abc", "@nothing.npy"):
+        with pytest.raises(SimError):
+            parse_argument(text, rng)
+    with pytest.raises(SimError):
+        parse_extent("1,2,3,4")
