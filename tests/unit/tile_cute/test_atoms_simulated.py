@@ -266,7 +266,10 @@ def test_warpgroup_mma(case: tuple[str, str, str, str]) -> None:
     np.testing.assert_array_equal(got, a @ b.T)
 
 
-def _warpgroup_body(atom: MmaAtom, words: list[int], steps: int, major_a: str, major_b: str) -> str:
+def _warpgroup_body(
+    atom: MmaAtom, words: list[int], steps: int, major_a: str, major_b: str, registers: int = 0
+) -> str:
+    """`registers` of A per thread come from parameter `a`; 0 takes A from shared memory."""
     majors = "MN" in atom.row.majors
     lines = [
         ".shared .align 1024 .b8 buf[65536];",
@@ -279,6 +282,9 @@ def _warpgroup_body(atom: MmaAtom, words: list[int], steps: int, major_a: str, m
         "shr.u32 %r6, %r1, 4; cvt.u64.u32 %rd3, %r6; setp.ne.b32 %p3, 0, 0;",
     ]
     lines += [f"mov.b32 %r{100 + i}, 0;" for i in range(32)]
+    if registers:
+        lines += move("ld", "a", 200, registers, False)
+    a = names(200, registers) if registers else "%rd10"
     lines.append("wgmma.fence.sync.aligned;")
     for step in range(steps):
         lines.append(
@@ -286,14 +292,36 @@ def _warpgroup_body(atom: MmaAtom, words: list[int], steps: int, major_a: str, m
         )
         tail = ", 1, 1" if atom.row.acc != "s32" else ""
         if majors:
-            tail += f", {int(major_a == 'MN')}, {int(major_b == 'MN')}"
+            tail += "" if registers else f", {int(major_a == 'MN')}"
+            tail += f", {int(major_b == 'MN')}"
         lines.append(
-            f"{atom.instruction} {names(100, 32)}, %rd10, %rd11, %p{3 if not step else 4}{tail};"
+            f"{atom.instruction} {names(100, 32)}, {a}, %rd11, %p{4 if step else 3}{tail};"
         )
         if step == 0:
             lines.append("setp.eq.b32 %p4, 0, 0;")
     lines.append("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;")
     return "\n".join(lines + move("st", "d", 100, 32, False))
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "tf32", "e5m2", "u8"])
+def test_warpgroup_mma_with_a_in_registers(kind: str) -> None:
+    """The fragment of A over four warps."""
+    acc = "s32" if kind == "u8" else "f32"
+    atom = find_mma("sm_90a", family="wgmma", a=kind, acc=acc)[0].atom(64, 64)
+    rng = np.random.default_rng(6)
+    bits = BITS[kind]
+    a, b = values(rng, kind, (64, atom.k)), values(rng, kind, (64, atom.k))
+    buffer = canonical_buffer(64, atom.k, bits, "K", "32B")
+    data = raw(b, kind).reshape(-1)[np.array(gf2.table(buffer.flat("offset")))]
+    image = np.zeros(1 << 16, np.uint8)
+    image[1024 : 1024 + len(data) * bits // 8] = data.astype(f"u{bits // 8}").view(np.uint8)
+    word = hopper_descriptor(1024, match_operand(buffer, bits))
+    fragment = pack(raw(a, kind), atom.a_layout, bits)  # type: ignore[arg-type]
+    out = np.zeros((128, 32), np.uint32)
+    body = _warpgroup_body(atom, [word, word], 1, "K", "K", fragment.shape[1])
+    run(kernel(body, ["image", "d", "a"], "sm_90a"), [image.view(np.uint32), out, fragment], 128)
+    got = decode(unpack(out, atom.c_layout, 32), acc)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(got, a @ b.T)
 
 
 def test_tables_are_bijections() -> None:
