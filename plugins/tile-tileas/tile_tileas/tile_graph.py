@@ -15,6 +15,7 @@ POINTER_BITS = 64
 #: Operation -> how its layouts relate; what is not listed must not touch tiles.
 KINDS: dict[str, NodeKind] = {
     "arith.constant": "source",
+    "ub.poison": "source",
     "nv_tileaa.make_range": "source",
     "nv_tileaa.splat": "source",
     "nv_tileaa.broadcast": "broadcast",
@@ -25,7 +26,8 @@ KINDS: dict[str, NodeKind] = {
     "nv_tileas.tiled_load": "load",
     "nv_tileas.tiled_store": "store",
     "nv_tileas.view": "view",
-} | {
+}
+KINDS |= {
     f"nv_tileaa.{name}": "same"
     for name in (
         "addf", "addptr", "assume", "bitcast", "divf", "exp2", "fma", "fp_to_fp", "fp_to_int",
@@ -35,7 +37,7 @@ KINDS: dict[str, NodeKind] = {
 
 _ELEMENTWISE_DIALECTS = ("arith.", "math.")
 # Control flow is seen through what it carries; `extract` reads one element from any layout.
-_TRANSPARENT = ("scf.for", "scf.if", "scf.yield", "nv_tileaa.extract", "nv_tileas.yield")
+_TRANSPARENT = ("scf.condition", "scf.yield", "nv_tileaa.extract", "nv_tileas.yield")
 
 
 def kind_of(op: ir.OpView | ir.Operation) -> NodeKind | None:
@@ -82,6 +84,8 @@ class GraphBuilder:
     def _operation(self, op: ir.OpView, depth: int) -> None:
         if op.name == "scf.for":
             self._loop(op, depth)
+        elif op.name == "scf.while":
+            self._while(op, depth)
         elif op.name == "scf.if":
             self._branch(op, depth)
         elif op.name not in _TRANSPARENT:
@@ -116,7 +120,8 @@ class GraphBuilder:
         body = op.regions[0].blocks[0]
         for init, argument in zip(list(op.operands)[3:], list(body.arguments)[1:], strict=True):
             if is_tile(argument):
-                self._id(init), self._id(argument)
+                self._id(init)
+                self._id(argument)
         self._region(op.regions[0], depth + 1)
         carried = zip(
             list(op.operands)[3:],
@@ -128,6 +133,22 @@ class GraphBuilder:
         for init, argument, next_, result in carried:
             if is_tile(argument):
                 self._carry([init, next_], [argument, result], op.name, depth)
+
+    def _while(self, op: ir.OpView, depth: int) -> None:
+        before, after = (region.blocks[0] for region in op.regions)
+        for value in (*op.operands, *before.arguments, *after.arguments):
+            if is_tile(value):
+                self._id(value)
+        for region in op.regions:
+            self._region(region, depth + 1)
+        turns = zip(op.operands, before.arguments, _terminator(after).operands, strict=True)
+        for init, argument, next_ in turns:
+            if is_tile(argument):
+                self._carry([init, next_], [argument], op.name, depth)
+        ends = zip(list(_terminator(before).operands)[1:], after.arguments, op.results, strict=True)
+        for value, argument, result in ends:
+            if is_tile(argument):
+                self._carry([value], [argument, result], op.name, depth)
 
     def _branch(self, op: ir.OpView, depth: int) -> None:
         for region in op.regions:

@@ -29,6 +29,13 @@ class TiledView:
     padding: str | None
 
 
+def maker(value: ir.Value) -> ir.OpView:
+    """The operation whose result `value` is; views are never block arguments."""
+    owner = value.owner
+    assert not isinstance(owner, ir.Block), "views are not passed to blocks"
+    return owner
+
+
 def view_of_memref(op: ir.OpView | ir.Operation) -> MemRef:
     """The record of a `nv_tileaa.make_memref`."""
     element, shape, strides = op.results[0].type.params
@@ -42,7 +49,7 @@ def view_of_memref(op: ir.OpView | ir.Operation) -> MemRef:
 def tiled_view(value: ir.Value) -> TiledView:
     """The record of a tiled view; `value` is the result of `nv_tileaa.block_tile`."""
     _, tile, dim_map, padding = value.type.params
-    memref = view_of_memref(value.owner.operands[0].owner)
+    memref = view_of_memref(maker(maker(value).operands[0]))
     word = ir.StringAttr(padding).value  # empty: elements outside are unspecified
     return TiledView(
         memref,

@@ -55,6 +55,8 @@ class _Materialiser:
     def _operation(self, op: ir.OpView) -> None:
         if op.name == "scf.for":
             self._loop(op)
+        elif op.name == "scf.while":
+            self._while(op)
         elif op.name == "scf.if":
             self._branch(op)
         elif kind_of(op) is not None:
@@ -120,6 +122,25 @@ class _Materialiser:
                 argument.set_type(distributed(argument.type, wanted))
         self.region(op.regions[0])
         self._convert_yield(body, [self._wanted.get(argument) for argument in arguments])
+        self._set_carried_results(op, arguments)
+
+    def _while(self, op: ir.OpView) -> None:
+        before, after = (region.blocks[0] for region in op.regions)
+        for at, argument in enumerate(before.arguments):
+            if is_tile(argument):
+                self._convert_operand(op, at, self._wanted[argument])
+        for block in (before, after):
+            for argument in block.arguments:
+                if is_tile(argument):
+                    argument.set_type(distributed(argument.type, self._wanted[argument]))
+        self.region(op.regions[0])
+        # scf.condition: the flag stands before what goes on to the second region.
+        self._convert_yield(before, [None, *(self._wanted.get(a) for a in after.arguments)])
+        self.region(op.regions[1])
+        self._convert_yield(after, [self._wanted.get(argument) for argument in before.arguments])
+        self._set_carried_results(op, list(after.arguments))
+
+    def _set_carried_results(self, op: ir.OpView, arguments: list[ir.BlockArgument]) -> None:
         for argument, result in zip(arguments, op.results, strict=True):
             if not is_tile(result):
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_core.convert import KEEP, Conversion, RuleSet
+from tile_core.convert import KEEP, Conversion, Replacement, RuleSet
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 
@@ -51,7 +51,7 @@ def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
 
 @rules.on("nv_tileaa.yield")
-def yield_(op: ir.OpView, cx: Conversion) -> object:
+def yield_(op: ir.OpView, cx: Conversion) -> Replacement:
     """nv_tileaa.yield => nv_tileas.yield"""
     cx.create("nv_tileas.yield", list(op.operands))
     op.operation.erase()
@@ -80,7 +80,9 @@ def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
     """The launch record: module defaults, over which the kernel's hints for this target stand."""
     if "nv_tileaa.kernel" not in func.attributes:
         return
-    module = func.parent.attributes
+    parent = func.parent
+    assert parent is not None, "a kernel stands in its gpu.module"
+    module = parent.attributes
     spec = {
         "num_warps": ir.IntegerAttr(module["tt.num_warps"]).value,
         "num_ctas": ir.IntegerAttr(module["tt.num_ctas"]).value,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
-from tile_tileas.analysis.views import tiled_view
+from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
 
 _LOADS = ("nv_tileas.load", "nv_tileas.tiled_load")
@@ -70,11 +70,12 @@ class _Walk:
                 self._operation(op, pending)
 
     def _operation(self, op: ir.OpView, pending: _Pending) -> None:
-        if op.name == "scf.for":
+        if op.name in ("scf.for", "scf.while"):
             # The body runs after itself: repeat until what it leaves behind adds nothing.
             while True:
                 after = pending.copy()
-                self.region(op.regions[0], after)
+                for region in op.regions:
+                    self.region(region, after)
                 if not pending.join(after):
                     return
         elif op.name == "scf.if":
@@ -112,7 +113,7 @@ class _Walk:
         if not earlier or op.token is None:
             return False
         for result in self.ordered_after(op.token) & earlier:
-            before = result.owner
+            before = maker(result)
             reads_only = op.name in _LOADS and before.name in _LOADS
             if reads_only and _is_weak(op) and _is_weak(before):
                 continue
@@ -149,17 +150,27 @@ def _token_sources(token: ir.Value) -> list[ir.Value]:
     """The tokens that `token` is made of."""
     owner = token.owner
     if isinstance(owner, ir.Block):
-        loop = owner.owner
-        if loop.name != "scf.for":
-            return []
-        at = ir.BlockArgument(token).arg_number - 1
-        return [loop.operands[3 + at], _yielded(owner, at)]
+        return _argument_sources(owner, ir.BlockArgument(token).arg_number)
     at = ir.OpResult(token).result_number
     if owner.name == "scf.for":
         return [owner.operands[3 + at], _yielded(owner.regions[0].blocks[0], at)]
+    if owner.name == "scf.while":
+        return [_yielded(owner.regions[0].blocks[0], 1 + at)]
     if owner.name == "scf.if":
         return [_yielded(region.blocks[0], at) for region in owner.regions]
     return [value for value in owner.operands if value.type == token.type]
+
+
+def _argument_sources(block: ir.Block, at: int) -> list[ir.Value]:
+    loop = block.owner
+    if loop.name == "scf.for":
+        return [loop.operands[2 + at], _yielded(block, at - 1)]
+    if loop.name == "scf.while":
+        before, after = (region.blocks[0] for region in loop.regions)
+        if block == before:
+            return [loop.operands[at], _yielded(after, at)]
+        return [_yielded(before, 1 + at)]
+    return []
 
 
 def _yielded(block: ir.Block, at: int) -> ir.Value:
@@ -167,7 +178,8 @@ def _yielded(block: ir.Block, at: int) -> ir.Value:
 
 
 def _is_function_level(op: ir.OpView) -> bool:
-    return op.operation.parent.name == "func.func"
+    parent = op.operation.parent
+    return parent is not None and parent.name == "func.func"
 
 
 def _elements_apart(view: ir.Value) -> bool:
@@ -184,7 +196,7 @@ def _same_thread_touches_same(before: ir.OpView, after: ir.OpView) -> bool:
         return False
     # Tiles of one view are equal or disjoint, but a view made inside a loop may be another one
     # each time round.
-    if before.view != after.view or not _is_function_level(before.view.owner):
+    if before.view != after.view or not _is_function_level(maker(before.view)):
         return False
     if not _elements_apart(before.view):
         return False

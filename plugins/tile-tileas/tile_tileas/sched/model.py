@@ -40,7 +40,9 @@ def loop_graph(block: ir.Block, *, is_loop: bool) -> LoopGraph:
     come back in the next iteration depend on the terminator's operands at distance 1.
     """
     ops = list(block.operations)
-    position = {result: at for at, op in enumerate(ops) for result in op.results}
+    position: dict[ir.Value, int] = {
+        result: at for at, op in enumerate(ops) for result in op.results
+    }
     edges: list[Edge] = []
     loads: list[int] = []
     last_write: int | None = None

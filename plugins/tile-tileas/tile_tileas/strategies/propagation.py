@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 
 from tile_cute.linear import (
     LinearLayout,
-    broadcast_dims,
     project_dims,
     reshape,
     slice_dim,
@@ -60,19 +59,14 @@ class Propagation:
                 yield other, slice_dim(layout, node.axis)
 
     def finish(self, default: Callable[[tuple[int, ...]], LinearLayout]) -> Assignment:
-        """Seed what is left in program order, and choose what stores write from.
+        """Seed what is left with `default(shape)` in program order; stores write what they get.
 
-        A broadcast of a known tile grows its layout; everything else gets `default(shape)`.
+        A broadcast does not hand its operand's layout on: that would put all the copies into
+        registers of every thread. The operand is small and moves instead.
         """
         for node in self.graph.nodes:
             for value in node.results:
-                if value in self.layouts:
-                    continue
-                shape = self.graph.values[value].shape
-                if node.kind == "broadcast" and node.operands[0] in self.layouts:
-                    self.seed(value, broadcast_dims(self.layouts[node.operands[0]], shape))
-                else:
-                    self.seed(value, default(shape))
+                self.seed(value, default(self.graph.values[value].shape))
         for value, tile in enumerate(self.graph.values):
             self.seed(value, default(tile.shape))
         stores = {

@@ -12,6 +12,12 @@ from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, v
 DYNAMIC_INDEX = -(1 << 31)
 
 
+def wrap(value: int, width: int) -> int:
+    """`value` modulo 2**width, as the signed number that integer attributes take."""
+    value &= (1 << width) - 1
+    return value - (1 << width) if width > 1 and value >> (width - 1) else value
+
+
 class Builder:
     """Emits operations where a conversion currently inserts."""
 
@@ -25,9 +31,9 @@ class Builder:
     # -- integers ---------------------------------------------------------------------------
 
     def constant(self, value: int, type_: ir.Type | None = None) -> ir.Value:
-        """An integer constant, i32 unless said otherwise."""
+        """An integer constant, i32 unless said otherwise; modulo the type's width."""
         kind = type_ or self.i32
-        attr = ir.IntegerAttr.get(kind, value)
+        attr = ir.IntegerAttr.get(kind, wrap(value, kind.width))
         return self.cx.create("arith.constant", [], [kind], {"value": attr}).result
 
     def binary(self, name: str, left: ir.Value, right: ir.Value) -> ir.Value:

@@ -7,7 +7,7 @@ element; transcendental functions are libdevice's.
 
 from __future__ import annotations
 
-from tile_core.convert import KEEP, Conversion
+from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
@@ -138,7 +138,7 @@ def _approximate(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 
 @rules.on("arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf")
-def extremum(op: ir.OpView, cx: Conversion) -> object:
+def extremum(op: ir.OpView, cx: Conversion) -> Replacement:
     """f16, bf16 and f32 stay; f64 maximum is built from the number form and a NaN test"""
     if "nv_tileaa.ftz" in op.attributes:
         stem = "fmax" if "max" in op.name else "fmin"

@@ -7,7 +7,7 @@ operations that Python touches small.
 from __future__ import annotations
 
 from tile_core.convert import Conversion
-from tile_core.mlir import ir
+from tile_core.mlir import ir, passmanager
 from tile_core.walk import children
 
 _WORD_CONSTRAINT = {1: "h", 2: "h", 4: "r"}
@@ -32,6 +32,8 @@ class Helpers:
     def _add(self, text: str) -> None:
         """Insert the functions that `text` defines or declares, each once."""
         parsed = ir.Module.parse(text)
+        # Lines of our own text would show up as the user's line numbers.
+        passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(parsed.operation)
         for helper in children(parsed.operation):
             symbol = ir.StringAttr(helper.attributes["sym_name"]).value
             if symbol not in self._known:

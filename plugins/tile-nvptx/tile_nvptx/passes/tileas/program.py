@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_tileas.analysis.views import view_of_memref
 
-from tile_core.convert import KEEP, Conversion
+from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
@@ -28,7 +28,7 @@ def token(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 
 @rules.on("nv_tileaa.make_memref", "nv_tileaa.block_tile")
-def view(op: ir.OpView, cx: Conversion) -> object:
+def view(op: ir.OpView, cx: Conversion) -> Replacement:
     """Views are read where they are used, and erased when the function is done"""
     state(cx).views.append(op)
     return KEEP

@@ -6,16 +6,16 @@ from tile_cute.linear import LinearLayout, broadcast_registers
 from tile_tileas.analysis.axis import pointee_bytes
 from tile_tileas.dialect import layout_of
 
-from tile_core.convert import KEEP, Conversion
+from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.build import Builder, wrap
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, vector_of
 
 
 @rules.on("arith.constant")
-def constant(op: ir.OpView, cx: Conversion) -> object:
+def constant(op: ir.OpView, cx: Conversion) -> Replacement:
     """A splat stays a splat, of the fragment; other dense constants are read from a table"""
     old = op.results[0].type
     if not isinstance(old, ir.RankedTensorType):
@@ -46,7 +46,7 @@ def _numbers(value: ir.Attribute, stored: ir.Type) -> list[ir.Attribute]:
     """The elements of a dense constant, in row-major order, as attributes of the stored type."""
     if isinstance(value, ir.DenseIntElementsAttr):
         return [ir.IntegerAttr.get(stored, int(number)) for number in value]
-    return [ir.FloatAttr.get(stored, number) for number in value]
+    return [ir.FloatAttr.get(stored, number) for number in ir.DenseFPElementsAttr(value)]
 
 
 def element_indices(cx: Conversion, layout: LinearLayout) -> list[ir.Value]:
@@ -72,7 +72,7 @@ def make_range(op: ir.OpView, cx: Conversion) -> ir.Value:
     type_, builder = cx.type(op.results[0].type), Builder(cx)
     element, count = element_of(type_), count_of(type_)
     offsets = [
-        ir.IntegerAttr.get(element, _wrap(layout.apply({"register": r})[0], element.width))
+        ir.IntegerAttr.get(element, wrap(layout.apply({"register": r})[0], element.width))
         for r in range(count)
     ]
     attr = ir.DenseElementsAttr.get(offsets, type_)
@@ -84,12 +84,6 @@ def make_range(op: ir.OpView, cx: Conversion) -> ir.Value:
         thread = cx.create("arith.trunci", [thread], [element]).result
     thread = builder.widen(thread, element)
     return builder.binary("xori", builder.splat(thread, count), registers)
-
-
-def _wrap(value: int, width: int) -> int:
-    """`value` modulo 2**width, as the signed number that attributes take."""
-    value &= (1 << width) - 1
-    return value - (1 << width) if width > 1 and value >> (width - 1) else value
 
 
 @rules.on("nv_tileaa.splat")

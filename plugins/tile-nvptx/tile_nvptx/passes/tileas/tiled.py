@@ -170,7 +170,7 @@ def tiled_load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     if not where.checked:
         value = inside()
     elif state(cx).fast_path:
-        value = _either(cx, where.is_full(), type_, inside, partly)
+        value = _either(cx, where.is_full(), type_, inside, partly).result
     else:
         value = partly()
     return [value, token(cx)]
@@ -182,7 +182,7 @@ def _either(
     type_: ir.Type | None,
     then: Callable[[], ir.Value | None],
     otherwise: Callable[[], ir.Value | None],
-) -> ir.Value:
+) -> ir.Operation:
     """scf.if with a body per side."""
     assert condition is not None
     branch = cx.create("scf.if", [condition], [] if type_ is None else [type_], regions=2)
@@ -190,7 +190,7 @@ def _either(
         with cx.at(ir.InsertionPoint(region.blocks.append())):
             value = body()
             cx.create("scf.yield", [] if value is None else [value])
-    return branch if type_ is None else branch.result
+    return branch
 
 
 def _load(where: TileAddress, width: int, extra: str, type_: ir.Type, *, checked: bool) -> ir.Value:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tile_core.convert import KEEP, Conversion
+from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
-from tile_core.passes import error_at
-from tile_tileaa.passes.cudatile.rules import groups, rules
+from tile_tileaa.passes.cudatile.early_exit import CONTINUE, EarlyExits, Leave, leaves_early
+from tile_tileaa.passes.cudatile.rules import groups, i32, rules
 
 
 @rules.on("cuda_tile.module")
@@ -30,16 +30,18 @@ def entry(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     if "optimization_hints" in op.attributes:
         attributes["nv_tileaa.optimization_hints"] = op.attributes["optimization_hints"]
     new = cx.create("func.func", attributes=attributes, regions=1)
+    if _has_early_exit(block):
+        EarlyExits(cx, Leave()).block(block, [])
+        with cx.at(ir.InsertionPoint(block)):
+            cx.create("func.return")
     block.append_to(new.regions[0])
     cx.convert_region(new.regions[0])
     return []
 
 
 @rules.on("cuda_tile.return")
-def return_(op: ir.OpView, cx: Conversion) -> object:
+def return_(op: ir.OpView, cx: Conversion) -> Replacement:
     """return => func.return"""
-    if op.operation.parent.name != "func.func":
-        raise error_at(op, "inside a branch is not supported by 'convert-cudatile-to-tileaa'")
     cx.create("func.return")
     op.operation.erase()
     return KEEP
@@ -53,30 +55,70 @@ def for_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     attributes = {"unsignedCmp": ir.UnitAttr.get()} if "unsignedCmp" in op.attributes else {}
     results = [cx.type(result.type) for result in op.results]
     new = cx.create("scf.for", operands, results, attributes, regions=1)
-    op.regions[0].blocks[0].append_to(new.regions[0])
+    block = op.regions[0].blocks[0]
+    if _has_early_exit(block):
+        carried = tuple(result.type for result in op.results)
+        left = EarlyExits(cx, Leave(continued=carried)).block(block, [])
+        with cx.at(ir.InsertionPoint(block)):
+            cx.create("scf.yield", left[1:])
+    block.append_to(new.regions[0])
     cx.convert_region(new.regions[0])
     return list(new.results)
 
 
+@rules.on("cuda_tile.loop")
+def loop(op: ir.OpView, cx: Conversion) -> Replacement:
+    """loop => scf.while that goes on until its body breaks; the results travel along"""
+    block = op.regions[0].blocks[0]
+    carried = tuple(argument.type for argument in block.arguments)
+    found = tuple(result.type for result in op.results)
+    i1 = ir.IntegerType.get_signless(1)
+    go = cx.create("arith.constant", [], [i1], {"value": ir.BoolAttr.get(True)}).result
+    nothing = [cx.create("ub.poison", [], [cx.type(type_)]).result for type_ in found]
+    state = [cx.type(type_) for type_ in (*carried, *found)]
+    new = cx.create("scf.while", [*op.operands, go, *nothing], state, regions=2)
+    _while_condition(cx, new.regions[0], state[: len(carried)], i1, state[len(carried) :])
+    left = EarlyExits(cx, Leave(carried, found)).block(block, [])
+    with cx.at(ir.InsertionPoint(block)):
+        equal = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
+        code = cx.create("arith.constant", [], [left[0].type], {"value": i32(CONTINUE)}).result
+        again = cx.create("arith.cmpi", [left[0], code], [i1], equal).result
+        cx.create("scf.yield", [*left[1 : 1 + len(carried)], again, *left[1 + len(carried) :]])
+    for type_ in found:
+        block.add_argument(type_, op.location)
+    block.append_to(new.regions[1])
+    cx.convert_region(new.regions[1])
+    return list(new.results)[len(carried) :]
+
+
+def _while_condition(
+    cx: Conversion,
+    region: ir.Region,
+    carried: list[ir.Type],
+    i1: ir.Type,
+    found: list[ir.Type],
+) -> None:
+    """The first region of the loop: go on with what is carried, if the flag says so."""
+    types = [*carried, i1, *found]
+    block = region.blocks.append(*types, arg_locs=[ir.Location.unknown()] * len(types))
+    arguments = list(block.arguments)
+    flag = arguments.pop(len(carried))
+    with cx.at(ir.InsertionPoint(block)):
+        cx.create("scf.condition", [flag, *arguments])
+
+
 @rules.on("cuda_tile.if")
 def if_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
-    """if => scf.if; both branches end in yield"""
+    """if => scf.if; branches that leave early have been structured by what holds them"""
     results = [cx.type(result.type) for result in op.results]
     new = cx.create("scf.if", [op.operands[0]], results, regions=2)
     for source, target in zip(op.regions, new.regions, strict=False):
         blocks = list(source.blocks)
         if blocks:
-            _check_ends_in_yield(op, blocks[0])
             blocks[0].append_to(target)
             cx.convert_region(target)
     return list(new.results)
 
 
-def _check_ends_in_yield(op: ir.OpView, block: ir.Block) -> None:
-    last = list(block.operations)[-1]
-    if last.name != "cuda_tile.yield":
-        raise error_at(
-            op,
-            f"leaves its branch by '{last.name}', which 'convert-cudatile-to-tileaa' "
-            "does not support yet",
-        )
+def _has_early_exit(block: ir.Block) -> bool:
+    return any(op.operation.name == "cuda_tile.if" and leaves_early(op) for op in block.operations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.convert import KEEP, Conversion
+from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
 from tile_tileaa.passes.cudatile.rules import i32, rules
 
@@ -88,10 +88,11 @@ def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
 
 @rules.on("cuda_tile.yield", "cuda_tile.continue")
-def terminator(op: ir.OpView, cx: Conversion) -> object:
+def terminator(op: ir.OpView, cx: Conversion) -> Replacement:
     """yield => scf.yield in scf operations, nv_tileaa.yield in reductions"""
-    inside = op.operation.parent.name
-    name = "scf.yield" if inside.startswith("scf.") else "nv_tileaa.yield"
+    parent = op.operation.parent
+    in_scf = parent is not None and parent.name.startswith("scf.")
+    name = "scf.yield" if in_scf else "nv_tileaa.yield"
     cx.create(name, list(op.operands))
     op.operation.erase()
     return KEEP
