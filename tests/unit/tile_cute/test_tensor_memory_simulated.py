@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulated import decode, raw, values
 from tile_cute import gf2
-from tile_cute.atoms import MmaAtom, find_mma
+from tile_cute.atoms import CopyAtom, MmaAtom, find_copies, find_mma
 from tile_cute.atoms.descriptors import (
     InstructionDescriptor,
     blackwell_descriptor,
@@ -254,6 +254,37 @@ def place_scales(tmem: np.ndarray, first: int, exponents: np.ndarray, kind: str)
                     }
                 )
                 tmem[row, first + column] |= np.uint32(int(patterns[r, block]) << (8 * byte))
+
+
+COPIES = [atom for atom in find_copies(family="tcgen05.cp") if atom.fragment is not None]
+
+
+@pytest.mark.parametrize("atom", [a for a in COPIES if "cta_group::1" in a.name], ids=str)
+def test_copies_from_shared_memory(atom: CopyAtom) -> None:
+    """Distinct words of a K-major buffer arrive in the rows and columns that the layout names."""
+    layout = atom.fragment
+    assert layout is not None
+    rows, columns = layout.shape
+    rng = np.random.default_rng(10)
+    words = rng.integers(0, 1 << 32, (rows, columns), dtype=np.uint64).astype(np.uint32)
+    buffer = canonical_buffer(rows, columns, 32, "K", "none")
+    image = np.zeros(1 << 14, np.uint8)
+    data = words.reshape(-1)[np.array(gf2.table(buffer.flat("offset")))]
+    image[A_AT : A_AT + data.nbytes] = data.view(np.uint8)
+    word = blackwell_descriptor(A_AT, match_operand(buffer, 32))
+    out = np.zeros((128, columns), np.uint32)
+    body = f"add.u64 %rd21, %rd20, {word};\n{atom.instruction} [%r6], %rd21;"
+    run(
+        "",
+        body,
+        load("32x32b", columns, "0", columns, 0),
+        image,
+        np.zeros((128, 32), np.uint32),
+        out,
+    )
+    for row in range(128):
+        for column in range(columns):
+            assert out[row, column] == words[layout.apply({"row": row, "column": column})]
 
 
 @pytest.mark.parametrize("shape", load_shapes())

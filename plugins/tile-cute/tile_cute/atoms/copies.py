@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tile_cute.atoms.records import GLOBAL, REGISTERS, SHARED, TENSOR, CopyAtom
-from tile_cute.atoms.tensor_memory import load_fragment, load_repeats, load_shapes
+from tile_cute.atoms.tensor_memory import copy_layout, load_fragment, load_repeats, load_shapes
 from tile_cute.linear.layout import LinearLayout
 
 _VECTORS = ((8, "b8"), (16, "b16"), (32, "b32"), (64, "b64"), (64, "v2.b32"), (128, "v4.b32"))
@@ -261,7 +261,9 @@ def _shared_to_tensor() -> Iterator[CopyAtom]:
             int(rows) * int(bits),
             16,
             86,
+            element_bits=32,
             asynchronous="tcgen05.commit",
+            fragment=None if form else copy_layout(shape),
         )
 
 

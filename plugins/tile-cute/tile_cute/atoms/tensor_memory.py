@@ -100,6 +100,32 @@ def load_fragment(shape: str, repeat: int) -> LinearLayout:
     return LinearLayout({"register": [*registers, *more], "lane": lane}, (rows, total))
 
 
+# tcgen05.cp: source rows that tensor-memory row bits 5 and 6 (the warp) choose, where they repeat.
+_CP_WARPS = {
+    "128x256b": (32, 64),
+    "128x128b": (32, 64),
+    "64x128b.warpx2::02_13": (32, 0),
+    "64x128b.warpx2::01_23": (0, 32),
+    "32x128b.warpx4": (0, 0),
+}
+
+
+@cache
+def copy_layout(shape: str) -> LinearLayout | None:
+    """tcgen05.cp: which (row, 32-bit column) of the source each place of tensor memory receives.
+
+    The source is K-major in shared memory. None for 4x256b, whose rows in tensor memory the PTX
+    ISA does not spell out.
+    """
+    warps = _CP_WARPS.get(shape)
+    if warps is None:
+        return None
+    rows, bits = shape.split(".")[0].removesuffix("b").split("x")
+    row = [*_bits(32, 0), *((v, 0) for v in warps)]
+    columns = int(bits) // 32
+    return LinearLayout({"row": row, "column": _bits(columns, 1)}, (int(rows), columns))
+
+
 def load_shapes() -> tuple[str, ...]:
     return tuple(_LOADS)
 

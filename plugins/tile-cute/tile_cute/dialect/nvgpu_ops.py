@@ -163,7 +163,7 @@ def _check_copy(*families: str):  # type: ignore[no-untyped-def]
         atom = copy_atom(attributes_of(op)["atom"])
         if atom.family not in families:
             raise LayoutError(f"'{atom.instruction}' is no {' or '.join(families)} instruction")
-        if atom.fragment is None:
+        if atom.fragment is None or atom.family == "tcgen05.cp":
             return
         values = [*op.operation.results, *op.operation.operands]
         vectors = [v.type for v in values if isinstance(v.type, ir.VectorType)]

@@ -17,6 +17,7 @@ from tile_cute.linear.algebra import (
 )
 from tile_cute.linear.construct import blocked, default_blocked, replicated, strided
 from tile_cute.linear.layout import LinearLayout
+from tile_cute.linear.matrix import MatrixSide, matrix_access
 from tile_cute.linear.memory import (
     SharedChoice,
     best_shared_layout,
@@ -55,6 +56,7 @@ __all__ = [
     "ConditionalXor",
     "LayoutError",
     "LinearLayout",
+    "MatrixSide",
     "Plan",
     "RegisterPermute",
     "SharedAccess",
@@ -76,6 +78,7 @@ __all__ = [
     "invert",
     "invert_and_compose",
     "join",
+    "matrix_access",
     "memory_access",
     "permute_dims",
     "plan_conversion",

@@ -50,6 +50,23 @@ def count_wavefronts(addresses: Sequence[int | None], access_bytes: int) -> int:
     return total
 
 
+def offsets_in(shared: LinearLayout, tile: LinearLayout) -> dict[str, list[int]]:
+    """Element offset that each register, lane and warp bit of `tile` adds in the buffer `shared`.
+
+    LayoutError if the buffer lacks elements or the tiles differ.
+    """
+    if shared.shape != tile.shape:
+        raise LayoutError(f"the buffer {shared} and the tile {tile} differ in shape")
+    place = gf2.Span(shared.flat("offset"))
+    found: dict[str, list[int]] = {}
+    for space in ("register", "lane", "warp"):
+        places = [place.solve(v) for v in tile.flat(space)]
+        if None in places:
+            raise LayoutError(f"the buffer {shared} lacks elements that {tile} has")
+        found[space] = [p or 0 for p in places]
+    return found
+
+
 def memory_access(
     shared: LinearLayout,
     tile: LinearLayout,
@@ -64,19 +81,9 @@ def memory_access(
     duplicate others of their thread take no part (a load fills them by a copy). LayoutError if
     the buffer lacks elements or the tiles differ.
     """
-    if shared.shape != tile.shape:
-        raise LayoutError(f"the buffer {shared} and the tile {tile} differ in shape")
     elem_log2 = log2(max(8, elem_bits) // 8)
-    place = gf2.Span(shared.flat("offset"))
-
-    def offsets(vectors: Sequence[int]) -> list[int]:
-        found = [place.solve(v) for v in vectors]
-        if None in found:
-            raise LayoutError(f"the buffer {shared} lacks elements that {tile} has")
-        return [f or 0 for f in found]
-
-    registers = offsets(tile.flat("register"))
-    lanes, warps = offsets(tile.flat("lane")), offsets(tile.flat("warp"))
+    offsets = offsets_in(shared, tile)
+    registers, lanes, warps = offsets["register"], offsets["lane"], offsets["warp"]
     kept = gf2.independent(registers) if unique else registers
     numbers = register_bits(tile) if unique else [1 << i for i in range(len(registers))]
     width = _vector_bits(kept, [*lanes, *warps], min(VECTOR_BITS, log2(max_bits // 8)) - elem_log2)

@@ -1,0 +1,110 @@
+"""Accesses of a distributed tile to shared memory by ldmatrix and stmatrix.
+
+One instruction moves 1, 2 or 4 matrices of 8 rows of 16 bytes: lane 8j + r supplies the address of
+row r of matrix j, and register j of lane t gets the 32-bit word t % 4 of row t / 4. Transposed
+(16-bit elements), register j gets elements 2(t % 4) and + 1 of column t / 4. Whether a tile and a
+buffer fit that is a question about a few bases; see PTX ISA, "ldmatrix" and "stmatrix".
+"""
+
+from dataclasses import dataclass
+
+from tile_cute import gf2
+from tile_cute.linear.banks import conflict_degree
+from tile_cute.linear.layout import LinearLayout, log2
+from tile_cute.linear.memory import offsets_in
+from tile_cute.linear.plans import SharedAccess
+from tile_cute.linear.shuffle import register_bits
+
+ROW_BYTES_LOG2 = 4  # of a matrix row
+LANES_LOG2 = 5
+MOST_MATRICES_LOG2 = 2
+
+
+@dataclass(frozen=True)
+class MatrixSide:
+    """The ldmatrix or stmatrix instructions of one warp.
+
+    Lane L addresses element `lane_map(L) ^ warp_map(warp) ^ access.offset` of the buffer, a
+    multiple of 16 bytes; lanes beyond `8 * matrices` repeat others. `access.registers` are the
+    elements of its `matrices` 32-bit registers, in order. `wavefronts` counts one warp's.
+    """
+
+    matrices: int
+    transposed: bool
+    accesses: tuple[SharedAccess, ...]
+    lane_map: tuple[int, ...]
+    warp_map: tuple[int, ...]
+    wavefronts: int
+    ideal: int
+
+    def address(self, lane: int, warp: int, access: SharedAccess) -> int:
+        """Element offset of the row that a lane points to."""
+        base = gf2.combine(self.lane_map, lane) ^ gf2.combine(self.warp_map, warp)
+        return base ^ access.offset
+
+
+def matrix_access(
+    shared: LinearLayout, tile: LinearLayout, elem_bits: int, *, transposed: bool = False
+) -> MatrixSide | None:
+    """How ldmatrix (or stmatrix) moves `tile` from (to) a buffer `shared` (offset -> tile).
+
+    None if it cannot: elements that are not 8, 16 or 32 bits (16 if transposed), fewer than 32
+    lanes, lanes that do not lie as the instruction demands, rows that are not whole.
+    """
+    if elem_bits not in ((16,) if transposed else (8, 16, 32)) or tile.in_bits("lane") != 5:
+        return None
+    offsets = offsets_in(shared, tile)
+    lanes, registers = offsets["lane"], offsets["register"]
+    numbers = register_bits(tile)
+    registers = [registers[n.bit_length() - 1] for n in numbers]
+    per_row = 128 // elem_bits
+    split = _split(lanes, registers, 32 // elem_bits, transposed)
+    if split is None:
+        return None
+    inner, rows, used = split
+    rest = [i for i in range(len(registers)) if i not in used]
+    others = [*rows, *offsets["warp"], *(registers[i] for i in rest)]
+    if inner != [1 << i for i in range(log2(per_row))] or any(v % per_row for v in others):
+        return None
+    count = min(MOST_MATRICES_LOG2, len(rest))
+    chosen, repeated = rest[:count], rest[count:]
+    low = [numbers[i] for i in (*used, *chosen)]
+    accesses = tuple(
+        SharedAccess(tuple(start ^ r for r in gf2.table(low)), place)
+        for start, place in zip(
+            gf2.table([numbers[i] for i in repeated]),
+            gf2.table([registers[i] for i in repeated]),
+            strict=True,
+        )
+    )
+    lane_map = [*rows, *(registers[i] for i in chosen)]
+    lane_map += [0] * (LANES_LOG2 - len(lane_map))
+    ideal = len(accesses) << count
+    byte_log2 = log2(elem_bits // 8)
+    degree = conflict_degree([*rows, 0, 0], ROW_BYTES_LOG2, byte_log2)
+    return MatrixSide(
+        1 << count,
+        transposed,
+        accesses,
+        tuple(lane_map),
+        tuple(offsets["warp"]),
+        ideal * degree,
+        ideal,
+    )
+
+
+def _split(
+    lanes: list[int], registers: list[int], word: int, transposed: bool
+) -> tuple[list[int], list[int], list[int]] | None:
+    """(offsets inside a row, of the row number, register bits inside a 32-bit register).
+
+    The bits of a matrix element: within the register `log2(word)`, then lane bits 0, 1 along the
+    row and 2..4 over rows; transposed, the register's bit and lanes 0, 1 count rows.
+    """
+    width = log2(word)
+    used = list(range(width))
+    if len(registers) < width:
+        return None
+    if transposed:
+        return lanes[2:], [registers[0], *lanes[:2]], used
+    return [*(registers[i] for i in used), *lanes[:2]], lanes[2:], used
