@@ -119,7 +119,7 @@ def test_reading_without_waiting(kernel: Kernel) -> None:
     body = SHARED + INIT + _load(2, "0, 0") + "bar.sync 0;" + DUMP
     module = kernel(body, "u64 map, u64 out, u32 count, u32 bytes")
     out = np.zeros(2048, np.uint8)
-    with pytest.raises(SimError, match="never|still being") as caught:
+    with pytest.raises(SimError, match="still being") as caught:
         module.launch("k", (1, 1, 1), (128, 1, 1), [TensorMap(x, box=(64, 16)), out, 512, 2048])
     assert caught.value.kind == "pending"
 
@@ -137,7 +137,8 @@ def test_tensor_store(kernel: Kernel, schedule: str, op: str | None) -> None:
     fill = """
     mov.u32 %r10, %r1;
     FILL: setp.ge.u32 %p3, %r10, 256; @%p3 bra FILLED;
-    shl.b32 %r11, %r10, 2; cvt.u64.u32 %rd1, %r11; add.u64 %rd2, src, %rd1; ld.global.b32 %r13, [%rd2];
+    shl.b32 %r11, %r10, 2; cvt.u64.u32 %rd1, %r11; add.u64 %rd2, src, %rd1;
+    ld.global.b32 %r13, [%rd2];
     shr.u32 %r14, %r11, 7; and.b32 %r14, %r14, 7; shl.b32 %r14, %r14, 4; xor.b32 %r11, %r11, %r14;
     add.u32 %r12, %r2, %r11; st.shared.b32 [%r12], %r13;
     add.u32 %r10, %r10, 128; bra FILL;
@@ -190,7 +191,8 @@ def test_tensormap_replace(kernel: Kernel) -> None:
         + """
     mov.u32 %r20, copy; mov.u32 %r21, %r1;
     setp.ge.u32 %p4, %r1, 32; @%p4 bra MADE;
-    shl.b32 %r22, %r1, 2; cvt.u64.u32 %rd3, %r22; add.u64 %rd4, map, %rd3; ld.global.b32 %r23, [%rd4];
+    shl.b32 %r22, %r1, 2; cvt.u64.u32 %rd3, %r22; add.u64 %rd4, map, %rd3;
+    ld.global.b32 %r23, [%rd4];
     add.u32 %r24, %r20, %r22; st.shared.b32 [%r24], %r23; bar.warp.sync 0xffffffff;
     @!%p1 bra REPLACED;
     tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r20], x;
@@ -198,7 +200,8 @@ def test_tensormap_replace(kernel: Kernel) -> None:
     tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r20], 1, 30;
     tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%r20], 0, 256;
     REPLACED: bar.warp.sync 0xffffffff;
-    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [map], [%r20], 128;
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned
+        [map], [%r20], 128;
     fence.proxy.tensormap::generic.acquire.gpu [map], 128;
     MADE:
     """
@@ -230,13 +233,15 @@ def test_multicast(kernel: Kernel, schedule: str) -> None:
         + CLUSTER
         + """
     and.pred %p6, %p1, %p5; mov.u16 %h1, 11; mov.u32 %r31, %clusterid.x; shl.b32 %r31, %r31, 3;
-    @%p6 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+    @%p6 cp.async.bulk.tensor.2d.shared::cluster.global.tile
+        .mbarrier::complete_tx::bytes.multicast::cluster
         [%r2], [map, {0, %r31}], [%r3], %h1;
     setp.eq.u32 %p7, %r30, 2; @%p7 bra LEAVE;
     """
         + WAIT
         + """
-    mov.u32 %r40, %ctaid.x; mul.lo.u32 %r40, %r40, 512; cvt.u64.u32 %rd5, %r40; add.u64 out, out, %rd5;
+    mov.u32 %r40, %ctaid.x; mul.lo.u32 %r40, %r40, 512; cvt.u64.u32 %rd5, %r40;
+    add.u64 out, out, %rd5;
     """
         + DUMP
         + """
@@ -266,7 +271,8 @@ def test_bulk_copies_between_ctas(kernel: Kernel) -> None:
     barrier.cluster.arrive; barrier.cluster.wait;
     shl.b32 %r4, %r30, 8; cvt.u64.u32 %rd1, %r4; add.u64 %rd2, x, %rd1;
     @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 256;
-    @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd2], 256, [%r3];
+    @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+        [%r2], [%rd2], 256, [%r3];
     """
         + WAIT
         + """
@@ -274,7 +280,8 @@ def test_bulk_copies_between_ctas(kernel: Kernel) -> None:
     barrier.cluster.arrive; barrier.cluster.wait;
     xor.b32 %r31, %r30, 1; add.u32 %r5, %r2, 1024;
     mapa.shared::cluster.u32 %r6, %r5, %r31; mapa.shared::cluster.u32 %r7, %r3, %r31;
-    @%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6], [%r2], 256, [%r7];
+    @%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
+        [%r6], [%r2], 256, [%r7];
     WAIT2: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], 1; @!%p2 bra WAIT2;
     add.u64 %rd3, y, %rd1;
     @!%p1 bra END;
@@ -300,7 +307,8 @@ def test_distributed_shared_memory(kernel: Kernel) -> None:
     @%p1 mbarrier.init.shared.b64 [%r3], 1;
     @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 8;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
-    mov.u32 %r4, %cluster_ctarank; add.u32 %r5, %r4, 1; mov.u32 %r6, %cluster_nctarank; rem.u32 %r5, %r5, %r6;
+    mov.u32 %r4, %cluster_ctarank; add.u32 %r5, %r4, 1; mov.u32 %r6, %cluster_nctarank;
+    rem.u32 %r5, %r5, %r6;
     mapa.shared::cluster.u32 %r7, %r2, %r5; mapa.shared::cluster.u32 %r8, %r3, %r5;
     red.shared::cluster.add.u32 [%r7], %r1;
     @%p1 st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r7+8], {%r4, %r5}, [%r8];

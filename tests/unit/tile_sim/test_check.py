@@ -19,9 +19,14 @@ def _arguments(name: str, rng: np.random.Generator) -> tuple[str, tuple, tuple, 
     i32 = lambda *shape: np.zeros(shape, np.int32)  # noqa: E731
     table: dict[str, tuple[str, tuple, tuple, list, int]] = {
         "saxpy": ("saxpy", (3, 1, 1), (64, 1, 1), [150, 2.0, f(150), f(150)], 0),
-        "matmul": ("matmul", (2, 2, 1), (16, 16, 1), [f(32, 32), f(32, 32), f(32, 32), 32, 32, 32], 0),
+        "matmul": (
+            "matmul", (2, 2, 1), (16, 16, 1),
+            [f(32, 32), f(32, 32), f(32, 32), 32, 32, 32], 0,
+        ),
         "reduce": ("reduce_sum", (2, 1, 1), (96, 1, 1), [f(500), 500, f(1)], 0),
-        "histogram": ("histogram", (2, 1, 1), (64, 1, 1), [np.ones(300, np.uint8), 300, i32(256)], 0),
+        "histogram": (
+            "histogram", (2, 1, 1), (64, 1, 1), [np.ones(300, np.uint8), 300, i32(256)], 0,
+        ),
         "scan": ("scan", (3, 1, 1), (64, 1, 1), [i32(192), i32(192), 192, i32(6), i32(1)], 256),
         "sort": ("bitonic", (2, 1, 1), (64, 1, 1), [rng.integers(0, 99, (2, 128), np.uint32)], 512),
         "softmax": ("softmax", (2, 1, 1), (64, 1, 1), [f(2, 100), f(2, 100), 100], 0),

@@ -74,7 +74,8 @@ mov.u32 %r1, %tid.x; shr.u32 %r5, %r1, 5; setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %
 mov.u32 %r2, buf; mov.u32 %r3, bar; mov.u32 %r4, taddr; mov.u32 %r10, %r1;
 mov.u32 %r30, %cluster_ctarank; mul.wide.u32 %rd30, %r30, 65536; add.u64 image, image, %rd30;
 FILL: setp.ge.u32 %p3, %r10, 16384; @%p3 bra FILLED;
-shl.b32 %r11, %r10, 2; cvt.u64.u32 %rd1, %r11; add.u64 %rd2, image, %rd1; ld.global.b32 %r13, [%rd2];
+shl.b32 %r11, %r10, 2; cvt.u64.u32 %rd1, %r11; add.u64 %rd2, image, %rd1;
+ld.global.b32 %r13, [%rd2];
 add.u32 %r12, %r2, %r11; st.shared.b32 [%r12], %r13; add.u32 %r10, %r10, 128; bra FILL;
 FILLED: fence.proxy.async.shared::cta;
 @%p1 mbarrier.init.shared.b64 [%r3], 1;
@@ -87,10 +88,13 @@ FINISH = """
 WAIT: mbarrier.try_wait.parity.shared.b64 %p5, [%r3], 0; @!%p5 bra WAIT;
 tcgen05.fence::after_thread_sync;
 shl.b32 %r20, %r5, 21; add.u32 %r21, %r6, %r20; mov.u32 %r22, 0;
-mul.lo.u32 %r23, %r30, 128; add.u32 %r23, %r23, %r1; mul.wide.u32 %rd3, %r23, WIDTH; add.u64 %rd4, out, %rd3;
-READ: tcgen05.ld.sync.aligned.32x32b.x8.b32 {%r100,%r101,%r102,%r103,%r104,%r105,%r106,%r107}, [%r21];
+mul.lo.u32 %r23, %r30, 128; add.u32 %r23, %r23, %r1; mul.wide.u32 %rd3, %r23, WIDTH;
+add.u64 %rd4, out, %rd3;
+READ: tcgen05.ld.sync.aligned.32x32b.x8.b32
+    {%r100,%r101,%r102,%r103,%r104,%r105,%r106,%r107}, [%r21];
 tcgen05.wait::ld.sync.aligned;
-st.global.v4.b32 [%rd4], {%r100,%r101,%r102,%r103}; st.global.v4.b32 [%rd4+16], {%r104,%r105,%r106,%r107};
+st.global.v4.b32 [%rd4], {%r100,%r101,%r102,%r103};
+st.global.v4.b32 [%rd4+16], {%r104,%r105,%r106,%r107};
 add.u64 %rd4, %rd4, 32; add.u32 %r21, %r21, 8; add.u32 %r22, %r22, 32;
 setp.lt.u32 %p6, %r22, WIDTH; @%p6 bra READ;
 tcgen05.fence::before_thread_sync;
@@ -281,8 +285,10 @@ def test_operand_a_in_tensor_memory(kernel: Kernel) -> None:
     x, y = operand(rng, "f16", (128, 16)), operand(rng, "f16", (16, 16))
     image, _, db = _image(x.view(np.uint8), y.view(np.uint8), 32)
     put = """
-    mul.wide.u32 %rd5, %r1, 32; add.u64 %rd6, da, %rd5; shl.b32 %r40, %r5, 21; add.u32 %r41, %r9, %r40;
-    ld.global.v4.b32 {%r50,%r51,%r52,%r53}, [%rd6]; ld.global.v4.b32 {%r54,%r55,%r56,%r57}, [%rd6+16];
+    mul.wide.u32 %rd5, %r1, 32; add.u64 %rd6, da, %rd5; shl.b32 %r40, %r5, 21;
+    add.u32 %r41, %r9, %r40;
+    ld.global.v4.b32 {%r50,%r51,%r52,%r53}, [%rd6];
+    ld.global.v4.b32 {%r54,%r55,%r56,%r57}, [%rd6+16];
     tcgen05.st.sync.aligned.32x32b.x8.b32 [%r41], {%r50,%r51,%r52,%r53,%r54,%r55,%r56,%r57};
     tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; bar.sync 0;
     """

@@ -49,7 +49,8 @@ COPY_IN = """
 .shared .align 1024 .b8 buf[65536];
 mov.u32 %r1, %tid.x; mov.u32 %r2, buf; mov.u32 %r10, %r1;
 FILL: setp.ge.u32 %p1, %r10, 16384; @%p1 bra FILLED;
-shl.b32 %r11, %r10, 2; cvt.u64.u32 %rd1, %r11; add.u64 %rd2, image, %rd1; ld.global.b32 %r13, [%rd2];
+shl.b32 %r11, %r10, 2; cvt.u64.u32 %rd1, %r11; add.u64 %rd2, image, %rd1;
+ld.global.b32 %r13, [%rd2];
 add.u32 %r12, %r2, %r11; st.shared.b32 [%r12], %r13; add.u32 %r10, %r10, 128; bra FILL;
 FILLED: fence.proxy.async.shared::cta; bar.sync 0;
 """
@@ -76,8 +77,8 @@ def program(form: str, n: int, registers: int, tail: str, steps: int = 1, wait: 
 
 PARAMS = "u64 image, u64 acc, u64 out, u64 da, u64 db, u32 scale, u64 stepa, u64 stepb"
 TYPES = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "e4m3": ml_dtypes.float8_e4m3fn,
-    "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8, "u8": np.uint8,
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32,
+    "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8, "u8": np.uint8,
 }  # fmt: skip
 
 
@@ -114,7 +115,7 @@ CASES = [
 def _launch(
     kernel: Kernel, form: str, n: int, k: int, a, b, swizzle, major_a, major_b, acc, **options
 ):
-    d, ta, _ = form.split(".")
+    _, ta, _ = form.split(".")
     tail = ""
     if ta in ("f16", "bf16"):
         tail = f", 1, {options.pop('sign', 1)}, {int(not major_a)}, {int(not major_b)}"

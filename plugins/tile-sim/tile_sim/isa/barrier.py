@@ -34,9 +34,9 @@ class CtaBarrier:
 
     def _marks(self, g: Group) -> Array:
         """Bool `[warps, 32]`: the thread has arrived and waits here."""
-        marks = g.wave.extra.get(id(self))
+        marks = g.wave.extra.get(self)
         if marks is None:
-            marks = g.wave.extra[id(self)] = np.zeros((g.wave.warps, 32), bool)
+            marks = g.wave.extra[self] = np.zeros((g.wave.warps, 32), bool)
         return marks
 
     def arrive(self, new: Group | None, parked: Group | None) -> tuple[Group | None, Group | None]:

@@ -273,8 +273,8 @@ def _reduce_shared(cx: Decode, op: str, type_: str) -> Exec:
             g.lane_rows(), addresses_of(g, to), addresses_of(g, of), lanes_of(g, size),
             addresses_of(g, bar), strict=True,
         )  # fmt: skip
+        wave = g.wave
         for row, target, origin, amount, barrier in items:
-            wave = g.wave
             _check_size(amount, target, origin)
             read = _reader(wave, int(row), "shared", origin, amount)
             cta, offset = shared.locate(wave, int(row), target, "bulk reduction")

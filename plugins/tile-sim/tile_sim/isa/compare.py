@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -156,7 +157,7 @@ def set_value(cx: Decode) -> Exec:
     return execute
 
 
-def _truth(type_: Type) -> tuple[np.generic, np.generic]:
+def _truth(type_: Type) -> tuple[Any, Any]:
     """What stands for true and false in a type."""
     if type_.name == "bf16":
         return np.uint16(0x3F80), np.uint16(0)

@@ -38,7 +38,7 @@ def cvt(cx: Decode) -> Exec:
         return _to_pair(cx)
     if result_name in _QUADS:
         return _to_quad(cx)
-    cx.fail(f"no conversion from .{source_name} to .{result_name}")
+    raise cx.error(f"no conversion from .{source_name} to .{result_name}")
 
 
 def _to_tf32(cx: Decode) -> Exec:

@@ -68,7 +68,7 @@ def take_shape(cx: Decode) -> Shape:
                 continue
             cx.mods.remove(mod)
             return shape
-    cx.fail("needs a shape such as .m16n8k16")
+    raise cx.error("needs a shape such as .m16n8k16")
 
 
 def take_types(cx: Decode) -> tuple[str, str, str, str]:

@@ -134,10 +134,8 @@ def _space(cx: Decode) -> str:
 
 def _variable(cx: Decode, which: int) -> Var | None:
     operand = cx.operand(which)
-    if (
-        not isinstance(operand, Name)
-        or (operand.name.startswith("%")
-        and cx.names.find(operand.name) is None)
+    if not isinstance(operand, Name) or (
+        operand.name.startswith("%") and cx.names.find(operand.name) is None
     ):
         return None
     entity = cx.find(operand.name)

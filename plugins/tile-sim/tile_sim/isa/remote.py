@@ -84,11 +84,10 @@ def red_async(cx: Decode) -> Exec:
     dtype = type_.dtype
 
     def execute(g: Group) -> None:
-        values = g.lanes(np.asarray(get(g)))
+        wave, values = g.wave, g.lanes(np.asarray(get(g)))
         for row, target, barrier, value in zip(
             g.lane_rows(), addresses_of(g, to), addresses_of(g, bar), values, strict=True
         ):
-            wave = g.wave
             where = _place(wave, int(row), target, dtype.itemsize)
             end = (*shared.locate(wave, int(row), barrier, "red.async"), dtype.itemsize)
 

@@ -85,7 +85,7 @@ def _blocks(cx: Decode, kind: str, vector: str | None) -> int:
     legal = {"mxf8f6f4": ("1X",), "mxf4": ("2X",), "mxf4nvf4": ("2X", "4X")}[kind]
     if vector == "block32" and kind == "mxf8f6f4":
         name = "1X"
-    if name not in legal:
+    if name is None or name not in legal:
         cx.fail(f"scale vector {vector} does not fit .kind::{kind}")
     return int(name[0])
 

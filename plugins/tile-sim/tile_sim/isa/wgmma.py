@@ -150,7 +150,7 @@ def _constants(cx: Decode, a: str, in_registers: bool) -> tuple[bool, bool, bool
     transposed = ([0, *rest[2:]] if in_registers else rest[2:]) or [0, 0]
     if wanted < 3:
         transposed = [0, 0]
-    return *negate, not transposed[0], not transposed[1]
+    return negate[0], negate[1], not transposed[0], not transposed[1]
 
 
 def _decode_product(cx: Decode, form: Form, in_registers: bool) -> Sync:

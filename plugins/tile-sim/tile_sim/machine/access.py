@@ -7,7 +7,8 @@ wrong with an address is found here: bounds, alignment, reads of what was never 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,8 @@ U64 = np.uint64
 UNWRITTEN, WRITTEN, PENDING, BARRIER = 0, 1, 2, 3
 
 
-class Part(NamedTuple):
+@dataclass(slots=True)
+class Part:
     """Lanes `pick` (None: all) of an access find their elements at `index` of `data`.
 
     `state` has the same shape as `data`: each byte UNWRITTEN, WRITTEN or PENDING (None: not kept).
@@ -162,7 +164,7 @@ def _local(g: Group, address: Array, width: int, dtype: np.dtype, pick: Array | 
     return Part(data, flat >> (dtype.itemsize.bit_length() - 1), pick, state, "local")
 
 
-def check_written(part: Part, index: Array, word: np.generic) -> None:
+def check_written(part: Part, index: Array, word: Any) -> None:
     """Reads need bytes that have been written, and not by something still on its way."""
     if part.state is None:
         return
@@ -171,10 +173,10 @@ def check_written(part: Part, index: Array, word: np.generic) -> None:
     if not bad.any():
         return
     value = int(state[bad][0])
-    if any((value >> (8 * i)) & 0xFF == BARRIER for i in range(8)):
-        if all((value >> (8 * i)) & 0xFF in (WRITTEN, BARRIER) for i in range(word.nbytes)):
-            return
-    pending = any((value >> (8 * i)) & 0xFF == PENDING for i in range(8))
+    states = {value >> 8 * i & 0xFF for i in range(word.nbytes)}
+    if states <= {WRITTEN, BARRIER}:
+        return
+    pending = PENDING in states
     kind = "pending" if pending else "uninitialised"
     what = "still being written by an asynchronous operation" if pending else "never written"
     raise SimError(kind, f"read of {part.space} memory that was {what}")

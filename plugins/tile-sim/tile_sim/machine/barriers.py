@@ -62,8 +62,8 @@ class Barriers:
         if self.wave.monitor is not None:
             self.wave.monitor.cta_arrive(g, ids)
         if votes is not None:
-            np.add.at(self.votes, (cta, ids, 0), 1)
-            np.add.at(self.votes, (cta, ids, 1), votes.astype(np.int64))
+            np.add.at(self.votes[..., 0], (cta, ids), 1)
+            np.add.at(self.votes[..., 1], (cta, ids), votes.astype(np.int64))
         self.complete()
 
     def complete(self) -> None:
@@ -81,7 +81,7 @@ class Barriers:
             return
         over = full & (self.expected >= 0) & (self.arrived > self.expected)
         if over.any():
-            cta, which = (int(x[0]) for x in np.nonzero(over))
+            which = int(np.nonzero(over)[1][0])
             raise SimError("bad-barrier", f"more threads than expected at barrier {which}")
         self.generation[full] += 1
         self.arrived[full] = 0

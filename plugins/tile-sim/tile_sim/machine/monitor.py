@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from operator import length_hint
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -292,7 +293,7 @@ class Monitor:
         if wave.cursor is None:
             return -1
         block, steps = wave.cursor
-        index = len(block.code) - 1 - steps.__length_hint__()
+        index = len(block.code) - 1 - length_hint(steps)
         return block.number << 16 | min(index, 0xFFFF)
 
     def _where(self, place: int) -> Where | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from operator import length_hint
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -134,7 +135,7 @@ class Scheduler:
             for step in steps:
                 step(g)
         except SimError as error:
-            place = len(block.code) - 1 - steps.__length_hint__()
+            place = len(block.code) - 1 - length_hint(steps)
             raise error.at(wave.program.where(block.instrs[place])) from None
         if wave.polled:
             g.polled = True
@@ -164,10 +165,9 @@ class Scheduler:
         self._idles += 1
         stuck = wave.progress == self._last_progress
         # Also now and then where pollers themselves write: time passes for them too.
-        if stuck or self._idles % 64 == 0:
-            if any(hook() for hook in self.idle_hooks):
-                wave.progress += 1
-                stuck = False
+        if (stuck or self._idles % 64 == 0) and any(hook() for hook in self.idle_hooks):
+            wave.progress += 1
+            stuck = False
         self._idle_rounds = self._idle_rounds + 1 if stuck else 0
         self._last_progress = wave.progress
         if self._idle_rounds > (_IDLE_ROUNDS if self.yielded else 2):

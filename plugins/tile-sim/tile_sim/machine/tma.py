@@ -60,7 +60,8 @@ def gather4_coordinates(tensor: TensorMap, start: tuple[int, ...]) -> Array:
 
 
 def inside(tensor: TensorMap, coordinates: Array) -> Array:
-    return ((coordinates >= 0) & (coordinates < np.array(tensor.dims))).all(axis=1)
+    legal = (coordinates >= 0) & (coordinates < np.array(tensor.dims))
+    return np.asarray(legal.all(axis=1))
 
 
 def addresses(tensor: TensorMap, base: int, coordinates: Array) -> Array:

@@ -99,7 +99,7 @@ class Wave:
     cursor: Any = None
     async_known: Any = None
     zero: int = 0
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shape, ctas = self.shape, len(self.coordinates)

@@ -209,8 +209,7 @@ def _exact_fma(a: float, b: float, c: float, mode: str) -> float:
         return near
     below = near == float("-inf") or (near != float("inf") and Fraction(near) < exact)
     above = near == float("inf") or (near != float("-inf") and Fraction(near) > exact)
-    wrapped = (np.array(x) for x in (below, above))
-    return float(_step(np.array(near), *wrapped, mode))
+    return float(_step(np.array(near), np.array(below), np.array(above), mode))
 
 
 # --- flushing, NaN ------------------------------------------------------------------------------

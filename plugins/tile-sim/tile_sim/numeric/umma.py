@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tile_sim.errors import SimError
 from tile_sim.numeric.elements import ELEMENTS, Element
@@ -65,14 +66,14 @@ def decode(word: int, kind: str, cta_group: int) -> Instruction:
     m, n = _field(word, 24, 5) * 16, _field(word, 17, 6) * 8
     _check_shape(m, n, cta_group)
     bits = {"tf32": 32, "f16": 16}.get(kind, 4 if "mxf4" in kind else 8)
-    common = {
+    common: dict[str, Any] = {
         "kind": kind, "m": m, "n": n, "k": 256 // bits, "a": a, "b": b,
         "negate_a": bool(_field(word, 13, 1)), "negate_b": bool(_field(word, 14, 1)),
         "a_k_major": not _field(word, 15, 1), "b_k_major": not _field(word, 16, 1),
     }  # fmt: skip
     if kind in SCALED:
         scale = "ue8m0" if _field(word, 23, 1) else "ue4m3"
-        ids = {"a_scale_id": _field(word, 29, 2), "b_scale_id": _field(word, 4, 2)}
+        ids: dict[str, Any] = {"a_scale_id": _field(word, 29, 2), "b_scale_id": _field(word, 4, 2)}
         return Instruction(**common, accumulator="f32", saturate=False, scale=scale, **ids)
     code = _field(word, 4, 2)
     if code not in _ACCUMULATORS[kind]:
@@ -83,6 +84,6 @@ def decode(word: int, kind: str, cta_group: int) -> Instruction:
 
 def _check_shape(m: int, n: int, cta_group: int) -> None:
     legal_m = (64, 128) if cta_group == 1 else (128, 256)
-    step = {64: 8, 128: 16 if cta_group == 1 else 16, 256: 16}.get(m, 8)
+    step = 8 if m == 64 else 16
     if m not in legal_m or not 8 <= n <= 256 or n % step:
         raise SimError("bad-descriptor", f"no shape M {m}, N {n} with .cta_group::{cta_group}")

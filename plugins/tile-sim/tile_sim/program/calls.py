@@ -52,12 +52,15 @@ def _split(cx: Decode) -> tuple[tuple[Operand, ...], Operand | None, tuple[Opera
     """Returns, target and arguments; a prototype label behind them says nothing more."""
     operands = list(cx.operands)
     returns: tuple[Operand, ...] = ()
-    if operands and isinstance(operands[0], OperandGroup):
-        returns = operands.pop(0).items
+    first = operands[0] if operands else None
+    if isinstance(first, OperandGroup):
+        returns = first.items
+        del operands[0]
     target = operands.pop(0) if operands else None
     arguments: tuple[Operand, ...] = ()
-    if operands and isinstance(operands[0], OperandGroup):
-        arguments = operands.pop(0).items
+    second = operands[0] if operands else None
+    if isinstance(second, OperandGroup):
+        arguments = second.items
     return returns, target, arguments
 
 
@@ -105,7 +108,7 @@ def _move_in(cx: Decode, actual: Operand, formal: Var | Reg) -> Exec:
         return _copy(source, formal)
     if isinstance(actual, Int):
         cx.fail("constant arguments of .param functions are not supported")
-    cx.fail("an argument has to be a .param variable")
+    raise cx.error("an argument has to be a .param variable")
 
 
 def _move_out(cx: Decode, actual: Operand, formal: Var | Reg) -> Exec:
@@ -116,7 +119,7 @@ def _move_out(cx: Decode, actual: Operand, formal: Var | Reg) -> Exec:
     target = _local(cx, actual)
     if isinstance(target, Var):
         return _copy(formal, target)
-    cx.fail("a result has to be a .param variable")
+    raise cx.error("a result has to be a .param variable")
 
 
 def _local(cx: Decode, operand: Operand) -> object:

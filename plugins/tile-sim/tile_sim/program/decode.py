@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -81,8 +81,11 @@ class Decode:
     def where(self) -> Where:
         return self.program.where(self.ins)
 
+    def error(self, message: str, kind: str = "bad-instruction") -> SimError:
+        return SimError(kind, f"{self.ins.spelling}: {message}", self.where)
+
     def fail(self, message: str, kind: str = "bad-instruction") -> NoReturn:
-        raise SimError(kind, f"{self.ins.spelling}: {message}", self.where)
+        raise self.error(message, kind)
 
     # --- modifiers --------------------------------------------------------------------------
 
@@ -192,7 +195,7 @@ class Decode:
             return constant(self.immediate(operand, type_))
         if isinstance(operand, Name):
             return self._named(operand, type_, wide)
-        self.fail("a register or constant is needed here")
+        raise self.error("a register or constant is needed here")
 
     def _named(self, operand: Name, type_: Type, wide: bool) -> Getter:
         getter = special_register(operand, type_)
@@ -220,7 +223,7 @@ class Decode:
             return lambda g: ~g.v[slot][g.sel]
         return lambda g: g.v[slot][g.sel]
 
-    def immediate(self, operand: Int | Float, type_: Type) -> np.generic:
+    def immediate(self, operand: Int | Float, type_: Type) -> Any:
         """A constant as a NumPy scalar of the type."""
         if isinstance(operand, Int):
             if type_.kind == "p":
@@ -287,8 +290,9 @@ class Decode:
         return lambda g, value: g.put(slot, np.asarray(value).view(narrow))
 
 
-def constant(value: np.generic) -> Getter:
-    return lambda g: value  # type: ignore[return-value]
+def constant(value: Any) -> Getter:
+    """The same scalar for every group."""
+    return lambda g: value
 
 
 def decode(program: Program, names: Names, ins: Instr) -> Decoded:

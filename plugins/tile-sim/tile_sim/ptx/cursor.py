@@ -36,9 +36,11 @@ class Cursor:
     def token(self) -> Token:
         return self.tokens[self.i]
 
+    def error(self, message: str, token: Token | None = None) -> SimError:
+        return SimError("syntax", message, self.source.where((token or self.token).pos))
+
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
-        at = token or self.token
-        raise SimError("syntax", message, self.source.where(at.pos))
+        raise self.error(message, token)
 
     def next(self) -> Token:
         token = self.tokens[self.i]
@@ -134,7 +136,7 @@ class Cursor:
             return self._apply_unary(token, self._unary())
         if token.kind == "id":
             return self._name()
-        self.fail(f"expected an operand, found {token.text or 'the end of the text'!r}")
+        raise self.error(f"expected an operand, found {token.text or 'the end of the text'!r}")
 
     def _parenthesised(self) -> Operand:
         """`(expr)`, or a cast `(.s64) expr`, which we keep unbounded."""

@@ -21,10 +21,12 @@ from tile_sim.ptx.syntax import (
 _OLDEST, _NEWEST = (6, 0), (9, 9)
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _SPACES = {".reg", ".sreg", ".const", ".global", ".local", ".param", ".shared", ".tex"}
-_TYPES = {
-    f".{t}"
-    for t in ["pred", "b1", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "e4m3", "e5m2", "e4m3x2", "e5m2x2", "texref", "samplerref", "surfref"]
-}
+_SCALARS = (
+    "pred", "b1", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32",
+    "s64", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "e4m3", "e5m2", "e4m3x2",
+    "e5m2x2", "texref", "samplerref", "surfref",
+)  # fmt: skip
+_TYPES = {f".{name}" for name in _SCALARS}
 # Kernel directives: how many integers may follow (a range), PTX ISA "Performance-Tuning" and
 # "Cluster Dimension Directives".
 _FUNCTION_DIRECTIVES: dict[str, tuple[int, int]] = {
