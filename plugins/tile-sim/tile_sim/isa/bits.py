@@ -209,8 +209,8 @@ _PRMT_MODES = {
 @instruction("prmt")
 def prmt(cx: Decode) -> Exec:
     """Four bytes picked from the eight of two registers."""
-    cx.type("b32")
     mode = cx.option(*_PRMT_MODES)
+    cx.type("b32")
     cx.done(4)
     slot = cx.slot(0, B32)
     a, b, c = (cx.src(i, B32) for i in (1, 2, 3))

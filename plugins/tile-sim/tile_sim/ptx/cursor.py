@@ -197,6 +197,8 @@ class Cursor:
             items.append(self.operand())
             if not self.at(close):
                 self.expect(",")
+                if self.at(close):
+                    self.fail("expected an operand after the comma")
         return tuple(items)
 
     def _address(self) -> Address:

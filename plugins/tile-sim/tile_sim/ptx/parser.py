@@ -345,6 +345,8 @@ class Parser(Cursor):
             operands.append(self.operand())
             if not self.at(";"):
                 self.expect(",")
+                if self.at(";"):
+                    self.fail("expected an operand after the comma")
         pos = token.pos if guard is None else start
         return Instr(token.text, tuple(mods), tuple(operands), guard, pos, self.loc)
 
