@@ -42,8 +42,9 @@ format: $(DEV) ## rewrite the sources in the project's style
 fuzz: $(DEV) ## the long tests
 	$(BIN)/pytest -n $(JOBS) -m slow
 
-bench: $(DEV) $(PEER) ## compile times, beside NVIDIA's tileiras where it can be installed
+bench: $(DEV) $(PEER) ## compile times and code size, beside NVIDIA's tileiras where it can be installed
 	$(BIN)/python benchmarks/compile_time.py
+	$(BIN)/python benchmarks/static.py
 
 stubs: $(DEV) ## write typings anew from the installed bindings
 	$(PIP) install --quiet nanobind

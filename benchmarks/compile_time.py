@@ -17,11 +17,11 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 from statistics import median
 from typing import Any
+
+from peer import find_tool
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "bytecode"
 TILEC = [sys.executable, "-c", "from tile_core.cli.main import main; main()"]
@@ -54,7 +54,7 @@ def main() -> int:
     if options.child:
         print(json.dumps(_in_process(options)))
         return 0
-    peer = _tileiras(options.tileiras)
+    peer = options.tileiras or find_tool("tileiras")
     made = [_measure(name, options, peer) for name in options.kernel]
     for one in made:
         _print(one)
@@ -80,18 +80,6 @@ def _arguments() -> argparse.Namespace:
 
 
 # --- the other compiler --------------------------------------------------------------------------
-
-
-def _tileiras(named: Path | None) -> Path | None:
-    """The tileiras named, of the wheel, or on the PATH."""
-    if named is not None:
-        return named
-    spec = find_spec("nvidia")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        for found in sorted(Path(place).glob("cu*/bin/tileiras")):
-            return found
-    found_on_path = which("tileiras")
-    return Path(found_on_path) if found_on_path else None
 
 
 # --- measuring -----------------------------------------------------------------------------------
