@@ -51,6 +51,16 @@ def _tuple(operand: Operand, message: str, kinds: Sequence[str] = TUPLE_KINDS) -
     raise LayoutError(f"{message}, but got {operand}")
 
 
+def _ints(
+    operand: Operand, message: str, kinds: Sequence[str] = TUPLE_KINDS, free: bool = False
+) -> it.IntTuple:
+    """An int tuple of integers; with `free`, `_` is allowed too."""
+    value = _tuple(operand, message, kinds)
+    if not all(isinstance(leaf, int) or (free and leaf is None) for leaf in it.flatten(value)):
+        raise LayoutError(f"{message} of integers, but got {operand}")
+    return value
+
+
 def _on_outer(
     layout: Layout | ComposedLayout, function: Callable[[Layout], Layout]
 ) -> Layout | ComposedLayout:
@@ -69,11 +79,11 @@ def _rewrap(operand: Operand, function: Callable[[Layout], Layout], message: str
 
 @rule("make_layout")
 def make_layout(operands: Sequence[Operand], _: Attributes) -> Value:
-    shape = _tuple(operands[0], "expects a shape", ("shape", "int_tuple"))
+    shape = _ints(operands[0], "expects a shape", ("shape", "int_tuple"))
     if len(operands) == 1:
         return Value("layout", Layout(shape))
     stride = _tuple(operands[1], "expects a stride", ("stride", "int_tuple"))
-    if not it.congruent(shape, stride):
+    if None in it.flatten(stride) or not it.congruent(shape, stride):
         raise LayoutError(
             f"expects stride weakly congruent with shape, but got {operands[0]} and {operands[1]}"
         )
@@ -82,13 +92,13 @@ def make_layout(operands: Sequence[Operand], _: Attributes) -> Value:
 
 @rule("make_ordered_layout")
 def make_ordered_layout(operands: Sequence[Operand], _: Attributes) -> Value:
-    shape = _tuple(operands[0], "expects a shape")
-    return Value("layout", ordered_layout(shape, _tuple(operands[1], "expects an order")))
+    shape = _ints(operands[0], "expects a shape")
+    return Value("layout", ordered_layout(shape, _ints(operands[1], "expects an order")))
 
 
 @rule("make_identity_layout")
 def make_identity_layout(operands: Sequence[Operand], _: Attributes) -> Value:
-    return Value("layout", identity_layout(_tuple(operands[0], "expects a shape")))
+    return Value("layout", identity_layout(_ints(operands[0], "expects a shape")))
 
 
 @rule("make_composed_layout")
@@ -108,7 +118,7 @@ def make_composed_layout(operands: Sequence[Operand], _: Attributes) -> Value:
 
 @rule("coalesce")
 def coalesce(operands: Sequence[Operand], _: Attributes) -> Operand:
-    profile = _tuple(operands[1], "expects a profile") if len(operands) > 1 else 0
+    profile = _ints(operands[1], "expects a profile") if len(operands) > 1 else 0
     return _rewrap(operands[0], lambda l: la.coalesce(l, profile), "expects a layout")
 
 
@@ -160,6 +170,8 @@ def inverse(operands: Sequence[Operand], attributes: Attributes) -> Value:
 def recast_layout(operands: Sequence[Operand], attributes: Attributes) -> Value:
     layout = _layout(operands[0], "expects `src` is LayoutTypeInterface")
     old, new = attributes["old_bits"], attributes["new_bits"]
+    if min(old, new) < 1:
+        raise LayoutError(f"unable to recast layout {operands[0]}: {old} to {new} bits")
     try:
         if isinstance(layout, ComposedLayout):
             return of_layout(layout.recast(old, new))
@@ -200,8 +212,10 @@ _PRODUCTS = {
 
 
 def _tiler(operand: Operand, message: str) -> Any:
-    if isinstance(operand, Value) and operand.kind in ("tile", "layout", "shape", "int_tuple"):
+    if isinstance(operand, Value) and operand.kind in ("tile", "layout"):
         return operand.value
+    if isinstance(operand, Value) and operand.kind in ("shape", "int_tuple"):
+        return _ints(operand, message)
     raise LayoutError(f"{message} {operand}")
 
 
@@ -226,9 +240,10 @@ def tile_to_shape(operands: Sequence[Operand], _: Attributes) -> Operand:
     shape = operands[1]
     if not (isinstance(shape, Value) and shape.kind in ("shape", "int_tuple")):
         raise LayoutError(f"invalid input types for tile_to_shape, got {operands[0]} and {shape}")
-    order = _tuple(operands[2], "expects only static order modes") if len(operands) > 2 else None
+    order = _ints(operands[2], "expects only static order modes") if len(operands) > 2 else None
+    extents = _ints(shape, "invalid input types for tile_to_shape, got a shape")
     message = "invalid input types for tile_to_shape, got"
-    return _rewrap(operands[0], lambda l: tiling.tile_to_shape(l, shape.value, order), message)
+    return _rewrap(operands[0], lambda l: tiling.tile_to_shape(l, extents, order), message)
 
 
 @rule("stencil_divide")
@@ -249,6 +264,7 @@ def local_tile(operands: Sequence[Operand], _: Attributes) -> View:
     rank = len(tile) if isinstance(tile, tuple) else 1
     if it.rank(coord.value) != rank:
         raise LayoutError(f"expected a coordinate of rank {rank} but got {coord}")
+    _ints(coord, "failed to construct a valid coordinate from", free=True)
     cut = _on_outer(view.layout, lambda l: tiling.local_tile(l, tile, coord.value)[0])
     return View(view.element, view.space, cut)
 
@@ -261,7 +277,7 @@ def local_partition(operands: Sequence[Operand], _: Attributes) -> Operand:
     if isinstance(source, Other) or (isinstance(source, Value) and source.kind not in LAYOUT_KINDS):
         raise LayoutError(f"expects `input` to be a layout or a view, got {source}")
     # every thread has the same layout; only its offset differs
-    first = tiler.value.indices()[0]
+    first = tiler.value(0)
     return _rewrap(source, lambda l: tiling.local_partition(l, tiler.value, first)[0], "")
 
 
@@ -289,19 +305,19 @@ def get_stride(operands: Sequence[Operand], _: Attributes) -> Value:
 
 @rule("slice")
 def slice_(operands: Sequence[Operand], _: Attributes) -> Operand:
-    coord = _tuple(operands[1], "expects a coordinate", ("coord",))
+    coord = _ints(operands[1], "expects a coordinate", ("coord",), free=True)
     return _rewrap(operands[0], lambda l: la.slice_layout(l, coord)[0], "expects a layout")
 
 
 @rule("dice")
 def dice(operands: Sequence[Operand], _: Attributes) -> Operand:
-    coord = _tuple(operands[1], "expects a coordinate", ("coord",))
+    coord = _ints(operands[1], "expects a coordinate", ("coord",), free=True)
     return _rewrap(operands[0], lambda l: la.dice_layout(l, coord), "expects a layout")
 
 
 @rule("crd2idx")
 def crd2idx(operands: Sequence[Operand], _: Attributes) -> Value:
-    coord = _tuple(operands[0], "expects a coordinate", ("coord", "int_tuple"))
+    coord = _ints(operands[0], "expects a coordinate", ("coord", "int_tuple"))
     layout = _layout(operands[1], "expects a layout")
     return Value("int_tuple", layout(coord))
 
@@ -360,8 +376,8 @@ def tuple_arithmetic(operands: Sequence[Operand], attributes: Attributes) -> Val
 
 @rule("shape_div", "ceil_div")
 def division(operands: Sequence[Operand], attributes: Attributes) -> Value:
-    left = _tuple(operands[0], "expects a shape")
-    right = _tuple(operands[1], "expects a shape")
+    left = _ints(operands[0], "expects a shape")
+    right = _ints(operands[1], "expects a shape")
     if attributes["op"] == "ceil_div":
         return Value("shape", it.ceil_div(left, right))
     return Value("shape", it.shape_div(left, right, attributes.get("mode", "exact")))

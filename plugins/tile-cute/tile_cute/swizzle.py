@@ -87,6 +87,9 @@ BYTE_SWIZZLES = {
 }
 
 
+_ENUMERATED = 1 << 18
+
+
 @dataclass(frozen=True)
 class ComposedLayout:
     """`inner(offset + outer(c))`; `inner` is a swizzle, `outer` the value layout."""
@@ -147,6 +150,10 @@ class ComposedLayout:
     @property
     def cosize(self) -> int:
         """One more than the largest index that is reached."""
+        if self.inner.is_identity:
+            return self.offset + self.outer.cosize
+        if self.size > _ENUMERATED:
+            raise LayoutError(f"can't derive meaningful cosize of composed layout: {self}")
         return 1 + max(self(i) for i in range(self.size))
 
     def simplified(self) -> "ComposedLayout | Layout":

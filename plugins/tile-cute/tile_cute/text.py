@@ -15,7 +15,9 @@ from tile_cute.layout import Layout
 from tile_cute.layout_algebra import Tile
 from tile_cute.swizzle import ComposedLayout, Swizzle
 
-_TOKEN = re.compile(r"\s*(-?\d+(?:/\d+)?|[(),:<>@_o]|S(?=<)|Sw(?=<))")
+_DEPTH = 32  # of nested tuples; real ones have four or five levels
+
+_TOKEN = re.compile(r"\s*(-?\d{1,18}(?:/\d{1,18})?|[(),:<>@_o]|S(?=<)|Sw(?=<))", re.ASCII)
 
 
 class _Reader:
@@ -81,12 +83,18 @@ class _Reader:
             ) from None
         return int(value) if value.denominator == 1 else value
 
-    def tuple_(self, leaf) -> IntTuple:  # type: ignore[no-untyped-def]
+    def nested(self, depth: int) -> int:
+        if depth >= _DEPTH:
+            raise LayoutError(f"failed to parse {self.what}: more than {_DEPTH} levels of nesting")
+        return depth + 1
+
+    def tuple_(self, leaf, depth: int = 0) -> IntTuple:  # type: ignore[no-untyped-def]
         if not self.accept("("):
             return leaf()
+        inner = self.nested(depth)
         items = []
         while not self.accept(")"):
-            items.append(self.tuple_(leaf))
+            items.append(self.tuple_(leaf, inner))
             if self.peek() != ")":
                 self.take(",")
         return tuple(items)
@@ -122,14 +130,15 @@ class _Reader:
             raise LayoutError(f"swizzle {self.source!r} needs three numbers <bits,base,shift>")
         return Swizzle(*numbers)
 
-    def tile(self) -> "Tile | Layout | None":
+    def tile(self, depth: int = 0) -> "Tile | Layout | None":
         if self.accept("_"):
             return None
         if not self.accept("<"):
             return self.layout()
+        inner = self.nested(depth)
         items = []
         while not self.accept(">"):
-            items.append(self.tile())
+            items.append(self.tile(inner))
             if self.peek() != ">":
                 self.take(",")
         return tuple(items)

@@ -164,7 +164,12 @@ def local_partition(layout: Layout, threads: Layout, index: int) -> tuple[Layout
     return rests, tiles(place)
 
 
+MOST_THREADS = 1 << 16
+
+
 def _thread_position(threads: Layout, index: int) -> int:
+    if threads.size > MOST_THREADS:
+        raise LayoutError(f"thread layout {threads} has more than {MOST_THREADS} threads")
     for position, thread in enumerate(threads.indices()):
         if thread == index:
             return position

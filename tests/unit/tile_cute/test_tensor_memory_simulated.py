@@ -190,6 +190,73 @@ def test_products(case: tuple[str, str, str, int, str, str]) -> None:
     np.testing.assert_array_equal(got, a @ b.T)
 
 
+def paired(text: str) -> str:
+    """The kernel for a pair of CTAs: each fills its own memory, the first issues."""
+    text = text.replace("cta_group::1", "cta_group::2").replace(
+        "bar.sync 0;", "barrier.cluster.arrive; barrier.cluster.wait;"
+    )
+    text = text.replace(
+        "mov.u32 %r1, %tid.x;",
+        "mov.u32 %r1, %tid.x; mov.u32 %r50, %cluster_ctarank; mul.wide.u32 %rd30, %r50, 65536;\n"
+        "add.u64 image, image, %rd30; mul.wide.u32 %rd30, %r50, 32768; add.u64 out, out, %rd30;",
+    )
+    text = text.replace(
+        "@!%p1 bra ISSUED;", "setp.ne.u32 %p7, %r50, 0; @%p7 bra ISSUED; @!%p1 bra ISSUED;"
+    )
+    return (
+        text.replace(
+            "shared::cluster.b64 [%r3];",
+            "shared::cluster.multicast::cluster.b64 [%r3], %h0;",
+        )
+        .replace(".reg .b32 %r<300>;", ".reg .b32 %r<300>; .reg .b16 %h0;")
+        .replace("{prepare}", "mov.b16 %h0, 3;\n{prepare}")
+    )
+
+
+@pytest.mark.parametrize("m", [128, 256])
+def test_products_of_cta_pairs(m: int) -> None:
+    """Each CTA holds half of A's and of B's rows; D is split as the layout's `block` says."""
+    n = 64
+    row = next(
+        r
+        for r in find_mma("sm_100a", family="tcgen05", kind="f16", a="f16", acc="f32")
+        if r.cta_group == 2
+    )
+    atom = row.atom(m, n)
+    depth = 4 * atom.k
+    rng = np.random.default_rng(12)
+    a, b = values(rng, "f16", (m, depth)), values(rng, "f16", (n, depth))
+    images = np.zeros((2, 1 << 16), np.uint8)
+    for rank in (0, 1):
+        part = a[rank * m // 2 :][: m // 2]
+        da = operand_image(images[rank], A_AT, part, "f16", 16, "K", "128B", atom.k)
+        part = b[rank * n // 2 :][: n // 2]
+        db = operand_image(images[rank], B_AT - 1024, part, "f16", 16, "K", "128B", atom.k)
+    idesc = InstructionDescriptor("f16", "f16", "f16", "f32", m, n).encode()
+    columns = n if m == 256 else n // 2
+    loads = [load("32x32b", 8, str(c), 64, c) for c in range(0, columns, 8)]
+    text = paired(PTX).format(
+        room=1 << 16,
+        words=1 << 14,
+        prepare="",
+        issue=issue(atom, da, db, idesc),
+        finish="\n".join(loads),
+    )
+    out = np.zeros((2, 128, 64), np.uint32)
+    module = tile_sim.Module(text)
+    arrays = [images.view(np.uint32), np.zeros((128, 32), np.uint32), out]
+    module.launch("k", (2, 1, 1), (128, 1, 1), arrays, cluster=(2, 1, 1))
+    layout = atom.c_layout
+    assert layout is not None
+    got = np.zeros((m, n), np.uint64)
+    for block in (0, 1):
+        for place in range(128):
+            for column in range(columns):
+                point = {"row": place, "column": column, "block": block}
+                got[layout.apply(point)] = out[block, place, column]
+    np.testing.assert_array_equal(decode(got, "f32"), a @ b.T)
+
+
 def read_back(out: np.ndarray, shape: str, repeat: int, columns: int) -> np.ndarray:
     """Tensor memory as 128 rows, from what the four warps loaded piece by piece."""
     layout = load_fragment(shape, repeat)

@@ -47,7 +47,7 @@ def _check_query(op: ir.OpView) -> None:
 
 
 # name: (operands, what it does)
-_INFERRED = {
+INFERRED = {
     "make_layout": (("shape", "stride?"), "shape:stride; compact column-major by default"),
     "make_ordered_layout": (("shape", "order"), "compact, strides in the order of the keys"),
     "make_identity_layout": (("shape",), "coordinates lead to themselves"),
@@ -105,7 +105,7 @@ OPERATIONS = {
         check=_check_inferred,
         pure=name not in _NOT_PURE,
     )
-    for name, (operands, doc) in _INFERRED.items()
+    for name, (operands, doc) in INFERRED.items()
 }
 
 StaticOp = define(

@@ -12,9 +12,11 @@ import re
 from tile_cute.errors import LayoutError
 from tile_cute.linear.layout import LinearLayout
 
-_SPACE = re.compile(r"\s*([A-Za-z_]\w*)=(\[(?:\s*\[[\d\s,]*\]\s*,?)*\])")
-_NAMED = re.compile(r"[A-Za-z_]\w*=\d+(?:,[A-Za-z_]\w*=\d+)*")
-_PLAIN = re.compile(r"\d+(?:x\d+)*")
+# At most 18 digits: larger numbers are no sizes, and Python refuses to read much larger ones.
+_SPACE = re.compile(r"\s*([A-Za-z_]\w*)=(\[(?:\s*\[[\d\s,]*\](?:\s*,)?)*\s*\])", re.ASCII)
+_NAMED = re.compile(r"[A-Za-z_]\w*=\d{1,18}(?:,[A-Za-z_]\w*=\d{1,18})*", re.ASCII)
+_PLAIN = re.compile(r"\d{1,18}(?:x\d{1,18})*", re.ASCII)
+_DIGITS = 18
 
 
 def print_layout(layout: LinearLayout) -> str:
@@ -47,7 +49,10 @@ def parse_layout(text: str) -> LinearLayout:
         if match[1] in bases:
             raise LayoutError(f"space '{match[1]}' occurs twice in {text!r}")
         groups = re.findall(r"\[([^\[\]]*)\]", match[2][1:-1])
-        bases[match[1]] = [[int(n) for n in re.findall(r"\d+", group)] for group in groups]
+        numbers = [re.findall(r"\d+", group) for group in groups]
+        if any(len(number) > _DIGITS for group in numbers for number in group):
+            raise LayoutError(f"a basis of space '{match[1]}' is too large a number")
+        bases[match[1]] = [[int(number) for number in group] for group in numbers]
         place = match.end()
     shape, outs = _parse_shape(tail.strip(), text)
     return LinearLayout(bases, shape, outs)
