@@ -1,8 +1,9 @@
 """tiled_load and tiled_store: addresses, bounds, padding.
 
 The tile's origin and what is left of the view behind it are the same for all threads and are
-computed once. A tile that lies inside its view takes a path without checks; one that reaches past
-the end takes predicated accesses. Loads outside give the padding value, stores outside vanish.
+computed once. Accesses are predicated where a tile may reach past the end. If vectors could be half
+inside, they are split then, and a tile that lies inside its view takes a path of its own with whole
+vectors and no checks. Loads outside give the padding value, stores outside vanish.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class TileAddress:
         run = layout.registers_contiguous_along(plan.order[0]) if plan.order else 1
         self.width = min(plan.vector, run)
         self.whole = plan.whole_vectors
+        #: Checked accesses are narrower, which makes a second path without checks worth it.
+        self.splits = self.width > 1 and not self.whole
         self._registers = layout.coords("register")
         origins = [
             self.builder.with_constant("muli", self.builder.widen(c, self.builder.i64), extent)
@@ -169,7 +172,7 @@ def tiled_load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
     if not where.checked:
         value = inside()
-    elif state(cx).fast_path:
+    elif state(cx).fast_path and where.splits:
         value = _either(cx, where.is_full(), type_, inside, partly).result
     else:
         value = partly()
@@ -232,7 +235,7 @@ def tiled_store(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
     if not where.checked:
         inside()
-    elif state(cx).fast_path and owner is None:
+    elif state(cx).fast_path and where.splits and owner is None:
         _either(cx, where.is_full(), None, inside, partly)
     else:
         partly()
