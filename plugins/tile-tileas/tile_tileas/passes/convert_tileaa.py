@@ -83,6 +83,9 @@ def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
     parent = func.parent
     assert parent is not None, "a kernel stands in its gpu.module"
     module = parent.attributes
+    for name in ("tt.num_warps", "tt.num_ctas"):
+        if name not in module:
+            raise error_at(parent, f"has no '{name}', which its kernels are launched with")
     spec = {
         "num_warps": ir.IntegerAttr(module["tt.num_warps"]).value,
         "num_ctas": ir.IntegerAttr(module["tt.num_ctas"]).value,
@@ -118,6 +121,12 @@ def _hints(func: ir.Operation, target: str) -> dict[str, int]:
 
 
 def num_warps(func: ir.Operation) -> int:
-    """Warps of a block of this kernel."""
+    """Warps of a block of this kernel.
+
+    Raises:
+        CompileError: the function has no launch record.
+    """
+    if "nv_tileaa.kernel_spec" not in func.attributes:
+        raise error_at(func, "has no kernel_spec; run 'convert-tileaa-to-tileas' before")
     spec = ir.DictAttr(func.attributes["nv_tileaa.kernel_spec"])
     return ir.IntegerAttr(spec["num_warps"]).value

@@ -73,10 +73,12 @@ class _Walk:
         if op.name in ("scf.for", "scf.while"):
             # The body runs after itself: repeat until what it leaves behind adds nothing.
             while True:
-                after = pending.copy()
+                after, grown = pending.copy(), False
                 for region in op.regions:
                     self.region(region, after)
-                if not pending.join(after):
+                    # A `while` ends behind its first region, before the second clears anything.
+                    grown |= pending.join(after)
+                if not grown:
                     return
         elif op.name == "scf.if":
             branches = [pending.copy() for _ in op.regions]
