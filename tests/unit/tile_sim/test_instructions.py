@@ -7,7 +7,6 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-
 from tile_sim import Module, SimError
 
 Kernel = Callable[..., Module]
@@ -16,7 +15,7 @@ EDGE = [0, 1, 2, 5, 31, 32, 33, 63, 0x7F, 0x80, 0xFF, 0x7FFFFFFF, 0x80000000, 0x
 
 
 def run32(kernel: Kernel, instruction: str, *inputs: np.ndarray, size: int = 4) -> np.ndarray:
-    """`instruction` with destination %r10 (or %rd10) and sources %r20, %r21, ... for 256 threads."""
+    """`instruction` with destination %r10 (or %rd10) and sources %r20, ... for 256 threads."""
     wide = [x.dtype.itemsize == 8 for x in inputs]
     lines = [LANE.replace("SIZE", str(size))]
     for i, w in enumerate(wide):
@@ -84,7 +83,7 @@ THREE = {
     "bfe.s32 %r10, %r20, %r21, %r22;": lambda a, b, c: _bfe(a, b, c, True),
     "bfi.b32 %r10, %r20, %r21, %r22, 7;": lambda a, b, c: _bfi(a, b, c, 7),
     "prmt.b32 %r10, %r20, %r21, %r22;": _prmt,
-    "prmt.b32.f4e %r10, %r20, %r21, %r22;": lambda a, b, c: (b << 32 | a) >> 8 * (c & 3) & 0xFFFFFFFF,
+    "prmt.b32.f4e %r10, %r20, %r21, %r22;": lambda a, b, c: (b << 32 | a) >> 8 * (c & 3),
     "prmt.b32.rc8 %r10, %r20, %r21, %r22;": lambda a, b, c: (a >> 8 * (c & 3) & 255) * 0x01010101,
     "lop3.b32 %r10, %r20, %r21, %r22, 0x1d;": lambda a, b, c: sum(
         (0x1D >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | (c >> i & 1)) & 1) << i for i in range(32)
@@ -109,7 +108,7 @@ THREE = {
     "shl.b32 %r10, %r20, %r21;": lambda a, b, c: a << b if b < 32 else 0,
     "shr.s32 %r10, %r20, %r21;": lambda a, b, c: _signed(a) >> min(b, 31),
     "bmsk.clamp.b32 %r10, %r20, %r21;": lambda a, b, c: (
-        (((1 << min(b, 32)) - 1) << min(a, 32))
+        ((1 << min(b, 32)) - 1) << min(a, 32)
     ),
     "szext.wrap.s32 %r10, %r20, %r21;": lambda a, b, c: _signed(
         a & ((1 << (b & 31)) - 1), b & 31

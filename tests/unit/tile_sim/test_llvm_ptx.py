@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from tile_sim import Module
 
 pytest.importorskip("llvmlite")

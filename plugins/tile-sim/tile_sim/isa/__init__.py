@@ -26,6 +26,7 @@ _FAMILIES = (
     "matrixmove",
     "mma",
     "wmma",
+    "sparse",
     "wgmma",
     "tcgen05",
     "tcgen05_mma",

@@ -6,6 +6,7 @@ import numpy as np
 
 from tile_sim.isa.common import PRED, U32
 from tile_sim.isa.loadstore import SCOPES
+from tile_sim.machine.barriers import NAMED
 from tile_sim.machine.group import Group, merge
 from tile_sim.program.decode import Decode, Exec, Getter, Sync, instruction
 
@@ -40,6 +41,8 @@ class CtaBarrier:
         return marks
 
     def arrive(self, new: Group | None, parked: Group | None) -> tuple[Group | None, Group | None]:
+        if new is not None and parked is None and self._everyone(new):
+            return new, None
         g = merge([x for x in (new, parked) if x is not None])
         marks = self._marks(g)
         fresh = g.part(g.active & ~marks[g.rows])
@@ -60,6 +63,20 @@ class CtaBarrier:
             rows, lanes = passing.lane_rows(), passing.lane_ids()
             monitor.cta_pass(passing, g.wave.barriers.barrier_of[rows, lanes])
         return passing, g.part(g.active & ~done)
+
+    def _everyone(self, g: Group) -> bool:
+        """All live threads of the wave come at once to an idle barrier: nothing to keep."""
+        wave = g.wave
+        if len(g.rows) != wave.warps or not self.waits or wave.monitor is not None:
+            return False
+        if self.counts is not None or self.votes is not None or np.ndim(ids := self.ids(g)):
+            return False
+        if g.mask is not None and not np.array_equal(g.mask, wave.live):
+            return False
+        if int(ids) >= NAMED or wave.barriers.arrived[:, int(ids)].any():
+            return False
+        wave.progress += 1
+        return True
 
     def _arrive(self, g: Group) -> None:
         ids = g.lanes(np.asarray(self.ids(g))).astype(np.int64)

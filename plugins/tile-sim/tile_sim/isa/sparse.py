@@ -1,0 +1,148 @@
+"""`mma.sp`: A has half of its elements, and metadata says where they belong.
+
+In each chunk of a row two elements of four are kept (one of two for tf32, two pairs of four pairs
+for 4-bit types), each with a 2-bit index (4 bits for tf32). The selector names the threads of a
+quad that hold the metadata: with 16- and 32-bit elements a thread holds both rows g and g + 8,
+the lower half first, for 16 (tf32: 8) columns; with narrower ones it holds one row for 32 (4-bit:
+64) columns, even threads row g and odd ones g + 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile_sim.errors import SimError
+from tile_sim.isa.common import B32
+from tile_sim.isa.mma import (
+    Shape,
+    finish,
+    gather,
+    multiply,
+    read_accumulator,
+    require_whole,
+    scatter,
+    sources,
+    take_shape,
+    take_types,
+    targets,
+)
+from tile_sim.isa.warp import aligned_sync, full
+from tile_sim.machine.group import Group
+from tile_sim.numeric import fragments
+from tile_sim.numeric.elements import ELEMENTS, Element
+from tile_sim.program.decode import Decode, Getter, Sync, instruction
+
+Array = np.ndarray
+# K of each shape (M 16, N 8) by bits of an element.
+_SHAPES = {32: (8, 16), 16: (16, 32), 8: (32, 64), 4: (64, 128)}
+# Columns of A that one thread's metadata covers, for one row.
+_COVERED = {32: 8, 16: 16, 8: 32, 4: 64}
+_OPERANDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "f16": (("f16",),),
+    "f32": (("f16",), ("bf16",), ("tf32",), ("e4m3", "e5m2")),
+    "s32": (("u8", "s8"), ("u4", "s4")),
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """The static part of an `mma.sp`."""
+
+    shape: Shape
+    a: Element
+    b: Element
+    accumulator: str
+    saturate: bool
+    selector: int
+
+    @property
+    def threads(self) -> list[int]:
+        """Threads of a quad with metadata, in the order of the columns (and rows)."""
+        count = self._needed()
+        return [self.selector * count + i for i in range(count)]
+
+    def _needed(self) -> int:
+        blocks = self.shape[2] // _COVERED[self.a.bits]
+        return blocks if self.a.bits >= 16 else 2 * blocks
+
+
+@instruction("mma.sp.sync.aligned", "mma.sp::ordered_metadata.sync.aligned")
+def mma_sp(cx: Decode) -> Sync:
+    shape = take_shape(cx)
+    cx.one_of("row")
+    cx.one_of("col")
+    if cx.prefixed("kind::") or cx.flag("block_scale"):
+        cx.fail("sparse products of f8f6f4 and block-scaled kinds are not supported")
+    d, a, b, c = take_types(cx)
+    saturate = cx.flag("satfinite")
+    cx.done(6)
+    if d != c or not any(a in types and b in types for types in _OPERANDS.get(d, ())):
+        cx.fail(f"cannot multiply .{a} by .{b} into .{d} from .{c}")
+    element = ELEMENTS[a]
+    if shape[:2] != (16, 8) or shape[2] not in _SHAPES[element.bits]:
+        cx.fail(f"no sparse shape m{shape[0]}n{shape[1]}k{shape[2]} for .{a}")
+    form = Form(shape, element, ELEMENTS[b], d, saturate, cx.constant(5))
+    if not form.selector >= 0 or max(form.threads) > 3:
+        cx.fail(f"sparsity selector {form.selector} is too large for this shape")
+    return _decode(cx, form)
+
+
+def _decode(cx: Decode, form: Form) -> Sync:
+    m, n, k = form.shape
+    bits = 16 if form.accumulator == "f16" else 32
+    order_a, count_a = fragments.a_order(m, k // 2, form.a.bits)
+    order_b, count_b = fragments.b_order(k, n, form.b.bits)
+    order_c, count_c = fragments.c_order(m, n, bits)
+    slots = targets(cx, 0, count_c, bits)
+    a = sources(cx, 1, count_a, form.a.bits)
+    b = sources(cx, 2, count_b, form.b.bits)
+    c = sources(cx, 3, count_c, bits)
+    metadata = cx.src(4, B32)
+
+    def execute(g: Group) -> None:
+        require_whole(g)
+        packed = form.a.decode(gather(g, a, order_a, form.a.bits, m))
+        x = expand(packed, _indices(g, metadata, form), form)
+        y = form.b.decode(gather(g, b, order_b, form.b.bits, k))
+        z = read_accumulator(gather(g, c, order_c, bits, m), form.accumulator)
+        total = multiply(x, y, None) + z
+        scatter(g, slots, order_c, finish(total, form.accumulator, form.saturate))
+
+    return aligned_sync(execute)
+
+
+def _indices(g: Group, metadata: Getter, form: Form) -> Array:
+    """The 4-bit metadata of each chunk, `[warps, 16, chunks]`."""
+    words = np.ascontiguousarray(full(g, metadata(g))).reshape(len(g.rows), 8, 4)
+    held = words[:, :, form.threads]
+    nibbles = (held[..., None] >> np.arange(0, 32, 4, dtype=np.uint32)) & np.uint32(15)
+    count = len(g.rows)
+    if form.a.bits >= 16:
+        # [warps, g, thread, (row half, 4 chunks)]: the lower half is row g.
+        split = nibbles.reshape(count, 8, len(form.threads), 2, 4)
+        return split.transpose(0, 3, 1, 2, 4).reshape(count, 16, -1)
+    # [warps, g, (column block, row half), 8 chunks].
+    split = nibbles.reshape(count, 8, -1, 2, 8)
+    return split.transpose(0, 3, 1, 2, 4).reshape(count, 16, -1)
+
+
+def expand(packed: Array, nibbles: Array, form: Form) -> Array:
+    """A with its zeros, `[warps, 16, k]`."""
+    count, rows, chunks = nibbles.shape
+    if form.a.bits == 32:
+        place = np.where(nibbles == 0b1110, 1, 0)
+        if not np.isin(nibbles, (0b1110, 0b0100)).all():
+            raise SimError("bad-metadata", "tf32 metadata has to be 0b1110 or 0b0100")
+        places, width, group = place[..., None], 2, 1
+    else:
+        first, second = nibbles & 3, nibbles >> 2
+        if (first == second).any():
+            raise SimError("bad-metadata", "the two indices of a chunk are equal")
+        places = np.stack([first, second], axis=-1)
+        width, group = 4, 2 if form.a.bits == 4 else 1
+    out = np.zeros((count, rows, chunks, width, group))
+    values = packed.reshape(count, rows, chunks, places.shape[-1], group)
+    np.put_along_axis(out, places[..., None].astype(np.int64), values, axis=3)
+    return out.reshape(count, rows, -1)
