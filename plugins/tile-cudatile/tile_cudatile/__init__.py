@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tile_cudatile.errors import BytecodeError, VerifyError
     from tile_cudatile.evaluator import evaluate
     from tile_cudatile.rules.verify import verify
+    from tile_cudatile.text.parser import parse_text
     from tile_cudatile.text.printer import print_text
     from tile_cudatile.tree import Module
 
@@ -23,6 +24,7 @@ _EXPORTS = {
     "Module": "tree",
     "VerifyError": "errors",
     "evaluate": "evaluator",
+    "parse_text": "text.parser",
     "print_text": "text.printer",
     "read_bytecode": "bytecode.reader",
     "to_mlir": "dialect.build",
@@ -35,13 +37,13 @@ __all__ = [
     "Module",
     "VerifyError",
     "evaluate",
+    "parse_text",
     "print_text",
     "read_bytecode",
     "to_mlir",
     "verify",
     "write_bytecode",
 ]
-
 
 
 def __getattr__(name: str) -> Any:

@@ -191,4 +191,3 @@ def _dim_map(dim_map: tuple[int, ...]) -> str:
     if dim_map == tuple(range(len(dim_map))):
         return ""
     return f", dim_map=[{', '.join(map(str, dim_map))}]"
-

@@ -315,6 +315,29 @@ def _accesses(m: Maker, base: Value, size: Value) -> None:
     m.emit("join_tokens", [(token, token)], t.TOKEN)
 
 
+def _multimem(m: Maker, base: Value) -> None:
+    if not m.has("multimem_store_view_tko"):
+        return
+    tile, index = t.Tile((4, 8), t.F16), m.constant(SCALAR, 0)
+    pointer = m.emit("ptr_to_ptr", [base], t.Tile((), t.Pointer(t.F16, "multicast")))
+    tensor = t.TensorView(t.F16, (64, 16), (16, 1), "multicast")
+    view = t.PartitionView((4, 8), tensor, (0, 1))
+    made = m.emit("make_partition_view", [
+        m.emit("make_tensor_view", [pointer, (), ()], tensor)], view)
+    token = m.emit("make_token", [], t.TOKEN)
+    places = (index, index)
+    order = {"memory_ordering_semantics": "relaxed", "memory_scope": "sys"}
+    for inbounds in ((False, False), (True, False)):
+        for extra in ([], [token]):
+            flags = {**order, "inbounds": inbounds}
+            for kind in ("add", "min", "max"):
+                value = m.emit("multimem_load_reduce_view_tko", [made, places, *extra], tile,
+                               t.TOKEN, reduction=kind, **flags)
+            m.emit("multimem_reduce_view_tko", [made, value, places, *extra], t.TOKEN,
+                   reduction="add", **flags)
+            m.emit("multimem_store_view_tko", [made, value, places, *extra], t.TOKEN, **flags)
+
+
 def _pointers(m: Maker, base: Value) -> None:
     token = m.emit("make_token", [], t.TOKEN)
     lanes = t.Tile((8,), t.Pointer(t.F32))
@@ -444,11 +467,12 @@ def everything(version: Version) -> Module:
         lambda m, base, size: _constants(m),
         _accesses,
         lambda m, base, size: _pointers(m, base),
+        lambda m, base, size: _multimem(m, base),
         lambda m, base, size: _reductions(m),
         lambda m, base, size: _control(m, size),
     ]
     names = ["floats", "ints", "products", "conversions", "shapes", "constants", "accesses",
-             "pointers", "reductions", "control"]
+             "pointers", "multimem", "reductions", "control"]
     for name, family in zip(names, families, strict=True):
         module.entries.append(_entry(name, family, version))
     hints = {"num_cta_in_cga": Integer(t.I32, 2), "occupancy": Integer(t.I32, 4)}

@@ -29,8 +29,20 @@ if TYPE_CHECKING:
     from tile_cudatile.ops.spec import AttrSpec
 
 _MAX_DEPTH = 32  # of arrays and dictionaries inside each other
-(INTEGER, FLOAT, BOOL, TYPE, STRING, ARRAY, DENSE, DIV_BY, SAME_ELEMENTS, DICTIONARY, HINTS,
- BOUNDED) = range(1, 13)
+(
+    INTEGER,
+    FLOAT,
+    BOOL,
+    TYPE,
+    STRING,
+    ARRAY,
+    DENSE,
+    DIV_BY,
+    SAME_ELEMENTS,
+    DICTIONARY,
+    HINTS,
+    BOUNDED,
+) = range(1, 13)
 _LIMITS = {4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
 
 
@@ -111,9 +123,7 @@ class Attributes:
         try:
             name = self.strings[cursor.varint()]
         except BytecodeError as error:
-            raise error.within(
-                cursor.at("failed to read string for FlatSymbolRefAttr.")
-            ) from None
+            raise error.within(cursor.at("failed to read string for FlatSymbolRefAttr.")) from None
         if not name:
             raise cursor.error("empty symbol reference is invalid")
         return name
@@ -164,9 +174,7 @@ class Attributes:
             try:
                 bits = cursor.svarint() & 0xFFFFFFFFFFFFFFFF
             except BytecodeError:
-                raise cursor.error(
-                    "failed to read signed varint for APInt (<= 64 bits)."
-                ) from None
+                raise cursor.error("failed to read signed varint for APInt (<= 64 bits).") from None
         else:
             try:
                 bits = cursor.byte()

@@ -99,9 +99,7 @@ class BodyReader:
             try:
                 region.blocks.append(self._block())
             except BytecodeError as error:
-                raise error.within(
-                    cursor.at(f"failed to parse block {index} in region.")
-                ) from None
+                raise error.within(cursor.at(f"failed to parse block {index} in region.")) from None
         return region
 
     def _block(self) -> Block:
@@ -249,14 +247,10 @@ def _attrs_plan(
 ) -> Callable[[BodyReader, int, list[Type]], dict[str, Attr]]:
     """Reads the attributes; those newer than the file take their defaults."""
     present = [a for a in spec.attrs if (a.since or spec.since) <= version]
-    defaults = {
-        a.name: a.default for a in spec.attrs if a not in present and a.default is not None
-    }
+    defaults = {a.name: a.default for a in spec.attrs if a not in present and a.default is not None}
     units = [(1 << spec.flag_bits[a.name], a.name) for a in present if a.kind == "unit"]
     inline: list[tuple[int, AttrSpec]] = [
-        (1 << spec.flag_bits[a.name] if a.optional else 0, a)
-        for a in present
-        if a.kind != "unit"
+        (1 << spec.flag_bits[a.name] if a.optional else 0, a) for a in present if a.kind != "unit"
     ]
     if not spec.attrs:
         return lambda reader, flags, types: {}

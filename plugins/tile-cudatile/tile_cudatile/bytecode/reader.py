@@ -58,7 +58,7 @@ def read_bytecode(data: bytes) -> Module:
         VerifyError: the program breaks a rule of the language.
     """
     module = Reader(data).module()
-    verify(module)
+    verify(module, types=False)  # the reader has checked them
     return module
 
 
@@ -79,9 +79,7 @@ class Reader:
         """The whole program."""
         strings = self._table(Section.STRING, "string", Strings, mandatory=True)
         producer = self._producer(strings)
-        types = self._table(
-            Section.TYPE, "type", lambda p: Types(p, self.version, check_type)
-        )
+        types = self._table(Section.TYPE, "type", lambda p: Types(p, self.version, check_type))
         constants = self._table(
             Section.CONSTANT, "constant", lambda p: read_constants(p) if p else []
         )
@@ -97,9 +95,7 @@ class Reader:
             lambda p: _read_functions(p, attributes, self.version),
             mandatory=True,
         )
-        debug = self._table(
-            Section.DEBUG, "debug", lambda p: DebugInfo(p, strings, self.version)
-        )
+        debug = self._table(Section.DEBUG, "debug", lambda p: DebugInfo(p, strings, self.version))
         module = Module(self.version, producer=producer, tag=self.tag)
         for record in globals_:
             module.globals.append(self._global(record, attributes, constants))
@@ -172,9 +168,7 @@ class Reader:
         try:
             return self._checked_global(record, attributes, constants)
         except BytecodeError as error:
-            raise error.within(
-                self.cursor.at("failed to create global from bytecode")
-            ) from None
+            raise error.within(self.cursor.at("failed to create global from bytecode")) from None
 
     def _checked_global(
         self, record: GlobalRecord, attributes: Attributes, constants: list[bytes]
@@ -205,13 +199,9 @@ class Reader:
         try:
             return self._checked_entry(record, attributes, debug)
         except BytecodeError as error:
-            raise error.within(
-                self.cursor.at("failed to create function from bytecode")
-            ) from None
+            raise error.within(self.cursor.at("failed to create function from bytecode")) from None
 
-    def _checked_entry(
-        self, record: FuncRecord, attributes: Attributes, debug: DebugInfo
-    ) -> Entry:
+    def _checked_entry(self, record: FuncRecord, attributes: Attributes, debug: DebugInfo) -> Entry:
         cursor = self.cursor
         name, signature = self._signature(record, attributes)
         locations = debug.locations(record.debug)

@@ -243,7 +243,10 @@ class AttributeWriter:
     """Encodes attributes; fills the tables that they refer to."""
 
     def __init__(
-        self, strings: Table[bytes], types: TypeTable, constants: Table[bytes],
+        self,
+        strings: Table[bytes],
+        types: TypeTable,
+        constants: Table[bytes],
         constant_index: dict[a.Dense, int],
     ) -> None:
         self._strings = strings
@@ -324,9 +327,7 @@ _ATTRIBUTES: dict[type, tuple[int, Callable[[AttributeWriter, Any], bytes]]] = {
     str: (tags.STRING, AttributeWriter.string),
     tuple: (tags.ARRAY, AttributeWriter._array),
     a.Dense: (tags.DENSE, AttributeWriter._dense),
-    a.DivBy: (
-        tags.DIV_BY, lambda w, v: encode_varint(v.divisor) + _optional(v.every, v.along)
-    ),
+    a.DivBy: (tags.DIV_BY, lambda w, v: encode_varint(v.divisor) + _optional(v.every, v.along)),
     a.SameElements: (tags.SAME_ELEMENTS, lambda w, v: encode_int_list(v.values, 8)),
     dict: (tags.DICTIONARY, AttributeWriter._dictionary),
     a.Hints: (tags.HINTS, lambda w, v: w._dictionary(v.targets)),

@@ -127,9 +127,7 @@ def _check_alignment(cursor: Cursor, record: SectionRecord) -> None:
     if required == 1 or (record.alignment and record.alignment % required == 0):
         return
     found = (
-        f"has alignment of {record.alignment}"
-        if record.alignment
-        else "has no alignment flag set"
+        f"has alignment of {record.alignment}" if record.alignment else "has no alignment flag set"
     )
     raise cursor.error(
         f"section {int(record.id)} must have alignment that is a multiple of {required} bytes, "

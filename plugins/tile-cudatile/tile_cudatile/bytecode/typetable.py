@@ -44,8 +44,22 @@ T = TypeVar("T", bound=Type)
 DYNAMIC = -(1 << 63)
 
 SCALAR_TAGS: dict[int, Scalar] = {
-    0: I1, 1: I8, 2: I16, 3: I32, 4: I64, 5: F16, 6: BF16, 7: F32, 8: TF32, 9: F64,
-    10: F8E4M3FN, 11: F8E5M2, 18: F8E8M0FNU, 19: F4E2M1FN, 22: I4, 130: F8E5M3FNU,
+    0: I1,
+    1: I8,
+    2: I16,
+    3: I32,
+    4: I64,
+    5: F16,
+    6: BF16,
+    7: F32,
+    8: TF32,
+    9: F64,
+    10: F8E4M3FN,
+    11: F8E5M2,
+    18: F8E8M0FNU,
+    19: F4E2M1FN,
+    22: I4,
+    130: F8E5M3FNU,
 }
 POINTER, TILE, TENSOR_VIEW, PARTITION_VIEW, FUNCTION, TOKEN_TAG = 12, 13, 14, 15, 16, 17
 GATHER_SCATTER_VIEW, STRIDED_VIEW = 20, 21

@@ -100,9 +100,7 @@ class Cursor:
         """A count and as many signed little-endian numbers of `width` bytes."""
         count = self.varint()
         if count > UINT32_LIMIT:
-            raise self.error(
-                f"array size in bytecode ({count}) exceeds maximum supported capacity"
-            )
+            raise self.error(f"array size in bytecode ({count}) exceeds maximum supported capacity")
         data = self.take(count * width)
         return struct.unpack(f"<{count}{_LIST_FORMATS[width]}", data)
 

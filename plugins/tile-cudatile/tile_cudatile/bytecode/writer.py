@@ -21,8 +21,13 @@ _ENTRY_FLAG, _HINTS_FLAG = 2, 4
 
 #: The order of sections in a new file.
 _ORDER = (
-    Section.GLOBAL, Section.FUNC, Section.CONSTANT, Section.DEBUG, Section.TYPE,
-    Section.PRODUCER, Section.STRING,
+    Section.GLOBAL,
+    Section.FUNC,
+    Section.CONSTANT,
+    Section.DEBUG,
+    Section.TYPE,
+    Section.PRODUCER,
+    Section.STRING,
 )
 
 
@@ -313,4 +318,3 @@ def _append_section(out: bytearray, section: Section, alignment: int, payload: b
         out += encode_varint(alignment)
         _pad(out, alignment)
     out += payload
-

@@ -20,10 +20,23 @@ from tile_cudatile.dialect.types import (
 )
 
 __all__ = [
-    "CudaTile", "GatherScatterViewType", "KindPtrType", "PartitionViewType", "PtrType",
-    "StridedViewType", "TensorViewType", "TileType", "TokenType", "build_type", "describe",
-    "load", "operand_groups",
-    "ops", "pointee", "tile_element", "tile_shape",
+    "CudaTile",
+    "GatherScatterViewType",
+    "KindPtrType",
+    "PartitionViewType",
+    "PtrType",
+    "StridedViewType",
+    "TensorViewType",
+    "TileType",
+    "TokenType",
+    "build_type",
+    "describe",
+    "load",
+    "operand_groups",
+    "ops",
+    "pointee",
+    "tile_element",
+    "tile_shape",
 ]
 
 

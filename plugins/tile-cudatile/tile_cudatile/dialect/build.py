@@ -303,9 +303,7 @@ def _plain_attributes(spec: OpSpec) -> Callable[[Builder, tree.Op], dict[str, ir
     specs = {attr.name: attr for attr in spec.attrs}
 
     def build(builder: Builder, op: tree.Op) -> dict[str, ir.Attribute]:
-        return {
-            name: builder.inherent(specs[name], value) for name, value in op.attrs.items()
-        }
+        return {name: builder.inherent(specs[name], value) for name, value in op.attrs.items()}
 
     return build
 

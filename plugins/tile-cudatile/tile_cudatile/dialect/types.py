@@ -150,12 +150,17 @@ _BUILDERS: dict[type, Callable[[Any], ir.Type]] = {
         _i32s(t.tile_shape), build_type(t.tensor_view), _i32s(t.dim_map), _text(t.padding)
     ),
     tree.StridedView: lambda t: StridedViewType.get(
-        _i32s(t.tile_shape), _i32s(t.traversal_strides), build_type(t.tensor_view),
-        _i32s(t.dim_map), _text(t.padding),
+        _i32s(t.tile_shape),
+        _i32s(t.traversal_strides),
+        build_type(t.tensor_view),
+        _i32s(t.dim_map),
+        _text(t.padding),
     ),
     tree.GatherScatterView: lambda t: GatherScatterViewType.get(
-        _i32s(t.tile_shape), build_type(t.tensor_view),
-        ir.IntegerAttr.get(ir.IntegerType.get_signless(32), t.sparse_dim), _text(t.padding),
+        _i32s(t.tile_shape),
+        build_type(t.tensor_view),
+        ir.IntegerAttr.get(ir.IntegerType.get_signless(32), t.sparse_dim),
+        _text(t.padding),
     ),
     tree.Token: lambda t: TokenType.get(),
     tree.Function: lambda t: ir.FunctionType.get(

@@ -40,8 +40,13 @@ if TYPE_CHECKING:
 TOKEN = None
 
 
-@handles("make_token", "join_tokens", "gdc_launch_dependents_tko", "gdc_wait_tko",
-         "memory_fence_alias_tko")
+@handles(
+    "make_token",
+    "join_tokens",
+    "gdc_launch_dependents_tko",
+    "gdc_wait_tko",
+    "memory_fence_alias_tko",
+)
 def order(_: Any, op: Op, *tokens: Any) -> Any:
     """Operations run in program order, which every order of tokens allows."""
     return TOKEN
@@ -147,9 +152,7 @@ def _check_inbounds(op: Op, inside: Array | None) -> None:
 
 
 @handles("store_view_tko")
-def store_view(
-    run: Running, op: Op, tile: Array, view: ViewValue, index: Any, token: Any
-) -> Any:
+def store_view(run: Running, op: Op, tile: Array, view: ViewValue, index: Any, token: Any) -> Any:
     """Elements outside of the tensor are dropped."""
     element = view.tensor.type.element
     found = access(view, _unsigned_index(op, index), op.name)
@@ -242,7 +245,12 @@ def atomic_rmw(
     mode = str(op.attrs["mode"])
     flat = np.broadcast_to(arg, np.shape(pointers)).ravel()
     result = _each(
-        run, op, pointers, mask, run.unspecified(element), element,
+        run,
+        op,
+        pointers,
+        mask,
+        run.unspecified(element),
+        element,
         lambda old, i: _combine(mode, element, old, flat[i]),
     )
     return result, TOKEN
@@ -266,7 +274,12 @@ def atomic_cas(
 
 
 def _each(
-    run: Running, op: Op, pointers: Array, mask: Array | None, filler: Array, element: Scalar,
+    run: Running,
+    op: Op,
+    pointers: Array,
+    mask: Array | None,
+    filler: Array,
+    element: Scalar,
     update: Callable[[Array, int], Array],
 ) -> Array:
     addresses = np.asarray(pointers)
@@ -298,8 +311,15 @@ def atomic_red_view(
     flat = np.broadcast_to(value, view.type.tile_shape).ravel()
     mode = str(op.attrs["mode"])
     addresses = view.tensor.base + offsets * memory_bytes(element)
-    _each(run, op, addresses, found.inside, np.zeros((), dtype_of(element)), element,
-          lambda old, i: _combine(mode, element, old, flat[i]))
+    _each(
+        run,
+        op,
+        addresses,
+        found.inside,
+        np.zeros((), dtype_of(element)),
+        element,
+        lambda old, i: _combine(mode, element, old, flat[i]),
+    )
     return TOKEN
 
 
@@ -307,4 +327,3 @@ def atomic_red_view(
 def multimem(_: Any, op: Op, *operands: Any) -> Any:
     """Multicast memory is shared by several GPUs, of which there is only one here."""
     raise EvaluationError(f"'cuda_tile.{op.name}' op needs several GPUs, which are not evaluated")
-

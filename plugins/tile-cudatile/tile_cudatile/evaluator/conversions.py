@@ -184,4 +184,3 @@ def mmai(_: Any, op: Op, lhs: Array, rhs: Array, acc: Array) -> Array:
     # Products of bytes: float64 sums are exact for any K that a tile can have.
     product = (operands[0] @ operands[1]).astype(np.int64)
     return (product + np.asarray(acc).astype(np.int64)).astype(np.int32)
-

@@ -83,10 +83,19 @@ def _fma(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
 
 
 _NATIVE: dict[str, Callable[..., Any]] = {
-    "addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide, "sqrt": np.sqrt,
+    "addf": np.add,
+    "subf": np.subtract,
+    "mulf": np.multiply,
+    "divf": np.divide,
+    "sqrt": np.sqrt,
 }
 _WITH_ERROR: dict[str, Callable[..., tuple[Array, Array]]] = {
-    "addf": _add, "subf": _sub, "mulf": _mul, "divf": _div, "sqrt": _root, "fma": _fma,
+    "addf": _add,
+    "subf": _sub,
+    "mulf": _mul,
+    "divf": _div,
+    "sqrt": _root,
+    "fma": _fma,
 }
 _EXACT: dict[str, Callable[..., Fraction]] = {
     "addf": lambda a, b: a + b,
@@ -253,10 +262,22 @@ def _reciprocal_root(x: Array) -> Array:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "ceil": np.ceil, "floor": np.floor, "cos": np.cos, "cosh": np.cosh, "sin": np.sin,
-    "sinh": np.sinh, "tan": np.tan, "tanh": np.tanh, "exp": np.exp, "exp2": np.exp2,
-    "log": np.log, "log2": np.log2, "rsqrt": _reciprocal_root, "fpowf": np.power,
-    "atan2": np.arctan2, "remf": np.fmod,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "rsqrt": _reciprocal_root,
+    "fpowf": np.power,
+    "atan2": np.arctan2,
+    "remf": np.fmod,
 }
 
 
@@ -277,4 +298,3 @@ def fpowi(_: Any, op: Op, source: Array, exponent: Array) -> Array:
     wide = np.longdouble if _is_double(op) else np.float64
     base = widen(source) if wide is np.float64 else np.asarray(source).astype(wide)
     return narrow(np.power(base, np.asarray(exponent).astype(wide)), _element(op))
-

@@ -80,9 +80,7 @@ FLOATS: dict[Scalar, FloatFormat] = {
     F4E2M1FN: FloatFormat(
         np.dtype(ml_dtypes.float4_e2m1fn), 2, 0, 6.0, has_inf=False, has_nan=False
     ),
-    F8E5M3FNU: FloatFormat(
-        np.dtype(np.float32), 4, -14, 114688.0, has_inf=False, signed=False
-    ),
+    F8E5M3FNU: FloatFormat(np.dtype(np.float32), 4, -14, 114688.0, has_inf=False, signed=False),
 }
 
 INTS: dict[Scalar, np.dtype[Any]] = {
@@ -99,8 +97,12 @@ UNSIGNED: dict[Scalar, np.dtype[Any]] = {
     I32: np.dtype(np.uint32),
     I64: np.dtype(np.uint64),
 }
-_BITS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32),
-         8: np.dtype(np.uint64)}
+_BITS = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+}
 
 
 def dtype_of(element: Scalar | Pointer) -> np.dtype[Any]:

@@ -136,8 +136,10 @@ def divi(_: Any, op: Op, lhs: Array, rhs: Array) -> Array:
     quotient = left // right  # rounded down
     if op.attrs["rounding"] != "negative_inf":
         inexact = quotient * right != left
-        up = inexact if op.attrs["rounding"] == "positive_inf" else (
-            inexact & ((left < 0) != (right < 0))
+        up = (
+            inexact
+            if op.attrs["rounding"] == "positive_inf"
+            else (inexact & ((left < 0) != (right < 0)))
         )
         quotient = quotient + up.astype(quotient.dtype)
     return wrap(quotient, element)
@@ -205,8 +207,9 @@ def shri(_: Any, op: Op, lhs: Array, rhs: Array) -> Array:
     element = element_of(op.result.type)
     amount = np.minimum(unsigned(rhs, element), np.uint64(element.width))
     if op.attrs["signedness"] == "signed":
-        return wrap(signed(lhs, element) >> np.minimum(amount, np.uint64(63)).astype(np.int64),
-                    element)
+        return wrap(
+            signed(lhs, element) >> np.minimum(amount, np.uint64(63)).astype(np.int64), element
+        )
     shifted = unsigned(lhs, element) >> np.minimum(amount, np.uint64(63))
     return wrap(np.where(amount >= np.uint64(element.width), np.uint64(0), shifted), element)
 

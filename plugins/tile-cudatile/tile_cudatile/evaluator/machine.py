@@ -132,8 +132,13 @@ class Shared:
     """What all blocks of a run have in common."""
 
     def __init__(
-        self, module: Module, memory: Memory, grid: tuple[int, ...], seed: int | None,
-        noise: bool, max_iterations: int,
+        self,
+        module: Module,
+        memory: Memory,
+        grid: tuple[int, ...],
+        seed: int | None,
+        noise: bool,
+        max_iterations: int,
     ) -> None:
         self.memory = memory
         self.grid = grid
@@ -362,4 +367,3 @@ def _is_elementwise(block: Block) -> bool:
         and all(isinstance(v.type, Tile) and not v.type.shape for v in (*op.values(), *op.results))
         for op in block.ops
     )
-

@@ -159,4 +159,3 @@ def round_exact(value: Fraction, element: Scalar, mode: str, negative_zero: bool
 def _floor_log2(value: Fraction) -> int:
     guess = value.numerator.bit_length() - value.denominator.bit_length()
     return guess if Fraction(2) ** guess <= value else guess - 1
-

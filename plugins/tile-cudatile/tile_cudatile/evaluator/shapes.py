@@ -68,9 +68,7 @@ def extract(_: Any, op: Op, source: Array, indices: tuple[Array, ...]) -> Array:
 
 
 @handles("insert")
-def insert(
-    _: Any, op: Op, source: Array, destination: Array, indices: tuple[Array, ...]
-) -> Array:
+def insert(_: Any, op: Op, source: Array, destination: Array, indices: tuple[Array, ...]) -> Array:
     """The destination with one slice replaced."""
     found = np.array(destination)
     found[_slice(op, destination.shape, source.shape, indices)] = source

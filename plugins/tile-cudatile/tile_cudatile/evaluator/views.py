@@ -88,9 +88,7 @@ def access(view: ViewValue, index: tuple[Array, ...], what: str) -> Access:
     return Access(offsets, inside)
 
 
-def _coordinates(
-    view: ViewValue, position: int, index: Array, extent: int, what: str
-) -> Array:
+def _coordinates(view: ViewValue, position: int, index: Array, extent: int, what: str) -> Array:
     type_ = view.type
     if isinstance(type_, GatherScatterView) and position == type_.sparse_dim:
         return np.asarray(index).astype(np.int64)

@@ -10,8 +10,16 @@ from tile_cudatile.ops.spec import OpTable
 
 #: Operations that occur in bodies.
 BODY_OPS = OpTable(
-    FLOAT_OPS, INT_OPS, MMA_OPS, CONVERSION_OPS, SHAPE_OPS, VIEW_OPS, ACCESS_OPS, TOKEN_OPS,
-    REGION_OPS, TERMINATOR_OPS,
+    FLOAT_OPS,
+    INT_OPS,
+    MMA_OPS,
+    CONVERSION_OPS,
+    SHAPE_OPS,
+    VIEW_OPS,
+    ACCESS_OPS,
+    TOKEN_OPS,
+    REGION_OPS,
+    TERMINATOR_OPS,
 )
 
 #: Those and the containers `module`, `entry` and `global`.

@@ -71,12 +71,11 @@ def tile_of(*elements: Scalar, kind: str = "tile", scalar: bool = False) -> Cons
 
 def _pointer_tile(scalar: bool) -> Constraint:
     prefix = "0D " if scalar else ""
-    return Constraint(
-        f"{prefix}tile of Pointer type values", (Tile,), frozenset(), scalar=scalar
-    )
+    return Constraint(f"{prefix}tile of Pointer type values", (Tile,), frozenset(), scalar=scalar)
 
 
 INT_TILE = tile_of(*INTS)
+SMALL_INT_TILE = tile_of(I1, I8, I16, I32)
 INT_TILE_I4 = tile_of(*INTS, I4)
 FLOAT_TILE = tile_of(*BASE_FLOATS)
 ANY_FLOAT_TILE = tile_of(*FLOATS)
@@ -89,15 +88,15 @@ INT_SCALAR = tile_of(*INTS, scalar=True)
 I1_SCALAR = tile_of(I1, scalar=True)
 I32_SCALAR = tile_of(I32, scalar=True)
 
-MMAF_OPERAND = tile_of(
-    F16, BF16, F32, F64, TF32, F8E4M3FN, F8E5M2, kind="mmaf operand tile type"
-)
+MMAF_OPERAND = tile_of(F16, BF16, F32, F64, TF32, F8E4M3FN, F8E5M2, kind="mmaf operand tile type")
 MMAF_RESULT = tile_of(F16, F32, F64, kind="mmaf acc/result tile type")
 MMAI_OPERAND = tile_of(I8, kind="mmai operand tile type")
 MMAI_ACC = tile_of(I32, kind="mmai acc tile type")
 MMAI_RESULT = tile_of(I32, kind="mmai result tile type")
 SCALED_OPERAND = tile_of(F8E4M3FN, F8E5M2, F4E2M1FN, kind="mmaf_scaled operand tile type")
-SCALED_SCALE = tile_of(F8E4M3FN, F8E8M0FNU, kind="mmaf_scaled scale tile type")
+SCALED_SCALE = tile_of(
+    F8E4M3FN, F8E8M0FNU, F8E5M3FNU, kind="mmaf_scaled scale tile type"
+)
 SCALED_RESULT = tile_of(F32, kind="mmaf_scaled result tile type")
 
 TILE = Constraint("Tile type", (Tile,))

@@ -16,8 +16,20 @@ from tile_cudatile.versions import V13_1, Version
 Arity: TypeAlias = Literal["one", "optional", "variadic"]
 Effects: TypeAlias = Literal["pure", "none", "recursive", "memory"]
 AttrKind: TypeAlias = Literal[
-    "enum", "i32", "i64", "bool", "str", "symbol", "dense", "i32_array", "bool_array",
-    "array", "hints", "predicate", "unit", "type",
+    "enum",
+    "i32",
+    "i64",
+    "bool",
+    "str",
+    "symbol",
+    "dense",
+    "i32_array",
+    "bool_array",
+    "array",
+    "hints",
+    "predicate",
+    "unit",
+    "type",
 ]
 
 
@@ -133,8 +145,12 @@ def ones(constraint: Constraint, *names: str) -> tuple[ValueSpec, ...]:
 
 
 def enum(
-    name: str, values: tuple[str, ...], *, default: str | None = None,
-    since: Version | None = None, optional: bool = False,
+    name: str,
+    values: tuple[str, ...],
+    *,
+    default: str | None = None,
+    since: Version | None = None,
+    optional: bool = False,
 ) -> AttrSpec:
     """An enumeration attribute, held by its mnemonic."""
     return AttrSpec(name, "enum", values, optional, default, since)

@@ -42,8 +42,7 @@ def rounding(op: Op) -> Iterator[str]:
         yield f"invalid rounding mode specified, expect one of [{listed}]"
 
 
-@rule("addf", "subf", "mulf", "fma", "divf", "sqrt", "exp2", "rsqrt", "maxf", "minf", "exp",
-      "tanh")
+@rule("addf", "subf", "mulf", "fma", "divf", "sqrt", "exp2", "rsqrt", "maxf", "minf", "exp", "tanh")
 def single_only(op: Op) -> Iterator[str]:
     """Modifiers that only f32 has."""
     element = number_of(op, "result")
@@ -133,8 +132,7 @@ def _conversion_modes(source: Scalar, target: Scalar) -> tuple[tuple[str, ...], 
             "'nearest_even', 'zero', 'negative_inf', 'positive_inf', 'nearest_away'"
         )
     return ("nearest_even", "zero"), (
-        ". Only 'nearest_even' and 'zero' are supported for narrowing conversions to standard "
-        "types"
+        ". Only 'nearest_even' and 'zero' are supported for narrowing conversions to standard types"
     )
 
 
@@ -235,8 +233,13 @@ def product_shapes(op: Op) -> Iterator[str]:
 
 
 _PRODUCTS = {
-    F8E4M3FN: (F16, F32), F8E5M2: (F16, F32), F16: (F16, F32), BF16: (F32,), TF32: (F32,),
-    F32: (F32,), F64: (F64,),
+    F8E4M3FN: (F16, F32),
+    F8E5M2: (F16, F32),
+    F16: (F16, F32),
+    BF16: (F32,),
+    TF32: (F32,),
+    F32: (F32,),
+    F64: (F64,),
 }
 
 
@@ -282,10 +285,8 @@ def scales(op: Op) -> Iterator[str]:
 def _scale_types(op: Op) -> Iterator[str]:
     scale, source = number_of(op, "lhs_scale"), number_of(op, "lhs")
     text = f"unsupported combination of element types. Scale type {quote(scale)} expects lhs and "
-    if scale == F8E4M3FN and source != F4E2M1FN:
-        yield (
-            f"{text}rhs element types to be {quote(F4E2M1FN)}, but got {quote(source)}"
-        )
+    if scale in (F8E4M3FN, F8E5M3FNU) and source != F4E2M1FN:
+        yield (f"{text}rhs element types to be {quote(F4E2M1FN)}, but got {quote(source)}")
     eight = (F8E4M3FN, F8E5M2, F4E2M1FN)
     if scale == F8E8M0FNU and source not in eight:
         listed = ", ".join(map(quote, eight))
@@ -301,6 +302,5 @@ def _block_size(op: Op, size: int) -> Iterator[str]:
         text = f"shape error: f4E2M1FN element type with {scale} scales requires "
         if scale == F8E4M3FN and size != 16:
             yield text + tail.format("16")
-        if scale == F8E8M0FNU and size not in (16, 32):
+        if scale in (F8E8M0FNU, F8E5M3FNU) and size not in (16, 32):
             yield text + tail.format("16 or 32")
-

@@ -233,4 +233,3 @@ def is_pure(op: Op) -> bool:
     if op.spec.effects == "recursive":
         return False
     return op.spec.effects == "pure"
-

@@ -100,17 +100,13 @@ def _element(type_: Type) -> object:
 def _same_element(op: Op, names: tuple[str, ...]) -> Iterator[str]:
     elements = [_element(types[0]) for types in _types(op, names)]
     if any(e != elements[0] for e in elements):
-        yield (
-            f"failed to verify that all of {{{', '.join(names)}}} have the same element type"
-        )
+        yield (f"failed to verify that all of {{{', '.join(names)}}} have the same element type")
 
 
 def _i1_like(op: Op, names: tuple[str, ...]) -> Iterator[str]:
     (source,), (result,) = _types(op, names)
     if isinstance(source, Tile) and result != Tile(source.shape, I1):
-        yield (
-            "failed to verify that Result type has i1 element type and same shape as operands"
-        )
+        yield ("failed to verify that Result type has i1 element type and same shape as operands")
 
 
 def _every_value(op: Op) -> list[Value]:

@@ -47,7 +47,8 @@ def tensor_view(op: Op) -> Iterator[str]:
         )
     kinds: list[Type] = []
     for name, group, extents in (
-        ("shape", "dynamicShape", type_.shape), ("stride", "dynamicStrides", type_.strides)
+        ("shape", "dynamicShape", type_.shape),
+        ("stride", "dynamicStrides", type_.strides),
     ):
         values = op.group(group)
         assert isinstance(values, tuple)
@@ -91,8 +92,13 @@ def shape_count(op: Op) -> Iterator[str]:
         yield f"expected {rank} results due to {why}, but got {len(op.results)}"
 
 
-@rule("load_view_tko", "store_view_tko", "multimem_load_reduce_view_tko",
-      "multimem_reduce_view_tko", "multimem_store_view_tko")
+@rule(
+    "load_view_tko",
+    "store_view_tko",
+    "multimem_load_reduce_view_tko",
+    "multimem_reduce_view_tko",
+    "multimem_store_view_tko",
+)
 def view_access(op: Op) -> Iterator[str]:
     """Indices and tile follow from the view."""
     view_value, index = op.group("view"), op.group("index")
@@ -115,6 +121,36 @@ def view_access(op: Op) -> Iterator[str]:
     yield from _inbounds(op, rank)
     if op.name.startswith("multimem") and view.tensor_view.kind != "multicast":
         yield f"expected a multicast pointer, but got {view.tensor_view.kind or 'none'}"
+
+
+_BITS = ("and", "or", "xor", "umin", "umax")
+
+
+@rule("multimem_load_reduce_view_tko", "multimem_reduce_view_tko", "multimem_store_view_tko")
+def multimem(op: Op) -> Iterator[str]:
+    """What multicast memory can do with which elements."""
+    view_value = op.group("view")
+    assert isinstance(view_value, Value)
+    assert isinstance(view_value.type, _VIEWS)
+    element = view_value.type.tensor_view.element
+    kind = op.attrs.get("reduction")
+    if element.is_float and element not in (F16, BF16, F32, F64):
+        yield "multimem supports only f16, bf16, f32, and f64 floating-point element types"
+    if not element.is_float and element not in (I32, I64):
+        yield (
+            "multimem requires 32- or 64-bit integer/index element types; got "
+            f"{element.width} bits"
+        )
+    if element.is_float and kind in _BITS:
+        yield "and/or/xor/umin/umax reductions require integer element types"
+    if element.is_float and kind in ("min", "max"):
+        if op.name == "multimem_reduce_view_tko":
+            yield "supports only add for floating-point element types"
+        if element not in (F16, BF16):
+            yield f"min/max supports f16 and bf16 float types only; got {quote(element)}"
+    order = op.attrs["memory_ordering_semantics"]
+    if op.name == "multimem_reduce_view_tko" and order not in ("relaxed", "release"):
+        yield "memory ordering semantics must be one of: relaxed, release"
 
 
 def _inbounds(op: Op, rank: int) -> Iterator[str]:
@@ -170,8 +206,14 @@ def _sparse_indices(view: GatherScatterView, types: list[Type]) -> Iterator[str]
 _ORDERS = {"load": ("weak", "relaxed", "acquire"), "store": ("weak", "relaxed", "release")}
 
 
-@rule("load_view_tko", "load_ptr_tko", "store_view_tko", "store_ptr_tko",
-      "multimem_load_reduce_view_tko", "multimem_store_view_tko")
+@rule(
+    "load_view_tko",
+    "load_ptr_tko",
+    "store_view_tko",
+    "store_ptr_tko",
+    "multimem_load_reduce_view_tko",
+    "multimem_store_view_tko",
+)
 def memory_model(op: Op) -> Iterator[str]:
     """A scope with every ordering but weak."""
     kind = "store" if "store" in op.name else "load"
@@ -200,9 +242,7 @@ def _mode(op: Op, element: Scalar | Pointer) -> Iterator[str]:
 
 def _atomic_order(op: Op) -> Iterator[str]:
     if op.attrs["memory_ordering_semantics"] == "weak":
-        yield (
-            "memory ordering semantics must be one of: relaxed, acquire, release, acq_rel"
-        )
+        yield ("memory ordering semantics must be one of: relaxed, acquire, release, acq_rel")
 
 
 def _pointee(op: Op, name: str) -> Iterator[str]:
@@ -275,8 +315,7 @@ def atomic_red_view(op: Op) -> Iterator[str]:
     for i, v in enumerate(index):
         if isinstance(v.type, Tile) and v.type.shape:
             yield (
-                f"index operand {i} must be a scalar tile (rank 0), got shape "
-                f"{dims(v.type.shape)}"
+                f"index operand {i} must be a scalar tile (rank 0), got shape {dims(v.type.shape)}"
             )
     yield from _inbounds(op, len(tile.shape))
 
@@ -286,9 +325,7 @@ def _reduction(op: Op, value: Tile) -> Iterator[str]:
         yield "atomic_red_view_tko op cannot use xchg operation"
     yield from _mode(op, value.element)
     if op.attrs["memory_ordering_semantics"] != "relaxed":
-        yield (
-            "only 'relaxed' memory ordering is supported for view-based atomic reductions"
-        )
+        yield ("only 'relaxed' memory ordering is supported for view-based atomic reductions")
     if op.attrs["memory_scope"] == "sys":
         yield (
             "memory scope 'sys' is not supported for view-based atomic reductions; use 'tl_blk' "
@@ -320,7 +357,7 @@ def alloca(op: Op) -> Iterator[str]:
     pointer = tile_of(op, "result").element
     assert isinstance(pointer, Pointer)
     pointee = pointer.pointee
-    size = 1 if pointee.width == 1 else pointee.width // 8
+    size = (pointee.width + 7) // 8
     if alignment < size:
         yield (
             f"'alignment' ({alignment}) must be at least the natural size ({size} bytes) for "
@@ -337,9 +374,7 @@ def print_format(op: Op) -> Iterator[str]:
     text = str(op.attrs["str"])
     expected = position = 0
     while (position := text.find("%", position)) >= 0:
-        end = next(
-            (i for i in range(position + 1, len(text)) if text[i] in _CONVERSION_ENDS), None
-        )
+        end = next((i for i in range(position + 1, len(text)) if text[i] in _CONVERSION_ENDS), None)
         if end is None:
             yield "found unterminated format expression"
             return

@@ -73,11 +73,13 @@ def insert(op: Op) -> Iterator[str]:
     """Slices tile the destination evenly."""
     source, target = tile_of(op, "source"), tile_of(op, "destination")
     if source.element != target.element:
-        yield "source and destination element type do not match"
+        yield "source and result element type do not match"
+    if len(source.shape) != len(target.shape):
+        yield "source and result must have the same rank"
     for i, (whole, part) in enumerate(zip(target.shape, source.shape, strict=False)):
         if whole % part:
             yield (
-                f"destination dimension {i} size ({whole}) must be evenly divisible by source "
+                f"result dimension {i} size ({whole}) must be evenly divisible by source "
                 f"dimension {i} size ({part})"
             )
     yield from _index_count(op, len(target.shape))
@@ -101,8 +103,7 @@ def permute(op: Op) -> Iterator[str]:
         yield f"expects at least rank 2, but got: {rank}"
     if len(permutation) != rank:
         yield (
-            f"expect permutation size ({len(permutation)}) to equal the rank of the source "
-            f"({rank})"
+            f"expect permutation size ({len(permutation)}) to equal the rank of the source ({rank})"
         )
     if len(set(permutation)) != len(permutation):
         yield "expect permutation elements to be unique"

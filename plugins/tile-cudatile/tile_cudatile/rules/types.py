@@ -51,9 +51,7 @@ def _pointer(type_: Pointer) -> str | None:
 def _tile(type_: Tile) -> str | None:
     element = type_.element
     if isinstance(element, Pointer) and element.pointee == F4E2M1FN and type_.shape:
-        return (
-            "tiles of ptr<f4E2M1FN> must have rank 0; use an f4 tile view for element access"
-        )
+        return "tiles of ptr<f4E2M1FN> must have rank 0; use an f4 tile view for element access"
     return tile_shape_problem(type_.shape, element)
 
 
@@ -176,9 +174,7 @@ def _gather_scatter_view(type_: GatherScatterView) -> str | None:
             f"{len(view.shape)}, got {type_.sparse_dim}"
         )
     return (
-        problem
-        or tile_shape_problem(tile, view.element)
-        or _padding(type_.padding, view.element)
+        problem or tile_shape_problem(tile, view.element) or _padding(type_.padding, view.element)
     )
 
 

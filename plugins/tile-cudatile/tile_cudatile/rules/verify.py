@@ -10,9 +10,10 @@ from tile_cudatile.rules import arith, control, memory, shapes
 from tile_cudatile.rules.debug import entry_problem, operation_problem
 from tile_cudatile.rules.fields import field_problems, result_count_problem
 from tile_cudatile.rules.registry import REGION_RULES, RULES
+from tile_cudatile.rules.types import type_problem
 from tile_cudatile.rules.words import quote, quote_all
 from tile_cudatile.tree import Block, Entry, Global, Module, Op
-from tile_cudatile.types import Pointer, Tile
+from tile_cudatile.types import Pointer, Tile, Type
 
 _FAMILIES = (arith, control, memory, shapes)
 FAILED = "verification failed for deserialized cuda_tile::ModuleOp"
@@ -21,12 +22,14 @@ FAILED = "verification failed for deserialized cuda_tile::ModuleOp"
 _ENDS = {"for": "continue", "reduce": "yield", "scan": "yield"}
 
 
-def verify(module: Module) -> None:
-    """Checks every rule of the language.
+def verify(module: Module, *, types: bool = True) -> None:
+    """Checks every rule of the language; without `types` not those of types by themselves.
 
     Raises:
         VerifyError: the first rule that is broken, in the words of the reference verifier.
     """
+    if types:
+        _check_types(module)
     _check_symbols(module)
     for item in module.globals:
         _check_global(item)
@@ -41,6 +44,21 @@ def _fail(where: Location, text: str) -> VerifyError:
     error = VerifyError(text, FAILED)
     error.where = place(where)
     return error
+
+
+def _check_types(module: Module) -> None:
+    seen: dict[int, Type] = {}
+    for entry in module.entries:
+        values = list(entry.args)
+        for op in entry.body.walk():
+            values.extend(op.results)
+            values.extend(a for r in op.regions for b in r.blocks for a in b.args)
+        for value in values:
+            if id(value.type) not in seen:
+                seen[id(value.type)] = value.type
+                problem = type_problem(value.type)
+                if problem is not None:
+                    raise VerifyError(problem, FAILED)
 
 
 def _check_symbols(module: Module) -> None:

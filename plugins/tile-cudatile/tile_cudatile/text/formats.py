@@ -12,6 +12,7 @@ Besides literal text:
 | `?x` | the name of a unit attribute, if set, behind a space |
 | `~x` | `rounding<..>`, unless it is the default of the operation |
 | `^x` | ` x<..>`, unless it is the attribute's default |
+| `%x` | an enumeration in a dictionary of attributes, unless it is the default |
 | `{..}` | only if the operand or attribute inside is present |
 """
 
@@ -23,14 +24,28 @@ from functools import cache
 
 _MEMORY = " @memory_ordering_semantics{ @memory_scope}"
 _HINTS = "{ optimization_hints = @optimization_hints}"
+_MULTI_PLAIN = "{ token = $token} {inbounds = @inbounds} : "
+_MULTI = "{ token = $token} {inbounds = @inbounds}%reduction : "
 _UNARY = " $source : !result"
 _BINARY = " $lhs, $rhs : !result"
 _CAST = " $source : !source -> !result"
 
 FORMATS: dict[str, str] = {
     **dict.fromkeys(
-        ("absf", "absi", "negf", "ceil", "floor", "cos", "cosh", "sin", "sinh", "tan", "log",
-         "log2"),
+        (
+            "absf",
+            "absi",
+            "negf",
+            "ceil",
+            "floor",
+            "cos",
+            "cosh",
+            "sin",
+            "sinh",
+            "tan",
+            "log",
+            "log2",
+        ),
         _UNARY,
     ),
     **dict.fromkeys(("exp", "tanh"), " $source ~rounding_mode : !result"),
@@ -54,10 +69,18 @@ FORMATS: dict[str, str] = {
     "mmaf": " $lhs, $rhs, $acc?fast_acc : !lhs, !rhs, !acc",
     "mmai": " $lhs, $rhs, $acc @signedness_lhs @signedness_rhs : !lhs, !rhs, !acc",
     "mmaf_scaled": " $lhs, $rhs, $acc, $lhs_scale, $rhs_scale : "
-                   "!lhs, !rhs, !acc, !lhs_scale, !rhs_scale",
+    "!lhs, !rhs, !acc, !lhs_scale, !rhs_scale",
     **dict.fromkeys(
-        ("bitcast", "int_to_ptr", "ptr_to_int", "ptr_to_ptr", "broadcast", "reshape", "pack",
-         "unpack"),
+        (
+            "bitcast",
+            "int_to_ptr",
+            "ptr_to_int",
+            "ptr_to_ptr",
+            "broadcast",
+            "reshape",
+            "pack",
+            "unpack",
+        ),
         _CAST,
     ),
     "exti": " $from @signedness : !from -> !to",
@@ -83,28 +106,25 @@ FORMATS: dict[str, str] = {
     ),
     **dict.fromkeys(("get_tensor_shape", "get_index_space_shape"), " $src : !src -> !!result"),
     "load_view_tko": f"{_MEMORY} $view[$index*]{{ token = $token}}"
-                     f"{_HINTS}{{ inbounds = @inbounds}} : !view&index -> !tile, !result_token",
+    f"{_HINTS}{{ inbounds = @inbounds}} : !view&index -> !tile, !result_token",
     "store_view_tko": f"{_MEMORY} $tile, $view[$index*]{{ token = $token}}"
-                      f"{_HINTS}{{ inbounds = @inbounds}} : !tile, !view&index -> !result_token",
+    f"{_HINTS}{{ inbounds = @inbounds}} : !tile, !view&index -> !result_token",
     "load_ptr_tko": f"{_MEMORY} $source{{, $mask}}{{, $paddingValue}}{{ token=$token}}{_HINTS} : "
-                    "!source{, !mask}{, !paddingValue} -> !result, !result_token",
+    "!source{, !mask}{, !paddingValue} -> !result, !result_token",
     "store_ptr_tko": f"{_MEMORY} $destination, $value{{, $mask}}{{ token=$token}}{_HINTS} : "
-                     "!destination, !value{, !mask} -> !result_token",
+    "!destination, !value{, !mask} -> !result_token",
     "atomic_cas_tko": f"{_MEMORY} $pointers, $cmp, $val{{, $mask}}{{ token=$token}} : "
-                      "!pointers, !val{, !mask} -> !result, !result_token",
+    "!pointers, !val{, !mask} -> !result, !result_token",
     "atomic_rmw_tko": f"{_MEMORY} $pointers, @mode, $arg{{, $mask}}{{ token=$token}} : "
-                      "!pointers, !arg{, !mask} -> !result, !result_token",
+    "!pointers, !arg{, !mask} -> !result, !result_token",
     "atomic_red_view_tko": f"{_MEMORY} $view[$index*], @mode, $value{{ token = $token}}"
-                           "{ inbounds = @inbounds} : !value, !view&index -> !result_token",
-    "multimem_load_reduce_view_tko":
-        f"{_MEMORY} $view[$index*]{{ token = $token}}^reduction{{ inbounds = @inbounds}} : "
-        "!view&index{, !token} -> !reduced_values, !result_token",
-    "multimem_reduce_view_tko":
-        f"{_MEMORY} $view, $tile[$index*]{{ token = $token}}^reduction"
-        "{ inbounds = @inbounds} : !view, !tile&index{, !token} -> !result_token",
-    "multimem_store_view_tko":
-        f"{_MEMORY} $view, $tile[$index*]{{ token = $token}}{{ inbounds = @inbounds}} : "
-        "!view, !tile&index{, !token} -> !result_token",
+    "{ inbounds = @inbounds} : !value, !view&index -> !result_token",
+    "multimem_load_reduce_view_tko": f"{_MEMORY} $view[$index*]{_MULTI}"
+    "!view&index{, !token} -> !reduced_values, !result_token",
+    "multimem_reduce_view_tko": f"{_MEMORY} $view, $tile[$index*]{_MULTI}"
+    "!view, !tile&index{, !token} -> !result_token",
+    "multimem_store_view_tko": f"{_MEMORY} $view, $tile[$index*]{_MULTI_PLAIN}"
+    "!view, !tile&index{, !token} -> !result_token",
     "make_token": " : !result",
     "join_tokens": " $tokens* : !result",
     **dict.fromkeys(
@@ -130,7 +150,7 @@ class Item:
     items: tuple[Item, ...] = ()
 
 
-_TOKEN = re.compile(r"\$\w+\*?|!!\w+|!\w+\*?|[&@?~^]\w+|\{|\}|[^$!&@?~^{}]+")
+_TOKEN = re.compile(r"\$\w+\*?|!!\w+|!\w+\*?|[&@?~^%]\w+|\{|\}|[^$!&@?~^%{}]+")
 
 
 @cache
@@ -156,7 +176,7 @@ def _parse(tokens: list[str], start: int) -> tuple[tuple[Item, ...], int]:
             items.append(Item("group", "", inner))
         elif token.startswith("!!"):
             items.append(Item("!!", token[2:]))
-        elif token[0] in "$!&@?~^":
+        elif token[0] in "$!&@?~^%":
             kind = token[0] + ("*" if token.endswith("*") else "")
             items.append(Item(kind, token[1:].rstrip("*")))
         else:

@@ -17,8 +17,14 @@ class Layout:
     """How the bits of a floating-point format are laid out."""
 
     def __init__(
-        self, exponent: int, mantissa: int, bias: int, *, signed: bool = True,
-        ends: str = "ieee", subnormal: bool = True,
+        self,
+        exponent: int,
+        mantissa: int,
+        bias: int,
+        *,
+        signed: bool = True,
+        ends: str = "ieee",
+        subnormal: bool = True,
     ) -> None:
         self.exponent, self.mantissa, self.bias = exponent, mantissa, bias
         self.signed, self.ends, self.subnormal = signed, ends, subnormal
@@ -193,9 +199,7 @@ def element_bits(data: bytes, element: Scalar) -> list[int]:
     """The patterns of the elements of a constant that is not of i1."""
     size = (element.width + 7) // 8
     mask = (1 << element.width) - 1
-    return [
-        int.from_bytes(data[i : i + size], "little") & mask for i in range(0, len(data), size)
-    ]
+    return [int.from_bytes(data[i : i + size], "little") & mask for i in range(0, len(data), size)]
 
 
 def _nested(texts: list[str], shape: tuple[int, ...]) -> str:
@@ -258,5 +262,3 @@ def quoted(text: str) -> str:
         else:
             out.append(f"\\{byte:02X}")
     return f'"{"".join(out)}"'
-
-

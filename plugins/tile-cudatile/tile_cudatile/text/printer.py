@@ -195,6 +195,13 @@ class EntryPrinter:
         default = spec.default if spec.default is not None else spec.values[0]
         return "" if value == default else f" {item.name}<{value}>"
 
+    def _dictionary(self, op: Op, item: Item) -> str:
+        spec = next(s for s in op.spec.attrs if s.name == item.name)
+        value = op.attrs[item.name]
+        if value == spec.default:
+            return ""
+        return f" attributes {{{item.name} = #cuda_tile.multimem_{item.name}_kind<{value}>}}"
+
     # Operations with a syntax of their own.
 
     def _make_tensor_view(self, op: Op, depth: int) -> str:
@@ -204,17 +211,14 @@ class EntryPrinter:
         assert isinstance(shape, tuple)
         assert isinstance(strides, tuple)
         assert isinstance(type_, TensorView)
-        lists = (
-            self._mixed(type_.shape, shape), self._mixed(type_.strides, strides)
-        )
+        lists = (self._mixed(type_.shape, shape), self._mixed(type_.strides, strides))
         dynamic = [*shape, *strides]
         source = f"{dynamic[0].type} -> " if dynamic else ""
         if type_.kind is not None:
             source = ", ".join([str(base.type), *([str(dynamic[0].type)] if dynamic else [])])
             source += " -> "
         return (
-            f" {self._names[base]}, shape = [{lists[0]}], strides = [{lists[1]}] : "
-            f"{source}{type_}"
+            f" {self._names[base]}, shape = [{lists[0]}], strides = [{lists[1]}] : {source}{type_}"
         )
 
     def _mixed(self, static: tuple[int | None, ...], dynamic: tuple[Value, ...]) -> str:
@@ -312,6 +316,7 @@ _PRINT: dict[str, Callable[[EntryPrinter, Op, Item], str]] = {
     "?": EntryPrinter._unit,
     "~": EntryPrinter._rounding,
     "^": EntryPrinter._angled,
+    "%": EntryPrinter._dictionary,
 }
 
 _CUSTOM: dict[str, Callable[[EntryPrinter, Op, int], str]] = {
@@ -322,4 +327,3 @@ _CUSTOM: dict[str, Callable[[EntryPrinter, Op, int], str]] = {
     "reduce": EntryPrinter._reduce,
     "scan": EntryPrinter._reduce,
 }
-

@@ -1,0 +1,608 @@
+"""Reads programs from their assembly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tile_cudatile.attrs import Attr, Hints
+from tile_cudatile.ops import BODY_OPS
+from tile_cudatile.ops.spec import AttrSpec, OpSpec
+from tile_cudatile.rules.words import quote
+from tile_cudatile.text.formats import DEFAULT_ROUNDING, Item, format_items
+from tile_cudatile.text.literals import (
+    parse_attribute,
+    parse_constant,
+    parse_hints,
+    parse_predicate,
+    parse_type,
+)
+from tile_cudatile.text.scanner import Scanner, TextError
+from tile_cudatile.tree import Block, Entry, Global, Module, Op, Region, Value
+from tile_cudatile.types import TOKEN, Function, TensorView, Tile, Type
+from tile_cudatile.versions import NEWEST, Version
+
+_VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
+_DEFINITION = re.compile(r"%[\w$.-]+(?::\d+)?")
+_SYMBOL = re.compile(r"@[A-Za-z_$.][\w$.]*")
+_PRODUCER = re.compile(r"//[ \t]*Producer: ([^\n]*)")
+
+#: Operations whose result type is that of an operand and is not written.
+_RESULT_LIKE = {
+    "fpowi": "source", "insert": "destination", "mmaf": "acc", "mmai": "acc",
+    "mmaf_scaled": "acc", "assume": "value",
+}
+
+
+def parse_text(text: str, *, name: str = "<text>", version: Version = NEWEST) -> Module:
+    """The program that `text` describes, in the syntax that `print_text` writes.
+
+    Raises:
+        TextError: the text is not a program; with line and column of `name`.
+    """
+    parser = Parser(Scanner(text, name), version)
+    module = parser.module()
+    producer = _PRODUCER.match(text)
+    if producer is not None:
+        module.producer = producer[1]
+    return module
+
+
+class Parser:
+    """Reads one text."""
+
+    def __init__(self, scanner: Scanner, version: Version) -> None:
+        self.scanner = scanner
+        self._version = version
+        self._scopes: list[dict[str, Value]] = []
+
+    def module(self) -> Module:
+        """All of it; a `module` around the rest is allowed."""
+        scanner, module = self.scanner, Module(self._version)
+        wrapped = scanner.accept("cuda_tile.module") or scanner.accept("module")
+        if wrapped:
+            self._symbol()
+            scanner.expect("{")
+        while not scanner.at_end() and not (wrapped and scanner.starts("}")):
+            if scanner.accept("cuda_tile.entry") or scanner.accept("entry"):
+                module.entries.append(self._entry())
+            elif scanner.accept("cuda_tile.global") or scanner.accept("global"):
+                module.globals.append(self._global())
+            else:
+                raise scanner.error("expected 'entry' or 'global'")
+        if wrapped:
+            scanner.expect("}")
+        if not scanner.at_end():
+            raise scanner.error("expected the end of the program")
+        return module
+
+    def _symbol(self) -> str:
+        scanner = self.scanner
+        if scanner.text.startswith('@"', scanner.position):
+            scanner.position += 1
+            return scanner.string()
+        return scanner.take(_SYMBOL, "a symbol")[1:]
+
+    def _global(self) -> Global:
+        scanner = self.scanner
+        visibility = "private" if scanner.accept("private") else "public"
+        scanner.accept("public")
+        constant = scanner.accept("constant")
+        name = self._symbol()
+        alignment = 0
+        if scanner.accept("alignment"):
+            scanner.expect("=")
+            alignment = scanner.integer()
+        return Global(name, parse_constant(scanner), alignment, constant, visibility)
+
+    def _entry(self) -> Entry:
+        scanner = self.scanner
+        name = self._symbol()
+        self._scopes.append({})
+        args = self._arguments()
+        hints = Hints({})
+        if scanner.accept("optimization_hints"):
+            scanner.expect("=")
+            hints = parse_hints(scanner)
+        block = self._block(args, "return")
+        self._scopes.pop()
+        signature = Function(tuple(a.type for a in args), ())
+        return Entry(name, signature, Region([block]), hints)
+
+    def _arguments(self) -> tuple[Value, ...]:
+        """`(%name: type, ..)`."""
+        scanner = self.scanner
+        args: list[Value] = []
+        scanner.expect("(")
+        while not scanner.accept(")"):
+            if args:
+                scanner.expect(",")
+            start = scanner.position
+            name = scanner.take(_VALUE, "an argument")
+            scanner.expect(":")
+            args.append(Value(parse_type(scanner)))
+            self._define(name, args[-1], start)
+        return tuple(args)
+
+    def _define(self, name: str, value: Value, start: int) -> None:
+        if any(name in scope for scope in self._scopes):
+            raise self.scanner.error(f"redefinition of SSA value '{name}'", start)
+        self._scopes[-1][name] = value
+
+    def _block(self, args: tuple[Value, ...], implied: str) -> Block:
+        """Operations in braces; `implied` is added if there is no terminator."""
+        self.scanner.expect("{")
+        block = Block(args, [])
+        while not self.scanner.accept("}"):
+            block.ops.append(self._op())
+        if not block.ops or not block.ops[-1].spec.terminator:
+            block.ops.append(Op(BODY_OPS.by_name[implied], ((),)))
+        return block
+
+    def _region(self, args: tuple[Value, ...], implied: str) -> Region:
+        region = Region([self._block(args, implied)])
+        self._scopes.pop()
+        return region
+
+    def _op(self) -> Op:
+        scanner = self.scanner
+        names: list[tuple[str, int, int]] = []
+        if scanner.starts("%"):
+            while True:
+                start = scanner.position
+                name, _, count = scanner.take(_DEFINITION, "a name").partition(":")
+                names.append((name, int(count or 1), start))
+                if not scanner.accept(","):
+                    break
+            scanner.expect("=")
+        start = scanner.position
+        word = scanner.word("an operation").removeprefix("cuda_tile.")
+        word = {"pow": "fpowf", "print": "print_tko"}.get(word, word)
+        spec = BODY_OPS.by_name.get(word)
+        if spec is None:
+            raise scanner.error(f"unknown operation '{word}'", start)
+        op = self._by_format(spec, start) if word not in _CUSTOM else _CUSTOM[word](self, spec)
+        self._name_results(op, names, start)
+        return op
+
+    def _name_results(self, op: Op, names: list[tuple[str, int, int]], start: int) -> None:
+        total = sum(count for _, count, _ in names)
+        if names and total != len(op.results):
+            raise self.scanner.error(
+                f"operation defines {len(op.results)} results but was provided {total} to bind",
+                start,
+            )
+        index = 0
+        for name, count, where in names:
+            self._define(name, op.results[index], where)
+            for offset in range(count):
+                self._scopes[-1][f"{name}#{offset}"] = op.results[index + offset]
+            index += count
+
+    def value(self) -> Value:
+        """A use of a value."""
+        start = self.scanner.position
+        name = self.scanner.take(_VALUE, "a value")
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        raise self.scanner.error(f"use of undeclared SSA value name '{name}'", start)
+
+    def values(self, closing: str) -> tuple[Value, ...]:
+        """Values separated by commas; none if `closing` comes next."""
+        if self.scanner.starts(closing):
+            return ()
+        found = [self.value()]
+        while self.scanner.accept(","):
+            found.append(self.value())
+        return tuple(found)
+
+    def types(self) -> tuple[Type, ...]:
+        """Types separated by commas."""
+        found = [parse_type(self.scanner)]
+        while self.scanner.accept(","):
+            found.append(parse_type(self.scanner))
+        return tuple(found)
+
+    def _by_format(self, spec: OpSpec, start: int) -> Op:
+        items = format_items(spec.name)
+        assert items is not None
+        reading = _Reading(self, spec)
+        reading.items(items)
+        return reading.finish(start)
+
+    def typed(self, values: tuple[Value, ...], types: tuple[Type, ...], start: int) -> None:
+        """Checks the types that are written behind values."""
+        if len(values) != len(types):
+            raise self.scanner.error(
+                f"{len(values)} operands present, but expected {len(types)}", start
+            )
+        for value, type_ in zip(values, types, strict=True):
+            if value.type != type_:
+                raise self.scanner.error(
+                    f"use of value expects different type than prior uses: {quote(type_)} vs "
+                    f"{quote(value.type)}", start,
+                )
+
+    # Operations with a syntax of their own.
+
+    def make_tensor_view(self, spec: OpSpec) -> Op:
+        """Static extents are written between the dynamic ones."""
+        scanner = self.scanner
+        base = self.value()
+        lists: list[tuple[tuple[int | None, ...], tuple[Value, ...]]] = []
+        for name in ("shape", "strides"):
+            scanner.expect(",")
+            scanner.expect(name)
+            scanner.expect("=")
+            lists.append(self._mixed())
+        scanner.expect(":")
+        start = scanner.position
+        found = parse_type(scanner)
+        while scanner.accept(",") or scanner.accept("->"):
+            start = scanner.position
+            found = parse_type(scanner)
+        if not isinstance(found, TensorView):
+            raise scanner.error(f"expected 'tensor_view' type, but got {found}", start)
+        if (lists[0][0], lists[1][0]) != (found.shape, found.strides):
+            raise scanner.error("the extents differ from those of the type", start)
+        return Op(spec, (base, lists[0][1], lists[1][1]), (Value(found),))
+
+    def _mixed(self) -> tuple[tuple[int | None, ...], tuple[Value, ...]]:
+        scanner = self.scanner
+        static: list[int | None] = []
+        dynamic: list[Value] = []
+        scanner.expect("[")
+        while not scanner.accept("]"):
+            if static:
+                scanner.expect(",")
+            if scanner.starts("%"):
+                dynamic.append(self.value())
+                static.append(None)
+            else:
+                static.append(scanner.integer())
+        return tuple(static), tuple(dynamic)
+
+    def if_(self, spec: OpSpec) -> Op:
+        """Branches."""
+        scanner = self.scanner
+        condition = self.value()
+        results: tuple[Type, ...] = ()
+        if scanner.accept("->"):
+            scanner.expect("(")
+            results = self.types()
+            scanner.expect(")")
+        self._scopes.append({})
+        regions = [self._region((), "yield"), Region()]
+        if scanner.accept("else"):
+            self._scopes.append({})
+            regions[1] = self._region((), "yield")
+        return Op(spec, (condition,), tuple(map(Value, results)), {}, tuple(regions))
+
+    def for_(self, spec: OpSpec) -> Op:
+        """Counted loops."""
+        scanner = self.scanner
+        attrs: dict[str, Attr] = {"unsignedCmp": True} if scanner.accept("unsigned") else {}
+        start = scanner.position
+        name = scanner.take(_VALUE, "the induction variable")
+        bounds: list[Value] = []
+        for before in ("in", "to", ","):
+            scanner.expect(before)
+            if before == "in":
+                scanner.expect("(")
+            elif before == ",":
+                scanner.expect("step")
+            bounds.append(self.value())
+        scanner.expect(")")
+        scanner.expect(":")
+        induction = Value(parse_type(scanner))
+        pairs = self._pairs() if scanner.accept("iter_values") else []
+        types: tuple[Type, ...] = ()
+        if pairs:
+            scanner.expect("->")
+            scanner.expect("(")
+            types = self.types()
+            scanner.expect(")")
+        init = tuple(value for _, value, _ in pairs)
+        self.typed(init, types, start)
+        self._scopes.append({})
+        self._define(name, induction, start)
+        carried = self._carried(pairs, types)
+        region = self._region((induction, *carried), "continue")
+        return Op(spec, (*bounds, init), tuple(map(Value, types)), attrs, (region,))
+
+    def _pairs(self) -> list[tuple[str, Value, int]]:
+        scanner = self.scanner
+        found: list[tuple[str, Value, int]] = []
+        scanner.expect("(")
+        while not scanner.accept(")"):
+            if found:
+                scanner.expect(",")
+            start = scanner.position
+            name = scanner.take(_VALUE, "a name")
+            scanner.expect("=")
+            found.append((name, self.value(), start))
+        return found
+
+    def _carried(
+        self, pairs: list[tuple[str, Value, int]], types: tuple[Type, ...]
+    ) -> tuple[Value, ...]:
+        values = tuple(map(Value, types))
+        for (name, _, start), value in zip(pairs, values, strict=True):
+            self._define(name, value, start)
+        return values
+
+    def loop(self, spec: OpSpec) -> Op:
+        """Endless loops."""
+        scanner = self.scanner
+        start = scanner.position
+        pairs = self._pairs() if scanner.accept("iter_values") else []
+        types: tuple[Type, ...] = ()
+        results: tuple[Type, ...] = ()
+        if scanner.accept(":"):
+            first = self.types()
+            if pairs:
+                types = first
+                results = self.types() if scanner.accept("->") else ()
+            else:
+                results = first
+        init = tuple(value for _, value, _ in pairs)
+        self.typed(init, types, start)
+        self._scopes.append({})
+        region = self._region(self._carried(pairs, types), "continue")
+        return Op(spec, (init,), tuple(map(Value, results)), {}, (region,))
+
+    def aggregate(self, spec: OpSpec) -> Op:
+        """Reductions and scans."""
+        scanner = self.scanner
+        operands = self.values("dim")
+        start = scanner.position
+        attrs: dict[str, Attr] = {}
+        scanner.expect("dim")
+        scanner.expect("=")
+        attrs["dim"] = scanner.integer()
+        if spec.name == "scan":
+            scanner.expect("reverse")
+            scanner.expect("=")
+            attrs["reverse"] = parse_attribute(scanner)
+        scanner.expect("identities")
+        scanner.expect("=")
+        attrs["identities"] = parse_attribute(scanner)
+        scanner.expect(":")
+        self.typed(operands, self.types(), start)
+        scanner.expect("->")
+        results = self.types()
+        self._scopes.append({})
+        region = self._region(self._arguments(), "yield")
+        return Op(spec, (operands,), tuple(map(Value, results)), attrs, (region,))
+
+
+class _Reading:
+    """What has been read of an operation so far."""
+
+    def __init__(self, parser: Parser, spec: OpSpec) -> None:
+        self._parser = parser
+        self._scanner = parser.scanner
+        self._spec = spec
+        self._groups: dict[str, Any] = {}
+        self._types: dict[str, tuple[Type, ...]] = {}
+        self._attrs: dict[str, Attr] = {}
+        self._specs = {a.name: a for a in spec.attrs}
+        for attr in spec.attrs:
+            if attr.default is not None:
+                self._attrs[attr.name] = attr.default
+
+    def items(self, items: tuple[Item, ...]) -> None:
+        """Reads what `items` describe."""
+        for item in items:
+            _READ[item.kind](self, item)
+
+    def _text(self, item: Item) -> None:
+        for token in re.findall(r"\w+|->|[^\w\s]", item.name):
+            self._scanner.expect(token)
+
+    def _group(self, item: Item) -> None:
+        if self._is_next(item.items[0], item.items[1:]):
+            self.items(item.items)
+
+    def _is_next(self, first: Item, rest: tuple[Item, ...]) -> bool:
+        """Whether an optional part is there, judged by how it starts."""
+        if first.kind == "text":
+            tokens = re.findall(r"\w+|->|[^\w\s]", first.name)
+            return self._is_next(rest[0], rest[1:]) if not tokens else (
+                self._scanner.starts(tokens[0]) and self._is_wanted(tokens, rest)
+            )
+        if first.kind == "@":
+            return any(self._scanner.starts(v) for v in self._specs[first.name].values)
+        return self._scanner.starts("%")
+
+    def _is_wanted(self, tokens: list[str], rest: tuple[Item, ...]) -> bool:
+        """A type is written only for an operand that is there."""
+        name = next((i.name for i in rest if i.kind in ("!", "!*")), None)
+        return name is None or self._groups.get(name) not in (None, ())
+
+    def _operand(self, item: Item) -> None:
+        self._groups[item.name] = self._parser.value()
+
+    def _operands(self, item: Item) -> None:
+        self._groups[item.name] = self._parser.values("]")
+
+    def _type(self, item: Item) -> None:
+        self._types[item.name] = (parse_type(self._scanner),)
+
+    def _type_list(self, item: Item) -> None:
+        self._types[item.name] = self._parser.types()
+
+    def _index_types(self, item: Item) -> None:
+        found: list[Type] = []
+        scanner = self._scanner
+        while scanner.starts(","):
+            before = scanner.position
+            scanner.expect(",")
+            type_ = parse_type(scanner)
+            if type_ == TOKEN:  # belongs to what follows
+                scanner.position = before
+                break
+            found.append(type_)
+        index = self._groups[item.name]
+        if len(found) == 1:
+            found *= len(index)
+        self._types[item.name] = tuple(found)
+
+    def _attribute(self, item: Item) -> None:
+        spec = self._specs[item.name]
+        self._attrs[item.name] = self._inline(spec)
+
+    def _inline(self, spec: AttrSpec) -> Attr:
+        scanner = self._scanner
+        if spec.kind == "enum":
+            return self._enum(spec)
+        if spec.kind in ("i32", "i64"):
+            return scanner.integer()
+        if spec.kind == "str":
+            return scanner.string()
+        if spec.kind == "symbol":
+            return self._parser._symbol()
+        if spec.kind == "dense":
+            value = parse_constant(scanner)
+            self._types["result"] = (value.type,)
+            return value
+        if spec.kind == "hints":
+            return parse_hints(scanner)
+        if spec.kind == "predicate":
+            return parse_predicate(scanner)
+        return self._array(spec)
+
+    def _array(self, spec: AttrSpec) -> Attr:
+        scanner = self._scanner
+        found: list[Attr] = []
+        scanner.expect("[")
+        while not scanner.accept("]"):
+            if found:
+                scanner.expect(",")
+            found.append(
+                parse_attribute(scanner) if spec.kind == "bool_array" else scanner.integer()
+            )
+        return tuple(found)
+
+    def _enum(self, spec: AttrSpec) -> str:
+        scanner = self._scanner
+        start = scanner.position
+        word = scanner.word(f"one of {', '.join(spec.values)}")
+        if word not in spec.values:
+            if spec.name == "signedness" or spec.name.startswith("signedness_"):
+                raise scanner.error(
+                    "expected signedness to be one of: {'signed', 'unsigned'}", start
+                )
+            raise scanner.error(
+                f'invalid {spec.name} attribute specification. Got "{word}" but expect one of: '
+                f"{', '.join(spec.values)}", start,
+            )
+        if spec.name == "memory_scope" and self._attrs["memory_ordering_semantics"] == "weak":
+            raise scanner.error(
+                "operation specifies weak memory ordering semantics, but then provides "
+                f'"{word}" scope, expected no memory scope.', start,
+            )
+        return word
+
+    def _unit(self, item: Item) -> None:
+        for name, spec in self._specs.items():
+            if spec.kind == "unit" and self._scanner.accept(name):
+                self._attrs[name] = True
+
+    def _rounding(self, item: Item) -> None:
+        self._attrs[item.name] = DEFAULT_ROUNDING.get(self._spec.name, "nearest_even")
+        if self._scanner.accept("rounding"):
+            self._scanner.expect("<")
+            self._attrs[item.name] = self._enum(self._specs[item.name])
+            self._scanner.expect(">")
+
+    def _angled(self, item: Item) -> None:
+        spec = self._specs[item.name]
+        self._attrs.setdefault(item.name, spec.values[0])
+        if self._scanner.accept(item.name):
+            self._scanner.expect("<")
+            self._attrs[item.name] = self._enum(spec)
+            self._scanner.expect(">")
+
+    def _dictionary(self, item: Item) -> None:
+        scanner = self._scanner
+        if scanner.accept("attributes"):
+            for token in ("{", item.name, "=", f"#cuda_tile.multimem_{item.name}_kind", "<"):
+                scanner.expect(token)
+            self._attrs[item.name] = self._enum(self._specs[item.name])
+            scanner.expect(">")
+            scanner.expect("}")
+
+    def finish(self, start: int) -> Op:
+        """The operation."""
+        groups: list[Any] = []
+        for operand in self._spec.operands:
+            default: Any = () if operand.arity == "variadic" else None
+            group = self._groups.get(operand.name, default)
+            groups.append(group)
+            types = self._types.get(operand.name)
+            if types is not None and group not in (None, ()):
+                values = group if isinstance(group, tuple) else (group,)
+                self._parser.typed(values, types, start)
+        self._check_implied(groups, start)
+        if "inbounds" in self._attrs and not self._attrs["inbounds"]:
+            self._attrs["inbounds"] = (False,) * len(self._groups["index"])
+        results = tuple(map(Value, self._results()))
+        return Op(self._spec, tuple(groups), results, self._attrs)
+
+    def _check_implied(self, groups: list[Any], start: int) -> None:
+        """Operands whose type is that of the result, and is not written."""
+        written = self._types.get("result")
+        for kind, names in self._spec.rules:
+            if kind != "type" or "result" not in names or written is None:
+                continue
+            for operand, group in zip(self._spec.operands, groups, strict=True):
+                if operand.name in names and isinstance(group, Value):
+                    self._parser.typed((group,), written, start)
+
+    def _results(self) -> tuple[Type, ...]:
+        spec = self._spec
+        if spec.name in _RESULT_LIKE:
+            return (self._groups[_RESULT_LIKE[spec.name]].type,)
+        found: list[Type] = []
+        for result in spec.results:
+            types = self._types.get(result.name)
+            if types is None:
+                types = (TOKEN,) if result.name == "result_token" else (found[0],)
+            if result.arity == "variadic":
+                return types * self._rank()
+            found.append(types[0])
+        return tuple(found)
+
+    def _rank(self) -> int:
+        source = self._groups["src"].type
+        return len(source.shape if isinstance(source, (TensorView, Tile)) else source.tile_shape)
+
+
+_READ: dict[str, Callable[[_Reading, Item], None]] = {
+    "text": _Reading._text,
+    "group": _Reading._group,
+    "$": _Reading._operand,
+    "$*": _Reading._operands,
+    "!": _Reading._type,
+    "!*": _Reading._type_list,
+    "!!": _Reading._type,
+    "&": _Reading._index_types,
+    "@": _Reading._attribute,
+    "?": _Reading._unit,
+    "~": _Reading._rounding,
+    "^": _Reading._angled,
+    "%": _Reading._dictionary,
+}
+_CUSTOM: dict[str, Callable[[Parser, OpSpec], Op]] = {
+    "make_tensor_view": Parser.make_tensor_view,
+    "if": Parser.if_,
+    "for": Parser.for_,
+    "loop": Parser.loop,
+    "reduce": Parser.aggregate,
+    "scan": Parser.aggregate,
+}
+
+__all__ = ["TextError", "parse_text"]
