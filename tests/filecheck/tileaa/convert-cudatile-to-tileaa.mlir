@@ -1,0 +1,134 @@
+// RUN: tilec opt -p convert-cudatile-to-tileaa{num-warps=8} --gpu-name sm_90
+
+// Arithmetic has its arith form, the module its launch defaults.
+// CHECK: gpu.module @kernels
+// CHECK-SAME: nv_tileaa.compute_capability = 90 : i32
+// CHECK-SAME: tt.num_warps = 8 : i32
+// CHECK: func.func @arithmetic(%[[N:.*]]: i32, %{{.*}}: !nv_tileaa.ptr<f32, 1 : i32>) attributes {nv_tileaa.kernel}
+// CHECK-NEXT: %[[R:.*]] = "nv_tileaa.make_range"() : () -> tensor<64xi32>
+// CHECK-NEXT: %[[A:.*]] = arith.addi %[[R]], %[[R]] overflow<nsw> : tensor<64xi32>
+// CHECK-NEXT: %[[S:.*]] = "nv_tileaa.splat"(%[[N]]) : (i32) -> tensor<1xi32>
+// CHECK-NEXT: %[[B:.*]] = "nv_tileaa.broadcast"(%[[S]]) : (tensor<1xi32>) -> tensor<64xi32>
+// CHECK-NEXT: %[[M:.*]] = arith.maxui %[[A]], %[[B]] : tensor<64xi32>
+// CHECK-NEXT: arith.cmpi slt, %[[M]], %[[B]] : tensor<64xi32>
+// CHECK-NEXT: return
+// CHECK-NOT: cuda_tile
+!i = !cuda_tile.tile<array<i64>, i32>
+!p = !cuda_tile.tile<array<i64>, !cuda_tile.ptr<f32>>
+!t = !cuda_tile.tile<array<i64: 64>, i32>
+!b = !cuda_tile.tile<array<i64: 64>, i1>
+"cuda_tile.module"() ({
+  "cuda_tile.entry"() ({
+    ^bb0(%n: !i, %p: !p):
+      %0 = "cuda_tile.iota"() : () -> !t
+      %1 = "cuda_tile.addi"(%0, %0) {overflow = "no_signed_wrap"} : (!t, !t) -> !t
+      %2 = "cuda_tile.reshape"(%n) : (!i) -> !cuda_tile.tile<array<i64: 1>, i32>
+      %3 = "cuda_tile.broadcast"(%2) : (!cuda_tile.tile<array<i64: 1>, i32>) -> !t
+      %4 = "cuda_tile.maxi"(%1, %3) {signedness = "unsigned"} : (!t, !t) -> !t
+      %5 = "cuda_tile.cmpi"(%4, %3) {comparison_predicate = "less_than", signedness = "signed"} : (!t, !t) -> !b
+      "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+  }) {function_type = () -> (), sym_name = "arithmetic"} : () -> ()
+}) {sym_name = "kernels"} : () -> ()
+// -----
+// Floats keep their rounding mode and flush-to-zero where they are not the default.
+// CHECK: func.func @floats(%[[X:.*]]: f32)
+// CHECK-NEXT: %[[A:.*]] = "nv_tileaa.addf"(%[[X]], %[[X]]) : (f32, f32) -> f32
+// CHECK-NEXT: %[[D:.*]] = "nv_tileaa.divf"(%[[A]], %[[X]]) {ftz, rounding_mode = "approx"} : (f32, f32) -> f32
+// CHECK-NEXT: %[[M:.*]] = arith.maximumf %[[D]], %[[A]] : f32
+// CHECK-NEXT: %[[F:.*]] = "nv_tileaa.fp_to_int"(%[[M]]) {signedness = "signed"} : (f32) -> i32
+// CHECK-NEXT: %[[Z:.*]] = arith.constant 0 : i32
+// CHECK-NEXT: arith.subi %[[Z]], %[[F]] : i32
+!f = !cuda_tile.tile<array<i64>, f32>
+!i = !cuda_tile.tile<array<i64>, i32>
+"cuda_tile.module"() ({
+  "cuda_tile.entry"() ({
+    ^bb0(%x: !f):
+      %0 = "cuda_tile.addf"(%x, %x) {rounding_mode = "nearest_even"} : (!f, !f) -> !f
+      %1 = "cuda_tile.divf"(%0, %x) {rounding_mode = "approx", flush_to_zero} : (!f, !f) -> !f
+      %2 = "cuda_tile.maxf"(%1, %0) {propagate_nan} : (!f, !f) -> !f
+      %3 = "cuda_tile.ftoi"(%2) {signedness = "signed", rounding_mode = "nearest_int_to_zero"} : (!f) -> !i
+      %4 = "cuda_tile.negi"(%3) {overflow = "none"} : (!i) -> !i
+      "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+  }) {function_type = () -> (), sym_name = "floats"} : () -> ()
+}) {sym_name = "kernels"} : () -> ()
+// -----
+// Views become memrefs and grids of tiles; sizes of an index space are counted in tiles.
+// CHECK: func.func @views(%[[P:.*]]: !nv_tileaa.ptr<f32, 1 : i32>, %[[N:.*]]: i32)
+// CHECK-NEXT: %[[T:.*]] = "nv_tileaa.create_mem_token"()
+// CHECK-NEXT: %[[M:.*]] = "nv_tileaa.make_memref"(%[[P]], %[[N]])
+// CHECK-NEXT: %[[V:.*]] = "nv_tileaa.block_tile"(%[[M]])
+// CHECK-NEXT: %[[D:.*]] = "nv_tileaa.get_dim_size"(%[[M]]) {dim = 0 : i32}
+// CHECK-NEXT: %[[C:.*]] = arith.constant 64 : i32
+// CHECK-NEXT: arith.ceildivui %[[D]], %[[C]] : i32
+// CHECK-NEXT: %[[I:.*]] = "nv_tileaa.get_program_id"() {axis = 0 : i32} : () -> i32
+// CHECK: "nv_tileaa.tiled_load"(%[[V]], %[[I]], %[[T]]) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 1>}
+// CHECK-SAME: -> (tensor<64xf32>, !nv_tileaa.mem_token)
+!p = !cuda_tile.tile<array<i64>, !cuda_tile.ptr<f32>>
+!i = !cuda_tile.tile<array<i64>, i32>
+!tok = !cuda_tile.token
+!mem = !cuda_tile.tensor_view<f32, array<i64: -9223372036854775808>, array<i64: 1>, "">
+!view = !cuda_tile.partition_view<array<i32: 64>, !mem, array<i32: 0>, "zero">
+!t = !cuda_tile.tile<array<i64: 64>, f32>
+"cuda_tile.module"() ({
+  "cuda_tile.entry"() ({
+    ^bb0(%p: !p, %n: !i):
+      %0 = "cuda_tile.make_token"() : () -> !tok
+      %1 = "cuda_tile.make_tensor_view"(%p, %n) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!p, !i) -> !mem
+      %2 = "cuda_tile.make_partition_view"(%1) : (!mem) -> !view
+      %3 = "cuda_tile.get_index_space_shape"(%2) : (!view) -> !i
+      %4:3 = "cuda_tile.get_tile_block_id"() : () -> (!i, !i, !i)
+      %5:2 = "cuda_tile.load_view_tko"(%2, %4#0, %0) {inbounds = array<i1: false>, memory_ordering_semantics = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 0, 1>} : (!view, !i, !tok) -> (!t, !tok)
+      "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+  }) {function_type = () -> (), sym_name = "views"} : () -> ()
+}) {sym_name = "kernels"} : () -> ()
+// -----
+// A branch that returns early: what follows runs under its code.
+// CHECK: func.func @leaves(%[[C:.*]]: i1, %[[P:.*]]: !nv_tileaa.ptr<f32, 1 : i32>)
+// CHECK-NEXT: %[[CODE:.*]] = scf.if %[[C]] -> (i32) {
+// CHECK: %[[RETURN:.*]] = arith.constant 3 : i32
+// CHECK: scf.yield %[[RETURN]] : i32
+// CHECK: } else {
+// CHECK: %[[ON:.*]] = arith.constant 0 : i32
+// CHECK: scf.yield %[[ON]] : i32
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : i32
+// CHECK: %[[GOES:.*]] = arith.cmpi eq, %[[CODE]], %[[ZERO]] : i32
+// CHECK: scf.if %[[GOES]]
+// CHECK: nv_tileaa.ptr_to_int
+// CHECK: return
+// CHECK-NOT: ptr_to_int
+!c = !cuda_tile.tile<array<i64>, i1>
+!p = !cuda_tile.tile<array<i64>, !cuda_tile.ptr<f32>>
+"cuda_tile.module"() ({
+  "cuda_tile.entry"() ({
+    ^bb0(%c: !c, %p: !p):
+      "cuda_tile.if"(%c) ({
+        "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+      }, {
+      }) {resultSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (!c) -> ()
+      %0 = "cuda_tile.ptr_to_int"(%p) : (!p) -> !cuda_tile.tile<array<i64>, i64>
+      "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+  }) {function_type = () -> (), sym_name = "leaves"} : () -> ()
+}) {sym_name = "kernels"} : () -> ()
+// -----
+// There is nothing of cuda_tile here: kernels of a later stage only get launch defaults.
+// CHECK: func.func @later(%[[X:.*]]: tensor<64xf32>) attributes {nv_tileaa.kernel} {
+// CHECK-NEXT: %[[Y:.*]] = "nv_tileaa.sqrt"(%[[X]]) : (tensor<64xf32>) -> tensor<64xf32>
+// CHECK-NEXT: math.absf %[[Y]] : tensor<64xf32>
+// CHECK-NEXT: return
+gpu.module @kernels {
+  func.func @later(%x: tensor<64xf32>) attributes {nv_tileaa.kernel} {
+    %0 = "nv_tileaa.sqrt"(%x) : (tensor<64xf32>) -> tensor<64xf32>
+    %1 = math.absf %0 : tensor<64xf32>
+    return
+  }
+}
+// -----
+// CHECK: loc("convert-cudatile-to-tileaa.mlir":[[# @LINE + 5]]:12): error: 'cuda_tile.divi' op rounding mode 'negative_inf' is not allowed with 'unsigned' flag
+!i = !cuda_tile.tile<array<i64>, i32>
+"cuda_tile.module"() ({
+  "cuda_tile.entry"() ({
+    ^bb0(%n: !i):
+      %0 = "cuda_tile.divi"(%n, %n) {rounding = "negative_inf", signedness = "unsigned"} : (!i, !i) -> !i
+      "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+  }) {function_type = () -> (), sym_name = "divides"} : () -> ()
+}) {sym_name = "kernels"} : () -> ()
