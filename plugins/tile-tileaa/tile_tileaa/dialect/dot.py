@@ -1,0 +1,114 @@
+"""Matrix products of nv_tileaa, and the contract that nv_tileas shares.
+
+Tile IR specification, "nv_tileaa operation roster" and "nv_tileaa verifiers"; which element types
+go together follows PTX ISA, "Matrix multiply-accumulate", since the hardware also has f64 and f16
+accumulators.
+"""
+
+# pyright: reportGeneralTypeIssues=false
+
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.dialect import Operand, Operation, Pure, Result, reject
+from tile_core.mlir import ir
+from tile_tileaa.dialect.base import NvTileAA
+
+SIGNEDNESS = ("signed", "unsigned")
+
+#: Element type of A and B -> those that C may have.
+ACCUMULATORS: dict[str, tuple[str, ...]] = {
+    "f4E2M1FN": ("f32",),
+    "f8E4M3FN": ("f32", "f16"),
+    "f8E5M2": ("f32", "f16"),
+    "f16": ("f32", "f16"),
+    "bf16": ("f32",),
+    "tf32": ("f32",),
+    "f32": ("f32",),
+    "f64": ("f64",),
+}
+
+_Types = tuple[ir.Type, ir.Type, ir.Type, ir.Type]
+
+
+def _element(value: ir.Value) -> ir.Type:
+    type_ = value.type
+    return type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
+
+
+def _shape(value: ir.Value) -> list[int]:
+    type_ = value.type
+    return list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
+
+
+def _integer_problem(op: ir.OpView, types: _Types) -> str | None:
+    widths = [type_.width for type_ in types[:2]]
+    if widths[0] != widths[1]:
+        return f"expects #A and #B have same bit width but got {widths[0]} vs {widths[1]}"
+    for name, operand in (("signedness_a", "A"), ("signedness_b", "B")):
+        if name not in op.attributes:
+            return f"expect signedness attribute for operand {operand}"
+        value = ir.Attribute(op.attributes[name])
+        if not isinstance(value, ir.StringAttr) or value.value not in SIGNEDNESS:
+            return f"expects {name} to be one of {', '.join(SIGNEDNESS)}, but got {value}"
+    if widths[0] != 8 or types[2].width != 32:
+        return f"expects i8 operands and an i32 accumulator, but got {types[0]} and {types[2]}"
+    return None
+
+
+def _float_problem(_: ir.OpView, types: _Types) -> str | None:
+    a, b, c, _result = types
+    allowed = ACCUMULATORS.get(str(a))
+    if allowed is None or ACCUMULATORS.get(str(b)) != allowed:
+        return f"cannot multiply elements of {a} by elements of {b}"
+    if str(c) not in allowed:
+        either = "either " if len(allowed) > 1 else ""
+        return f"expects #C element type to be {either}{' or '.join(allowed)}, but got {c}"
+    return None
+
+
+def _type_problem(op: ir.OpView) -> str | None:
+    types = (_element(op.a), _element(op.b), _element(op.c), _element(op.result))
+    integers = [isinstance(type_, ir.IntegerType) for type_ in types]
+    if len(set(integers)) > 1:
+        return (
+            "expected the element types of A, B, C, and D to be either all integers or all floats."
+        )
+    check: Callable[[ir.OpView, _Types], str | None]
+    check = _integer_problem if integers[0] else _float_problem
+    return check(op, types)
+
+
+def _shape_problem(op: ir.OpView) -> str | None:
+    a, b, c, d = (_shape(value) for value in (op.a, op.b, op.c, op.result))
+    if len(d) not in (2, 3):
+        return f"expects rank-2 or rank-3 tensor for result, but got ({len(d)})"
+    if len(a) != len(d) or len(b) != len(d) or a[-1] != b[-2] or a[:-2] != b[:-2]:
+        return "expects the shape of operand #A and #B to be compatible"
+    if c != [*a[:-2], a[-2], b[-1]] or op.c.type != op.result.type:
+        return "expects the shape of operand #C is compatible with operands #A and #B"
+    return None
+
+
+def verify_dot(op: ir.OpView) -> bool:
+    """The contract of `dot` in both dialects, in the order of the specification."""
+    problem = _type_problem(op) or _shape_problem(op)
+    if problem is None and (op.sfa is None) != (op.sfb is None):
+        problem = "expects both SFA and SFB to be present"
+    return True if problem is None else reject(op, problem)
+
+
+class DotOp(Operation, dialect=NvTileAA, name="dot", traits=[Pure]):
+    """c + a @ b for [B x] M x K by [B x] K x N; sfa and sfb are block scales.
+
+    Integers wrap and carry signedness_a and signedness_b. Floats are accumulated in the type of c
+    or a wider one. Optional: propagate_nan, fast_acc.
+    """
+
+    a: Operand[Any]
+    b: Operand[Any]
+    c: Operand[Any]
+    sfa: Operand[Any] | None
+    sfb: Operand[Any] | None
+    result: Result[Any]
+    verify_invariants = staticmethod(verify_dot)
