@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_cute.linear import LinearLayout, Plan, SharedRoundTrip, plan_conversion, slice_dim
+from tile_cute.linear import (
+    LayoutError,
+    LinearLayout,
+    Plan,
+    SharedRoundTrip,
+    plan_conversion,
+    slice_dim,
+)
 
 from tile_core.mlir import ir
+from tile_core.passes import error_at
 from tile_tileas.analysis.axis import element_bytes
 from tile_tileas.dialect import layout_of
 
@@ -59,13 +67,34 @@ def storage_bits(type_: ir.Type) -> int:
     return max(8, getattr(type_, "width", POINTER_BITS))
 
 
+def plan_move(src: LinearLayout, dst: LinearLayout, bits: int) -> Plan:
+    """The plan that takes elements of `bits` bits from `src` to `dst` within OPERATION_LIMIT.
+
+    All warps take part in every pass if that fits; else passes are given to some warps each.
+
+    Raises:
+        LayoutError: the layouts cannot be converted at all.
+    """
+    try:
+        return plan_conversion(src, dst, bits, max_smem=OPERATION_LIMIT)
+    except LayoutError:
+        return plan_conversion(src, dst, bits, max_smem=OPERATION_LIMIT, guarded=True)
+
+
 def conversion_plan(op: ir.OpView | ir.Operation) -> Plan:
-    """The plan of a `nv_tileas.convert_layout`."""
+    """The plan of a `nv_tileas.convert_layout`.
+
+    Raises:
+        CompileError: there is none.
+    """
     source, result = op.operands[0].type, op.results[0].type
     src, dst = layout_of(source), layout_of(result)
     assert src is not None
     assert dst is not None
-    return plan_conversion(src, dst, storage_bits(source.element_type), max_smem=OPERATION_LIMIT)
+    try:
+        return plan_move(src, dst, storage_bits(source.element_type))
+    except LayoutError as error:
+        raise error_at(op, f"cannot be done: {error}") from error
 
 
 def scratch_bytes(op: ir.OpView | ir.Operation) -> int:

@@ -101,6 +101,8 @@ class GraphBuilder:
         if kind == "store":
             operands = self._ids([op.value, *(v for v in op.operands if v != op.value)])
         plan = AccessPlan.of(op) if kind in ("load", "store") else None
+        if plan is None and kind in ("load", "store"):
+            raise error_at(op, "has no access plan; run 'tileas-plan-accesses' before")
         axis = ir.IntegerAttr(op.attributes["axis"]).value if kind == "reduce" else None
         self.node_of[op.results[0]] = len(self._nodes)
         self._nodes.append(
