@@ -97,11 +97,22 @@ def conversion_plan(op: ir.OpView | ir.Operation) -> Plan:
         raise error_at(op, f"cannot be done: {error}") from error
 
 
+def slice_bytes(type_: ir.Type) -> int:
+    """Shared memory that a tile takes when a slice is read back from there."""
+    return prod(type_.shape) * storage_bits(type_.element_type) // 8
+
+
 def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
     """Shared memory that the operation needs while it runs; 0 if it needs none."""
     if op.name == "nv_tileas.convert_layout":
         plan = conversion_plan(op)
         return plan.bytes if isinstance(plan, SharedRoundTrip) else 0
+    if op.name == "nv_tileas.extract_slice":
+        source, result = (layout_of(v.type) for v in (op.operands[0], op.results[0]))
+        assert source is not None
+        assert result is not None
+        picks = subtile(source, result.shape) == result
+        return 0 if picks else slice_bytes(op.operands[0].type)
     if op.name == "nv_tileas.reduce":
         layout = layout_of(op.operands[0].type)
         assert layout is not None
