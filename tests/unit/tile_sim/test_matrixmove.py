@@ -50,7 +50,7 @@ def test_8x8(kernel: Kernel, count: int, trans: bool) -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_16x16_bytes(kernel: Kernel, count: int) -> None:
-    """Byte b of register h of a thread: row 4t + 2h + b % 2, column g + 8 * (b / 2)."""
+    """Register h of thread (g, t): rows 4t to 4t + 3 of column g + 8h."""
     rng = np.random.default_rng(2)
     x = rng.integers(0, 256, 2048).astype(np.uint8)
     rows = (rng.permutation(128)[:32] * 16).astype(np.uint32)
@@ -61,7 +61,7 @@ def test_16x16_bytes(kernel: Kernel, count: int) -> None:
         for lane in range(32):
             g, t = lane // 4, lane % 4
             for h in range(2):
-                expected = [matrix[4 * t + 2 * h + b % 2, g + 8 * (b // 2)] for b in range(4)]
+                expected = matrix[4 * t : 4 * t + 4, g + 8 * h].tolist()
                 assert got[lane, k, h].tolist() == expected
 
 

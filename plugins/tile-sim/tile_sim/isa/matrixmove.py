@@ -17,10 +17,9 @@ _U4, _U2, _U1 = np.dtype("<u4"), np.dtype("<u2"), np.dtype("u1")
 
 
 _G, _T, _B = LANES[:, None] // 4, LANES[:, None] % 4, np.arange(4)[None, :]
-# Transposed bytes: byte b of thread (g, t) comes from column g + 8 * (b / 2); its row is, of the
-# register h of a 16x16 matrix, 4t + 2h + b % 2, and of a 16x8 matrix 2t + b % 2.
+# A 16x8 matrix of bytes, stored transposed: byte b of thread (g, t) goes to row 2t + b % 2,
+# column g + 8 * (b / 2).
 _COLUMN16 = _G + 8 * (_B // 2)
-_ROW16 = [4 * _T + 2 * h + _B % 2 for h in range(2)]
 _ROW8 = 2 * _T + _B % 2
 
 
@@ -93,8 +92,9 @@ def _narrow_matrices(where, compute, slots, shape, count, unpack, cx, trans):
         for k in range(count):
             matrix = data[:, lines * k : lines * (k + 1)]
             if shape == "m16n16":
+                turned = matrix.transpose(0, 2, 1)
                 for h in range(2):
-                    part = np.ascontiguousarray(matrix[:, _ROW16[h], _COLUMN16])
+                    part = np.ascontiguousarray(turned[:, 8 * h : 8 * h + 8])
                     g.put(slots[2 * k + h], part.view(_U4).reshape(len(g.rows), 32))
             else:
                 part = np.ascontiguousarray(matrix).view(_U4)
