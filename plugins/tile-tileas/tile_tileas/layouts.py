@@ -22,7 +22,11 @@ NodeKind = Literal[
     "reduce",  # result: the operand's layout without `axis`
     "view",  # row-major reshape
     "broadcast",  # axes of extent 1 repeat
+    "permute",  # axes change places
+    "cat",  # threads join what they hold of two tiles along `axis`
+    "slice",  # threads pick what they hold, or the tile goes through shared memory
     "convert",  # explicit change of layout
+    "dot",  # operands A, B, C; the result in C's layout
 ]
 
 
@@ -42,10 +46,12 @@ class TileNode:
     name: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
-    axis: int | None = None  # of a reduction
+    axis: int | None = None  # of a reduction, a concatenation
     order: tuple[int, ...] = ()  # of an access: tile axes, contiguous first
     vector: int = 1  # of an access: elements a thread may touch at once
     depth: int = 0  # loops around it
+    atom: str = field(default="", kw_only=True)  # of a product: the name of an MMA, or "fma"
+    permutation: tuple[int, ...] = ()  # of a permutation: the source's axis per result axis
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,11 @@ class LayoutStrategy(Protocol):
     def assign(self, graph: TileGraph) -> Assignment:
         """Layouts over 32 lanes and `graph.num_warps` warps that reach every element."""
         ...
+
+
+def inverse_permutation(permutation: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes `permutation`."""
+    return tuple(permutation.index(axis) for axis in range(len(permutation)))
 
 
 def problem_with(graph: TileGraph, assignment: Assignment) -> str | None:

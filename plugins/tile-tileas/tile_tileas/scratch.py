@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tile_cute.linear import (
     LayoutError,
@@ -11,12 +12,15 @@ from tile_cute.linear import (
     SharedRoundTrip,
     plan_conversion,
     slice_dim,
+    subtile,
 )
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import element_bytes
 from tile_tileas.dialect import layout_of
+from tile_tileas.dot_plan import atom_name, fma_plan
+from tile_tileas.dots import FMA
 
 #: Pointers are held as addresses.
 POINTER_BITS = 64
@@ -113,6 +117,8 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
         assert result is not None
         picks = subtile(source, result.shape) == result
         return 0 if picks else slice_bytes(op.operands[0].type)
+    if op.name == "nv_tileas.dot":
+        return fma_plan(op, OPERATION_LIMIT).bytes if atom_name(op) == FMA else 0
     if op.name == "nv_tileas.reduce":
         layout = layout_of(op.operands[0].type)
         assert layout is not None

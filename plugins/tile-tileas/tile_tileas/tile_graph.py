@@ -19,7 +19,11 @@ KINDS: dict[str, NodeKind] = {
     "nv_tileaa.make_range": "source",
     "nv_tileaa.splat": "source",
     "nv_tileaa.broadcast": "broadcast",
+    "nv_tileaa.permute": "permute",
+    "nv_tileas.cat": "cat",
+    "nv_tileas.extract_slice": "slice",
     "nv_tileas.convert_layout": "convert",
+    "nv_tileas.dot": "dot",
     "nv_tileas.load": "load",
     "nv_tileas.reduce": "reduce",
     "nv_tileas.store": "store",
@@ -35,6 +39,7 @@ KINDS |= {
     )
 }  # fmt: skip
 
+_ALONG_AXIS = ("reduce", "cat")
 _ELEMENTWISE_DIALECTS = ("arith.", "math.")
 # Control flow is seen through what it carries; `extract` reads one element from any layout.
 _TRANSPARENT = ("scf.condition", "scf.yield", "nv_tileaa.extract", "nv_tileas.yield")
@@ -103,7 +108,7 @@ class GraphBuilder:
         plan = AccessPlan.of(op) if kind in ("load", "store") else None
         if plan is None and kind in ("load", "store"):
             raise error_at(op, "has no access plan; run 'tileas-plan-accesses' before")
-        axis = ir.IntegerAttr(op.attributes["axis"]).value if kind == "reduce" else None
+        axis = ir.IntegerAttr(op.attributes["axis"]).value if kind in _ALONG_AXIS else None
         self.node_of[op.results[0]] = len(self._nodes)
         self._nodes.append(
             TileNode(
@@ -115,6 +120,8 @@ class GraphBuilder:
                 plan.order if plan else (),
                 plan.vector if plan else 1,
                 depth,
+                tuple(op.attributes["permutation"]) if kind == "permute" else (),
+                atom=ir.StringAttr(op.attributes["atom"]).value if kind == "dot" else "",
             )
         )
 

@@ -202,3 +202,15 @@ def test_select_and_compare():
     kernel.run(a.ravel(), b.ravel(), low.ravel(), less.ravel())
     np.testing.assert_array_equal(low, np.minimum(a, b))
     np.testing.assert_array_equal(less, a < b)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_conversions_beyond_shared_memory_go_in_passes(seed):
+    """128 KiB through 48 KiB of shared memory."""
+    shape = (256, 128)
+    kernel = Kernel()
+    kernel.load("%x", shape, "f32")
+    kernel.store("%x", shape, "f32")
+    x, out = np.arange(256 * 128, dtype=np.float32), np.zeros(256 * 128, np.float32)
+    kernel.run(x, out, **settings(seed))
+    np.testing.assert_array_equal(out, x)

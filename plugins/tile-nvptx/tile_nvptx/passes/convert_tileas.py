@@ -18,6 +18,7 @@ from tile_nvptx.passes.tileas import (
     program,
     reduce,
     shape,
+    slices,
     tiled,
 )
 from tile_nvptx.passes.tileas.helpers import Helpers
@@ -34,6 +35,7 @@ __all__ = [
     "program",
     "reduce",
     "shape",
+    "slices",
     "tiled",
 ]
 

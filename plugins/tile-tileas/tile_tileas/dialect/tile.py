@@ -3,11 +3,15 @@
 # pyright: reportGeneralTypeIssues=false
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+from tile_tileaa.dialect.shape import verify_cat, verify_extract_slice
 
 from tile_core.dialect import Operand, Operation, Pure, Region, Result, Terminator, reject
 from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS
+
+T = TypeVar("T", bound=Any)
 
 
 class ConvertLayoutOp(Operation, dialect=NvTileAS, name="convert_layout", traits=[Pure]):
@@ -29,6 +33,35 @@ class ViewOp(Operation, dialect=NvTileAS, name="view", traits=[Pure]):
 
     source: Operand[Any]
     result: Result[Any]
+
+
+class CatOp(Operation, dialect=NvTileAS, name="cat", traits=[Pure]):
+    """Two tiles behind each other along `axis`; each thread joins what it holds of them."""
+
+    lhs: Operand[T]
+    rhs: Operand[T]
+    result: Result[Any]
+    axis: ir.IntegerAttr
+
+    @staticmethod
+    def verify_invariants(op: "CatOp") -> bool:
+        return verify_cat(op)
+
+
+class ExtractSliceOp(Operation, dialect=NvTileAS, name="extract_slice", traits=[Pure]):
+    """One tile of the grid that tiles of the result's shape form in the source.
+
+    Threads pick registers where the layouts allow; otherwise the source goes through shared
+    memory.
+    """
+
+    source: Operand[Any]
+    indices: Sequence[Operand[Any]]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "ExtractSliceOp") -> bool:
+        return verify_extract_slice(op)
 
 
 class ReduceOp(Operation, dialect=NvTileAS, name="reduce"):

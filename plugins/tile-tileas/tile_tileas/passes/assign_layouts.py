@@ -10,9 +10,10 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.dot_plan import dot_layouts
 from tile_tileas.layouts import Assignment, problem_with
 from tile_tileas.passes.convert_tileaa import num_warps
-from tile_tileas.scratch import plan_reduction
+from tile_tileas.scratch import OPERATION_LIMIT, plan_reduction
 from tile_tileas.strategies.blocked import spread
 from tile_tileas.tile_graph import GraphBuilder, is_tile, kind_of
 
@@ -109,6 +110,22 @@ class _Materialiser:
             result.set_type(distributed(result.type, natural))
             if wanted != natural:
                 self._convert_after(op, result, wanted)
+
+    def _dot(self, op: ir.OpView) -> None:
+        wanted, warps = self._wanted[op.results[0]], self._built.graph.num_warps
+        layouts = dot_layouts(
+            op,
+            wanted,
+            warps,
+            OPERATION_LIMIT,
+            lambda shape: spread(shape, warps, _row_major(len(shape)), 1),
+        )
+        for at, layout in enumerate(layouts):
+            self._convert_operand(op, at, layout)
+        result = op.results[0]
+        result.set_type(distributed(result.type, layouts[2]))
+        if wanted != layouts[2]:
+            self._convert_after(op, result, wanted)
 
     # -- control flow -----------------------------------------------------------------------
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from tile_core.convert import KEEP, Conversion, Replacement, RuleSet
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
+from tile_tileas.passes.dot import dot_rules
 
 rules = RuleSet("convert-tileaa-to-tileas")
 
-_SAME_NAME = ("tiled_load", "tiled_store", "load", "store", "view")
+_SAME_NAME = ("cat", "extract_slice", "load", "store", "tiled_load", "tiled_store", "view")
 
 
 @rules.on(*(f"nv_tileaa.{name}" for name in _SAME_NAME))
@@ -72,7 +73,7 @@ class ConvertTileAAToTileAS(Pass):
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         _attach_kernel_spec(op, cx)
-        ruleset = rules.joined(cx.services.patterns(self.name))
+        ruleset = rules.joined([dot_rules, *cx.services.patterns(self.name)])
         Conversion(ruleset, lambda type_: type_, (), cx).run(op)
 
 

@@ -16,6 +16,7 @@ _FACTS: dict[str, tuple[str, str, int]] = {
     "nv_tileas.tiled_store": ("store", "lsu", 4),
     "nv_tileas.store": ("store", "lsu", 4),
     "nv_tileas.convert_layout": ("compute", "lsu", 60),
+    "nv_tileas.extract_slice": ("compute", "lsu", 60),
     "nv_tileas.reduce": ("compute", "lsu", 120),
     "math": ("compute", "sfu", 20),
     "nv_tileaa.divf": ("compute", "sfu", 30),
@@ -103,7 +104,9 @@ def memory_effect(op: ir.OpView | ir.Operation) -> str:
 
 
 _PURE = (
+    "nv_tileas.cat",
     "nv_tileas.convert_layout",
+    "nv_tileas.extract_slice",
     "nv_tileas.reduce",
     "nv_tileas.view",
     "nv_tileas.yield",

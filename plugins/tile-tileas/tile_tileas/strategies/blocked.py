@@ -1,4 +1,7 @@
-"""`blocked`: wide, coalesced loads and stores decide; everything else follows them."""
+"""`blocked`: wide, coalesced loads and stores decide; everything else follows them.
+
+Tensor-core products come before all: their accumulators have fragments of the instruction.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import ClassVar
 from tile_cute.linear import LinearLayout, blocked, replicated
 
 from tile_tileas.layouts import Assignment, TileGraph
+from tile_tileas.strategies.mma import seed_accumulators
 from tile_tileas.strategies.propagation import Propagation
 
 LANES = 32
@@ -66,6 +70,7 @@ class BlockedStrategy:
             return spread(shape, graph.num_warps, order, vector, along)
 
         spreading = Propagation(graph)
+        seed_accumulators(spreading)
         anchors = [n for n in graph.nodes if n.kind in ("load", "store")]
         for node in sorted(anchors, key=lambda n: (-n.depth, n.kind != "load")):
             for value in (*node.results, *node.operands)[:1]:

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable
 
 from tile_cute.linear import (
     LinearLayout,
+    join,
+    permute_dims,
     project_dims,
     reshape,
     slice_dim,
+    subtile,
 )
 
-from tile_tileas.layouts import Assignment, TileGraph, TileNode
+from tile_tileas.layouts import Assignment, TileGraph, TileNode, inverse_permutation
 
 
 class Propagation:
@@ -49,14 +52,42 @@ class Propagation:
         elif node.kind == "view":
             for other in (*node.operands, *node.results):
                 yield other, reshape(layout, values[other].shape)
+        elif node.kind == "permute":
+            source, result = node.operands[0], node.results[0]
+            if known == source:
+                yield result, permute_dims(layout, node.permutation)
+            else:
+                yield source, permute_dims(layout, inverse_permutation(node.permutation))
+        elif node.kind == "cat":
+            yield from self._joined(node, known)
+        elif node.kind == "slice" and known in node.operands:
+            part = subtile(layout, values[node.results[0]].shape)
+            if part is not None:
+                yield node.results[0], part
         elif node.kind == "broadcast" and known in node.results:
             yield node.operands[0], project_dims(layout, values[node.operands[0]].shape)
+        elif node.kind == "dot" and known in (node.operands[2], *node.results):
+            for other in (node.operands[2], *node.results):
+                yield other, layout
         elif node.kind == "reduce" and known in node.operands:
             for other in node.operands:
                 yield other, layout
             assert node.axis is not None
             for other in node.results:
                 yield other, slice_dim(layout, node.axis)
+
+    def _joined(self, node: TileNode, known: int) -> Iterable[tuple[int, LinearLayout]]:
+        assert node.axis is not None
+        layout = self.layouts[known]
+        if known in node.operands:
+            for other in node.operands:
+                yield other, layout
+            yield node.results[0], join(layout, node.axis, 2)
+            return
+        part = subtile(layout, self.graph.values[node.operands[0]].shape)
+        if part is not None:
+            for other in node.operands:
+                yield other, part
 
     def finish(self, default: Callable[[tuple[int, ...]], LinearLayout]) -> Assignment:
         """Seed what is left with `default(shape)` in program order; stores write what they get.

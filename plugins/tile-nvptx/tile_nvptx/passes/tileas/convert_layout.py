@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from tile_cute import gf2
 from tile_cute.linear import (
     ConditionalXor,
     RegisterPermute,
     SharedRoundTrip,
     SharedSide,
     WarpShuffle,
-    plan_conversion,
 )
 from tile_tileas.dialect import layout_of
-from tile_tileas.scratch import OPERATION_LIMIT
+from tile_tileas.scratch import plan_move
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
@@ -19,7 +21,7 @@ from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.shared import scratch_pointer, shuffle
 from tile_nvptx.passes.tileas.state import LANE_BITS
-from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type
+from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, vector_of
 
 
 @rules.on("nv_tileas.convert_layout")
@@ -29,7 +31,7 @@ def convert_layout(op: ir.OpView, cx: Conversion) -> ir.Value:
     source, target = state(cx).operand_layout(op, 0), layout_of(result.type)
     assert target is not None
     bits = storage_type(element_of(value.type)).width
-    plan = plan_conversion(source, target, bits, max_smem=OPERATION_LIMIT)
+    plan = plan_move(source, target, bits)
     if "barrier_before" in op.attributes:
         Builder(cx).barrier()
     if isinstance(plan, RegisterPermute):
@@ -94,59 +96,105 @@ def _join(b: Builder, parts: list[ir.Value]) -> ir.Value:
 def _through_shared(
     op: ir.OpView, cx: Conversion, value: ir.Value, plan: SharedRoundTrip
 ) -> ir.Value:
-    b, element = Builder(cx), element_of(value.type)
-    stored = b.to_storage(value)
-    base = scratch_pointer(op, cx)
-    loaded: list[ir.Value] = []
-    slots: list[int] = []
-    for number in range(plan.passes):
-        if number:
+    b = Builder(cx)
+    trip = _RoundTrip(cx, plan, scratch_pointer(op, cx), b.to_storage(value))
+    return b.from_storage(trip.run(), element_of(value.type))
+
+
+@dataclass
+class _RoundTrip:
+    """Stores and loads of a plan, pass by pass.
+
+    In pass p a warp performs the accesses of group p ^ pass(warp); if the plan is not guarded,
+    pass(warp) is 0 everywhere. Each group is loaded once, in the pass that is the warp's turn.
+    """
+
+    cx: Conversion
+    plan: SharedRoundTrip
+    base: ir.Value
+    stored: ir.Value
+
+    def run(self) -> ir.Value:
+        """The destination registers, in storage form."""
+        b, loaded = Builder(self.cx), dict[int, ir.Value]()
+        for number in range(self.plan.passes):
+            if number:
+                b.barrier()
+            for group in self._groups(self.plan.store, number):
+                self._write(group, self._turn(self.plan.store, number ^ group))
             b.barrier()
-        _write(cx, stored, base, plan, number)
-        b.barrier()
-        for access in plan.load.accesses[number]:
-            pointer = _place(cx, base, plan.load, access.offset, stored)
-            type_ = ir.VectorType.get([len(access.registers)], element_of(stored.type))
-            loaded.append(b.load(pointer, type_, plan.load.vector * plan.elem_bytes))
-            slots += access.registers
-    place = {slot: at for at, slot in enumerate(slots)}
-    joined = _join(b, loaded) if len(loaded) & (len(loaded) - 1) else b.concat(loaded)
-    in_order = b.shuffle(joined, [place[slot] for slot in plan.gather])
-    return b.from_storage(in_order, element)
+            for group in self._groups(self.plan.load, number):
+                turn = self._turn(self.plan.load, number ^ group)
+                loaded[group] = self._read(group, turn, loaded.get(group))
+        order = sorted(loaded)
+        accesses = [a for group in order for a in self.plan.load.accesses[group]]
+        slots = [slot for access in accesses for slot in access.registers]
+        place = {slot: at for at, slot in enumerate(slots)}
+        joined = _join(b, [loaded[group] for group in order])
+        return b.shuffle(joined, [place[slot] for slot in self.plan.gather])
 
+    def _groups(self, side: SharedSide, number: int) -> list[int]:
+        """Groups that some warp performs in this pass."""
+        warps = range(1 << len(side.warp_pass))
+        turns = {gf2.combine(side.warp_pass, warp) for warp in warps}
+        return sorted(g for g in (number ^ turn for turn in turns) if side.accesses[g])
 
-def _write(
-    cx: Conversion, stored: ir.Value, base: ir.Value, plan: SharedRoundTrip, number: int
-) -> None:
-    b = Builder(cx)
-    mask = plan.redundant_lanes | plan.redundant_warps << LANE_BITS
-    if not mask:
-        _write_all(cx, stored, base, plan, number)
-        return
-    index = state(cx).thread_index(cx)
-    speaks = b.compare(0, b.with_constant("andi", index, mask), b.constant(0))
-    branch = cx.create("scf.if", [speaks], regions=2)
-    with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
-        _write_all(cx, stored, base, plan, number)
-        cx.create("scf.yield")
+    def _turn(self, side: SharedSide, turn: int) -> ir.Value | None:
+        """i1: pass(warp) is `turn`; None if that goes for every warp."""
+        mine = state(self.cx).linear(self.cx, (*[0] * LANE_BITS, *side.warp_pass))
+        if mine is None:
+            return None
+        b = Builder(self.cx)
+        return b.compare(0, mine, b.constant(turn))
 
+    def _write(self, group: int, turn: ir.Value | None) -> None:
+        b, plan = Builder(self.cx), self.plan
+        mask = plan.redundant_lanes | plan.redundant_warps << LANE_BITS
+        conditions = [] if turn is None else [turn]
+        if mask:
+            index = state(self.cx).thread_index(self.cx)
+            conditions.append(b.compare(0, b.with_constant("andi", index, mask), b.constant(0)))
+        condition = b.all_of(conditions)
+        if condition is None:
+            self._store(group)
+            return
+        branch = self.cx.create("scf.if", [condition], regions=2)
+        with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
+            self._store(group)
+            self.cx.create("scf.yield")
 
-def _write_all(
-    cx: Conversion, stored: ir.Value, base: ir.Value, plan: SharedRoundTrip, number: int
-) -> None:
-    b = Builder(cx)
-    for access in plan.store.accesses[number]:
-        pointer = _place(cx, base, plan.store, access.offset, stored)
-        part = b.shuffle(stored, access.registers)
-        b.store(part, pointer, plan.store.vector * plan.elem_bytes)
+    def _store(self, group: int) -> None:
+        b, side = Builder(self.cx), self.plan.store
+        for access in side.accesses[group]:
+            part = b.shuffle(self.stored, access.registers)
+            b.store(part, self._place(side, access.offset), side.vector * self.plan.elem_bytes)
 
+    def _read(self, group: int, turn: ir.Value | None, before: ir.Value | None) -> ir.Value:
+        """The group's slots, if it is the warp's turn; else what it has had so far."""
+        if turn is None:
+            return self._load(group)
+        count = sum(len(access.registers) for access in self.plan.load.accesses[group])
+        type_ = vector_of(count, element_of(self.stored.type))
+        branch = self.cx.create("scf.if", [turn], [type_], regions=2)
+        with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
+            self.cx.create("scf.yield", [self._load(group)])
+        with self.cx.at(ir.InsertionPoint(branch.regions[1].blocks.append())):
+            kept = before or self.cx.create("llvm.mlir.poison", [], [type_]).result
+            self.cx.create("scf.yield", [kept])
+        return branch.result
 
-def _place(
-    cx: Conversion, base: ir.Value, side: SharedSide, offset: int, stored: ir.Value
-) -> ir.Value:
-    b = Builder(cx)
-    thread = state(cx).linear(cx, (*side.lane_map, *side.warp_map))
-    element = element_of(stored.type)
-    if thread is None:
-        return b.offset(base, offset, element)
-    return b.offset(base, b.with_constant("xori", thread, offset), element)
+    def _load(self, group: int) -> ir.Value:
+        b, side, parts = Builder(self.cx), self.plan.load, []
+        for access in side.accesses[group]:
+            type_ = vector_of(len(access.registers), element_of(self.stored.type))
+            pointer = self._place(side, access.offset)
+            parts.append(b.load(pointer, type_, side.vector * self.plan.elem_bytes))
+        return b.concat(parts) if len(parts) & (len(parts) - 1) == 0 else _join(b, parts)
+
+    def _place(self, side: SharedSide, offset: int) -> ir.Value:
+        """Address of an access: lane, warp and access parts of the offset are XORed."""
+        b, element = Builder(self.cx), element_of(self.stored.type)
+        thread = state(self.cx).linear(self.cx, (*side.lane_map, *side.warp_map))
+        if thread is None:
+            return b.offset(self.base, offset, element)
+        return b.offset(self.base, b.with_constant("xori", thread, offset), element)

@@ -1,0 +1,164 @@
+"""permute, cat and extract_slice: which registers go where, or a way through shared memory."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tile_cute.linear import LinearLayout, subtile, subtile_registers
+from tile_tileas.dialect import layout_of
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.rules import rules, state
+from tile_nvptx.passes.tileas.shared import scratch_pointer
+from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
+
+
+@rules.on("nv_tileaa.permute")
+def permute(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """permute => the same registers; the layout says that axes have changed places"""
+    return op.operands[0]
+
+
+@rules.on("nv_tileas.cat")
+def cat(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cat => each register of the result comes from one of the operands"""
+    part, result = state(cx).operand_layout(op, 0), layout_of(op.results[0].type)
+    assert result is not None
+    axis = ir.IntegerAttr(op.attributes["axis"]).value
+    half = part.shape[axis]
+    place = {coords: at for at, coords in reversed(list(enumerate(part.coords("register"))))}
+    picks = []
+    for coords in result.coords("register"):
+        which, inside = divmod(coords[axis], half)
+        own = place[(*coords[:axis], inside, *coords[axis + 1 :])]
+        picks.append(which * part.elements_per_thread + own)
+    return Builder(cx).shuffle(op.operands[0], picks, op.operands[1])
+
+
+@rules.on("nv_tileas.extract_slice")
+def extract_slice(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """extract_slice => registers picked by the index, or a slice read from shared memory"""
+    source, result = state(cx).operand_layout(op, 0), layout_of(op.results[0].type)
+    assert result is not None
+    if subtile(source, result.shape) == result:
+        return _pick(op, cx, source, result)
+    return _through_shared(op, cx, source, result)
+
+
+def _pick(
+    op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout
+) -> ir.Value:
+    """Halve the candidates with each bit of an index; constant bits cost nothing."""
+    grid = [whole // part for whole, part in zip(source.shape, result.shape, strict=True)]
+    order: list[int] = []
+    for place in product(*map(range, grid)):  # the last axis varies fastest
+        offset = [i * extent for i, extent in zip(place, result.shape, strict=True)]
+        order += subtile_registers(source, result.shape, offset)[: result.elements_per_thread]
+    value = Builder(cx).shuffle(op.operands[0], order)
+    for axis, count in enumerate(grid):
+        value = _choose(cx, value, op.operands[1 + axis], count)
+    return value
+
+
+def _choose(cx: Conversion, value: ir.Value, index: ir.Value, count: int) -> ir.Value:
+    """Part `index` of the `count` equal parts of a fragment; taken modulo `count`."""
+    b, known = Builder(cx), _constant(index)
+    while count > 1:
+        count //= 2
+        half = count_of(value.type) // 2
+        low, high = b.shuffle(value, range(half)), b.shuffle(value, range(half, 2 * half))
+        if known is not None:
+            value = high if known & count else low
+            continue
+        flag = b.compare(1, b.with_constant("andi", index, count), b.constant(0, index.type))
+        value = cx.create("llvm.select", [flag, high, low], [low.type]).result
+    return value
+
+
+def _constant(value: ir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(owner.attributes["value"]).value
+
+
+def _through_shared(
+    op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout
+) -> ir.Value:
+    """The source in row-major order in shared memory; every thread reads its elements there."""
+    b = Builder(cx)
+    if "barrier_before" in op.attributes:
+        b.barrier()
+    stored, base = b.to_storage(op.operands[0]), scratch_pointer(op, cx)
+    write_row_major(cx, stored, source, base)
+    b.barrier()
+    element, size = element_of(stored.type), element_of(stored.type).width // 8
+    origin = _origin(op, cx, source, result)
+    pointer = b.offset(base, origin, element)
+    loaded = []
+    for index in flat_indices(cx, result, source.shape):
+        place = b.offset(pointer, index, element)
+        loaded.append(b.load(place, vector_of(1, element), size))
+    return b.from_storage(b.concat(loaded), element_of(cx.type(op.results[0].type)))
+
+
+def _origin(
+    op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout
+) -> ir.Value:
+    """Row-major index, in the source, of the slice's first element, i32; in bounds always."""
+    b, step, total = Builder(cx), 1, Builder(cx).constant(0)
+    for axis in reversed(range(source.rank)):
+        count = source.shape[axis] // result.shape[axis]
+        if count > 1:
+            inside = b.with_constant("andi", op.operands[1 + axis], count - 1)
+            moved = b.with_constant("muli", inside, step * result.shape[axis])
+            total = b.binary("addi", total, moved)
+        step *= source.shape[axis]
+    return total
+
+
+def flat_indices(
+    cx: Conversion, layout: LinearLayout, shape: tuple[int, ...]
+) -> list[ir.Value]:
+    """Per register the row-major index, in a tile of `shape`, of its element, i32."""
+    b = Builder(cx)
+    steps = [1] * len(shape)
+    for axis in reversed(range(len(shape) - 1)):
+        steps[axis] = steps[axis + 1] * shape[axis + 1]
+
+    def flat(coords: tuple[int, ...]) -> int:
+        return sum(c * step for c, step in zip(coords, steps, strict=True))
+
+    bits = (*layout.bases["lane"], *layout.bases["warp"])
+    thread = state(cx).linear(cx, tuple(flat(basis) for basis in bits))
+    found = []
+    for coords in layout.coords("register"):
+        own = flat(coords)
+        found.append(b.constant(own) if thread is None else b.with_constant("xori", thread, own))
+    return found
+
+
+def write_row_major(
+    cx: Conversion, stored: ir.Value, layout: LinearLayout, base: ir.Value
+) -> None:
+    """Write a fragment (of storage type) to shared memory, each element by one thread."""
+    b, owner = Builder(cx), state(cx).holds_unique(cx, layout)
+    if owner is None:
+        _write(cx, stored, layout, base)
+        return
+    branch = cx.create("scf.if", [owner], regions=2)
+    with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
+        _write(cx, stored, layout, base)
+        b.cx.create("scf.yield")
+
+
+def _write(cx: Conversion, stored: ir.Value, layout: LinearLayout, base: ir.Value) -> None:
+    b, element = Builder(cx), element_of(stored.type)
+    copies = layout.free_mask("register")
+    indices = flat_indices(cx, layout, layout.shape)
+    for register, index in enumerate(indices):
+        if not register & copies:
+            one = b.shuffle(stored, [register])
+            b.store(one, b.offset(base, index, element), element.width // 8)

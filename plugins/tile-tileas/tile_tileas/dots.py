@@ -1,0 +1,165 @@
+"""Which instruction multiplies two tiles, and how its operands lie in registers. No MLIR here.
+
+A product is [B x] M x K by [B x] K x N. Warps stand along B first, then along M and N; what
+remains is repeated in registers: one atom's fragment, then K, N, M and B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from tile_cute.atoms import MmaAtom, find_mma
+from tile_cute.atoms.tiled import tiled_fragment, warp_grid
+from tile_cute.linear import LinearLayout
+
+#: The atom of a product without tensor cores: fused multiply-adds of each thread.
+FMA = "fma"
+
+_FAMILY = "mma.sync"
+
+#: MLIR element type -> PTX type; integers go by signedness.
+PTX_TYPES = {
+    "f16": "f16",
+    "bf16": "bf16",
+    "tf32": "tf32",
+    "f32": "f32",
+    "f64": "f64",
+    "f8E4M3FN": "e4m3",
+    "f8E5M2": "e5m2",
+    "i32": "s32",
+}
+
+Shape = tuple[int, ...]
+Grid = tuple[int, int, int]  # warps along B, M, N
+
+
+@lru_cache(maxsize=256)
+def atom_named(name: str) -> MmaAtom:
+    """The warp-level MMA called `name`; KeyError if the registry has none."""
+    for row in find_mma(family=_FAMILY, sparse=False, scaled=False):
+        if row.name == name:
+            return row.atoms()[0]
+    raise KeyError(name)
+
+
+def has_atom(name: str) -> bool:
+    """Whether `name` is a warp-level MMA."""
+    try:
+        atom_named(name)
+    except KeyError:
+        return False
+    return True
+
+
+def choose_atom(
+    chip: str, ptx_types: tuple[str, str, str], shape: tuple[int, int, int]
+) -> MmaAtom | None:
+    """The largest MMA of `chip` for types (A, B, C) that divides M x N x K; None without any."""
+    a, b, acc = ptx_types
+    rows = find_mma(chip, family=_FAMILY, a=a, b=b, acc=acc, kind="", sparse=False, scaled=False)
+    atoms = [
+        atom
+        for row in rows
+        for atom in row.atoms()
+        if all(size % step == 0 for size, step in zip(shape, atom.shape, strict=True))
+    ]
+    return max(atoms, key=lambda atom: (atom.k, atom.m), default=None)
+
+
+def product_shape(a: Shape, b: Shape) -> tuple[int, int, int, int]:
+    """(B, M, N, K) of a product of tiles of shapes `a` and `b`; B is 1 for rank 2."""
+    return (a[0] if len(a) == 3 else 1, a[-2], b[-1], a[-1])
+
+
+def preferred_grid(
+    atom: MmaAtom, shape: tuple[int, int, int, int], num_warps: int, whole_rows: bool = False
+) -> Grid:
+    """Warps along B, M, N: batches first, then parts as square as possible.
+
+    With `whole_rows` warps stand along M as far as it reaches, so that a row stays in one warp.
+    """
+    batch, m, n, _ = shape
+    along_batch = min(batch, num_warps)
+    rest = num_warps // along_batch
+    if whole_rows:
+        rows = min(rest, m // atom.m)
+        return along_batch, rows, rest // rows
+    return along_batch, *warp_grid((m, n), atom, rest)
+
+
+@lru_cache(maxsize=1024)
+def fragment(
+    atom: MmaAtom, operand: str, shape: tuple[int, int, int, int], rank: int, grid: Grid
+) -> LinearLayout:
+    """The layout of "a", "b" or "c" of a product of `shape` = (B, M, N, K), of rank 2 or 3."""
+    batch, m, n, k = shape
+    flat = tiled_fragment(atom, operand, (m, n, k), grid[1:])
+    if rank == 2:
+        return flat
+    bases = {
+        space: [(0, *vector) for vector in flat.bases[space]]
+        for space in ("register", "lane", "warp")
+    }
+    reached = 1
+    for space, end in (("warp", grid[0]), ("register", batch)):
+        while reached < end:
+            bases[space].append((reached, 0, 0))
+            reached *= 2
+    return LinearLayout(bases, (batch, *flat.shape))
+
+
+def _grids(atom: MmaAtom, shape: tuple[int, int, int, int], num_warps: int) -> Iterator[Grid]:
+    """Every way to place the warps, the preferred ones first."""
+    first = [preferred_grid(atom, shape, num_warps, rows) for rows in (False, True)]
+    yield from first
+    along_batch = 1
+    while along_batch <= min(shape[0], num_warps):
+        rows = 1
+        while along_batch * rows <= num_warps:
+            grid = along_batch, rows, num_warps // (along_batch * rows)
+            if grid not in first:
+                yield grid
+            rows *= 2
+        along_batch *= 2
+
+
+@lru_cache(maxsize=1024)
+def grid_of(
+    atom: MmaAtom, shape: tuple[int, int, int, int], num_warps: int, accumulator: LinearLayout
+) -> Grid | None:
+    """How warps stand in an accumulator's layout; None if it is no tile of the atom."""
+    for grid in _grids(atom, shape, num_warps):
+        if fragment(atom, "c", shape, accumulator.rank, grid) == accumulator:
+            return grid
+    return None
+
+
+# -- products without tensor cores -------------------------------------------------------------
+
+
+def fma_step(shape: tuple[int, int, int, int], operand_bytes: int, limit: int) -> int:
+    """How much of K fits into `limit` bytes of shared memory at once; 0 if nothing does."""
+    batch, m, n, k = shape
+    step = k
+    while step and batch * (m + n) * step * operand_bytes > limit:
+        step //= 2
+    return step
+
+
+def fits_step(layout: LinearLayout, axis: int, step: int) -> bool:
+    """Whether each part of `step` along `axis` is in the same registers of every thread."""
+    bits = layout.coord_bits(axis)
+    threads = (*bits.get("lane", ()), *bits.get("warp", ()))
+    return all(value < step for value in threads)
+
+
+def in_steps(layout: LinearLayout, axis: int, extent: int) -> LinearLayout:
+    """`layout`, of a part along `axis`, repeated in registers up to `extent`."""
+    shape = list(layout.shape)
+    bases = {space: list(layout.bases[space]) for space in ("register", "lane", "warp")}
+    while shape[axis] < extent:
+        step = tuple(shape[axis] if dim == axis else 0 for dim in range(len(shape)))
+        bases["register"].append(step)
+        shape[axis] *= 2
+    return LinearLayout(bases, shape)
