@@ -1,10 +1,11 @@
-"""A layout strategy for tests: random legal layouts, so that every conversion gets exercised."""
+"""Layout strategies for tests, which exercise conversions."""
 
 import random
 from collections.abc import Iterable
 
 from tile_cute.linear import LinearLayout
 from tile_tileas.layouts import Assignment, TileGraph
+from tile_tileas.strategies.blocked import spread
 
 from tile_core.hookspecs import Lazy, hookimpl
 
@@ -52,7 +53,31 @@ class RandomStrategy:
         return Assignment(values, stores)
 
 
+class TransposedStrategy:
+    """Tiles by rows, stores by columns: what a transpose costs."""
+
+    name = "transposed"
+
+    def assign(self, graph: TileGraph) -> Assignment:
+        def along(shape: tuple[int, ...], order: tuple[int, ...]) -> LinearLayout:
+            return spread(shape, graph.num_warps, order, 4)
+
+        values = {
+            index: along(value.shape, tuple(reversed(range(len(value.shape)))))
+            for index, value in enumerate(graph.values)
+        }
+        stores = {
+            index: along(graph.values[node.operands[0]].shape, tuple(range(len(node.order))))
+            for index, node in enumerate(graph.nodes)
+            if node.kind == "store" and node.operands
+        }
+        return Assignment(values, stores)
+
+
 @hookimpl
 def tile_layout_strategies() -> Iterable[Lazy]:
-    """The strategy above, under the name `random`."""
-    return (Lazy("random", "support.strategies:RandomStrategy"),)
+    """The strategies above."""
+    return (
+        Lazy("random", "support.strategies:RandomStrategy"),
+        Lazy("transposed", "support.strategies:TransposedStrategy"),
+    )
