@@ -26,6 +26,7 @@ _FAMILIES = (
     "matrixmove",
     "mma",
     "wmma",
+    "launchcontrol",
     "sparse",
     "wgmma",
     "tcgen05",

@@ -14,7 +14,7 @@ from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.monitor import Finding, Monitor
 from tile_sim.machine.scheduler import Scheduler
 from tile_sim.machine.tensormap import TensorMap
-from tile_sim.machine.wave import Dim, Settings, Shape, Wave
+from tile_sim.machine.wave import Backlog, Dim, Settings, Shape, Wave
 from tile_sim.program.layout import PARAM_WINDOW, size_of
 from tile_sim.program.program import Program
 from tile_sim.program.types import TYPES
@@ -104,19 +104,25 @@ class Launcher:
         if self.check:
             wave_threads = min(wave_threads, Monitor.wave_threads)
         clusters = max(1, wave_threads // (shape.warps_per_cta * 32 * size))
-        step = clusters * size
+        backlog = Backlog(coordinates, size)
         settings = Settings(self.schedule, self.seed, self.check_uninitialised)
         settings.monitor = self._monitor(report)
         with np.errstate(all="ignore"):
-            for first in range(0, len(coordinates), step):
-                part = coordinates[first : first + step]
+            while backlog.first < backlog.stop:
+                first = backlog.first
+                part = backlog.launch(clusters)
                 wave = Wave(self.program, shape, self.memory, part, settings, report.output, first)
-                if settings.monitor is not None:
-                    settings.monitor.begin(wave)
-                Scheduler(wave, report.block_counts).run()
-                if settings.monitor is not None:
-                    settings.monitor.end(wave)
-                report.waves += 1
+                wave.backlog = backlog
+                self._run(wave, report)
+
+    def _run(self, wave: Wave, report: LaunchReport) -> None:
+        monitor = wave.monitor
+        if monitor is not None:
+            monitor.begin(wave)
+        Scheduler(wave, report.block_counts).run()
+        if monitor is not None:
+            monitor.end(wave)
+        report.waves += 1
 
     def _monitor(self, report: LaunchReport) -> Monitor | None:
         if not self.check:

@@ -70,6 +70,29 @@ def _coordinates(extent: Dim) -> Array:
     return np.stack([x, rest % extent[1], rest // extent[1]], axis=1)
 
 
+class Backlog:
+    """The CTAs of a launch that have not started yet, cluster by cluster."""
+
+    def __init__(self, coordinates: Array, cluster_size: int) -> None:
+        self.coordinates = coordinates
+        self.cluster_size = cluster_size
+        self.first = 0
+        self.stop = len(coordinates)
+
+    def launch(self, clusters: int) -> Array:
+        """Up to so many clusters, from the front."""
+        start = self.first
+        self.first = min(self.stop, start + clusters * self.cluster_size)
+        return self.coordinates[start : self.first]
+
+    def take(self) -> Array | None:
+        """The coordinates of the first CTA of the last cluster, which will not be launched."""
+        if self.first >= self.stop:
+            return None
+        self.stop -= self.cluster_size
+        return self.coordinates[self.stop]
+
+
 @dataclass
 class Settings:
     """What stays the same for all waves of a launch."""
@@ -98,6 +121,7 @@ class Wave:
     strong: bool = False
     cursor: Any = None
     async_known: Any = None
+    backlog: Backlog | None = None
     zero: int = 0
     extra: dict[Any, Any] = field(default_factory=dict)
 
