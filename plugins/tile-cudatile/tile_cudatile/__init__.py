@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tile_cudatile.bytecode.reader import read_bytecode
     from tile_cudatile.bytecode.writer import write_bytecode
     from tile_cudatile.dialect.build import to_mlir
+    from tile_cudatile.dialect.read import from_mlir
     from tile_cudatile.errors import BytecodeError, VerifyError
     from tile_cudatile.evaluator import evaluate
     from tile_cudatile.rules.verify import verify
@@ -24,6 +25,7 @@ _EXPORTS = {
     "Module": "tree",
     "VerifyError": "errors",
     "evaluate": "evaluator",
+    "from_mlir": "dialect.read",
     "parse_text": "text.parser",
     "print_text": "text.printer",
     "read_bytecode": "bytecode.reader",
@@ -37,6 +39,7 @@ __all__ = [
     "Module",
     "VerifyError",
     "evaluate",
+    "from_mlir",
     "parse_text",
     "print_text",
     "read_bytecode",

@@ -12,9 +12,7 @@ from tile_cudatile.ops import BODY_OPS
 from tile_cudatile.tree import Block, Entry, Module, Op, Region, Value
 
 
-def operation(
-    name: str, operands: list[Any], results: list[t.Type], /, **attrs: Any
-) -> Op:
+def operation(name: str, operands: list[Any], results: list[t.Type], /, **attrs: Any) -> Op:
     """An operation with defaults for the attributes that are not given."""
     spec = BODY_OPS.by_name[name]
     values = {a.name: a.default for a in spec.attrs if a.default is not None}
@@ -69,7 +67,9 @@ def elementwise(
             tile = t.Tile((size,), element)
             ops.append(
                 operation(
-                    "load_ptr_tko", [_addresses(ops, arg, element, size)], [tile, t.TOKEN],
+                    "load_ptr_tko",
+                    [_addresses(ops, arg, element, size)],
+                    [tile, t.TOKEN],
                     memory_ordering_semantics="weak",
                 )
             )
@@ -78,7 +78,9 @@ def elementwise(
         computed = ops[-1].result
         ops.append(
             operation(
-                "store_ptr_tko", [_addresses(ops, args[-1], result, size), computed], [t.TOKEN],
+                "store_ptr_tko",
+                [_addresses(ops, args[-1], result, size), computed],
+                [t.TOKEN],
                 memory_ordering_semantics="weak",
             )
         )

@@ -32,9 +32,7 @@ class Maker:
         """Whether the version has all of these operations."""
         return all(BODY_OPS.by_name[n].since <= self.version for n in names)
 
-    def emit(
-        self, name: str, operands: list[Any], /, *results: t.Type, **attrs: Any
-    ) -> Value:
+    def emit(self, name: str, operands: list[Any], /, *results: t.Type, **attrs: Any) -> Value:
         """Appends an operation; gives its first result."""
         self.ops.append(operation(name, operands, list(results), **attrs))
         op = self.ops[-1]
@@ -64,7 +62,11 @@ class Maker:
         return Region([block])
 
     def with_regions(
-        self, name: str, operands: list[Any], results: list[t.Type], regions: list[Region],
+        self,
+        name: str,
+        operands: list[Any],
+        results: list[t.Type],
+        regions: list[Region],
         **attrs: Any,
     ) -> Op:
         """An operation with regions."""
@@ -78,8 +80,21 @@ def _floats(m: Maker) -> None:
     for element in FLOATS:
         tile = t.Tile((4, 8), element)
         x, y = m.constant(tile, 1.5), m.constant(tile, -0.1)
-        for name in ("absf", "negf", "ceil", "floor", "cos", "cosh", "sin", "sinh", "tan", "log",
-                     "log2", "exp2", "rsqrt"):
+        for name in (
+            "absf",
+            "negf",
+            "ceil",
+            "floor",
+            "cos",
+            "cosh",
+            "sin",
+            "sinh",
+            "tan",
+            "log",
+            "log2",
+            "exp2",
+            "rsqrt",
+        ):
             m.emit(name, [x], tile)
         for name in ("exp", "tanh"):
             m.emit(name, [x], tile, rounding_mode="full")
@@ -97,8 +112,13 @@ def _floats(m: Maker) -> None:
             m.emit("fpowi", [x, m.constant(t.Tile((4, 8), t.I32))], tile)
         for predicate in PREDICATE:
             for ordering in ("ordered", "unordered"):
-                m.emit("cmpf", [x, y], t.Tile((4, 8), t.I1), comparison_predicate=predicate,
-                       comparison_ordering=ordering)
+                m.emit(
+                    "cmpf",
+                    [x, y],
+                    t.Tile((4, 8), t.I1),
+                    comparison_predicate=predicate,
+                    comparison_ordering=ordering,
+                )
     _float32(m)
 
 
@@ -141,13 +161,26 @@ def _ints(m: Maker) -> None:
                 if (sign, rounding) != ("unsigned", "negative_inf"):
                     m.emit("divi", [x, y], tile, signedness=sign, rounding=rounding)
             for predicate in PREDICATE:
-                m.emit("cmpi", [x, y], t.Tile((8,), t.I1), comparison_predicate=predicate,
-                       signedness=sign)
+                m.emit(
+                    "cmpi",
+                    [x, y],
+                    t.Tile((8,), t.I1),
+                    comparison_predicate=predicate,
+                    signedness=sign,
+                )
 
 
 def _products(m: Maker) -> None:
-    pairs = [(t.F16, t.F16), (t.F16, t.F32), (t.BF16, t.F32), (t.TF32, t.F32), (t.F32, t.F32),
-             (t.F64, t.F64), (t.F8E4M3FN, t.F32), (t.F8E5M2, t.F16)]
+    pairs = [
+        (t.F16, t.F16),
+        (t.F16, t.F32),
+        (t.BF16, t.F32),
+        (t.TF32, t.F32),
+        (t.F32, t.F32),
+        (t.F64, t.F64),
+        (t.F8E4M3FN, t.F32),
+        (t.F8E5M2, t.F16),
+    ]
     for source, target in pairs:
         lhs, rhs = m.constant(t.Tile((4, 8), source)), m.constant(t.Tile((8, 16), source))
         out = t.Tile((4, 16), target)
@@ -157,8 +190,13 @@ def _products(m: Maker) -> None:
     batch = t.Tile((2, 4, 4), t.I8)
     out = t.Tile((2, 4, 4), t.I32)
     for sign in ("signed", "unsigned"):
-        m.emit("mmai", [m.constant(batch), m.constant(batch), m.constant(out)], out,
-               signedness_lhs=sign, signedness_rhs="signed")
+        m.emit(
+            "mmai",
+            [m.constant(batch), m.constant(batch), m.constant(out)],
+            out,
+            signedness_lhs=sign,
+            signedness_rhs="signed",
+        )
     if m.has("mmaf_scaled"):
         lhs = m.constant(t.Tile((4, 64), t.F8E4M3FN))
         rhs = m.constant(t.Tile((64, 8), t.F8E4M3FN))
@@ -173,19 +211,34 @@ def _conversions(m: Maker) -> None:
     for source in (*FLOATS, *narrow):
         for target in (*FLOATS, *narrow):
             if source != target:
-                m.emit("ftof", [number(source)], t.Tile((8,), target),
-                       rounding_mode="nearest_even")
+                m.emit("ftof", [number(source)], t.Tile((8,), target), rounding_mode="nearest_even")
         for sign in ("signed", "unsigned"):
-            m.emit("ftoi", [number(source)], t.Tile((8,), t.I32), signedness=sign,
-                   rounding_mode="nearest_int_to_zero")
-            m.emit("itof", [number(t.I16)], t.Tile((8,), source), signedness=sign,
-                   rounding_mode="nearest_even")
+            m.emit(
+                "ftoi",
+                [number(source)],
+                t.Tile((8,), t.I32),
+                signedness=sign,
+                rounding_mode="nearest_int_to_zero",
+            )
+            m.emit(
+                "itof",
+                [number(t.I16)],
+                t.Tile((8,), source),
+                signedness=sign,
+                rounding_mode="nearest_even",
+            )
     if m.version >= V13_2:
         for mode in ("zero", "positive_inf"):
             m.emit("ftof", [number(t.F32)], t.Tile((8,), t.F8E8M0FNU), rounding_mode=mode)
     if m.version >= V13_4:
-        m.emit("ftoi", [number(t.F32)], t.Tile((8,), t.I8), signedness="signed",
-               rounding_mode="nearest_int_to_zero", saturating=True)
+        m.emit(
+            "ftoi",
+            [number(t.F32)],
+            t.Tile((8,), t.I8),
+            signedness="signed",
+            rounding_mode="nearest_int_to_zero",
+            saturating=True,
+        )
     _integer_conversions(m)
 
 
@@ -236,8 +289,27 @@ def _shapes(m: Maker) -> None:
 
 
 def _constants(m: Maker) -> None:
-    values = [0.0, -0.0, 1.0, -1.0, 0.1, 1 / 3, 3.14159274, 1e-30, 123456.789, 1e10, 65504.0,
-              float("nan"), float("inf"), -float("inf"), 1e-45, 2.0**-14, 100.0, 1e4, 0.001]
+    values = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.1,
+        1 / 3,
+        3.14159274,
+        1e-30,
+        123456.789,
+        1e10,
+        65504.0,
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        1e-45,
+        2.0**-14,
+        100.0,
+        1e4,
+        0.001,
+    ]
     for element in FLOATS:
         for value in values:
             with np.errstate(all="ignore"):
@@ -270,8 +342,14 @@ def _views(m: Maker, base: Value, size: Value) -> Iterator[tuple[Value, list[Val
     index = m.constant(SCALAR, 0)
     for tensor, type_ in views:
         m.emit("get_tensor_shape", [tensor], SCALAR, SCALAR)
-        for dim_map, padding in (((0, 1), None), ((1, 0), "zero"), ((0, 1), "nan"),
-                                 ((0, 1), "neg_zero"), ((0, 1), "pos_inf"), ((0, 1), "neg_inf")):
+        for dim_map, padding in (
+            ((0, 1), None),
+            ((1, 0), "zero"),
+            ((0, 1), "nan"),
+            ((0, 1), "neg_zero"),
+            ((0, 1), "pos_inf"),
+            ((0, 1), "neg_inf"),
+        ):
             view = t.PartitionView((4, 8), type_, dim_map, padding)
             made = m.emit("make_partition_view", [tensor], view)
             m.emit("get_index_space_shape", [made], SCALAR, SCALAR)
@@ -284,8 +362,12 @@ def _views(m: Maker, base: Value, size: Value) -> Iterator[tuple[Value, list[Val
             yield m.emit("make_gather_scatter_view", [tensor], gather), [rows, index]
 
 
-_HINTS = Hints({"sm_90": {"allow_tma": False, "latency": Integer(t.I32, 3)},
-                "sm_100": {"latency": Integer(t.I32, 5)}})
+_HINTS = Hints(
+    {
+        "sm_90": {"allow_tma": False, "latency": Integer(t.I32, 3)},
+        "sm_100": {"latency": Integer(t.I32, 5)},
+    }
+)
 
 
 def _accesses(m: Maker, base: Value, size: Value) -> None:
@@ -293,25 +375,61 @@ def _accesses(m: Maker, base: Value, size: Value) -> None:
     token = m.emit("make_token", [], t.TOKEN)
     for view, index in _views(m, base, size):
         places = tuple(index)
-        loaded = m.emit("load_view_tko", [view, places], tile, t.TOKEN,
-                        memory_ordering_semantics="weak")
+        loaded = m.emit(
+            "load_view_tko", [view, places], tile, t.TOKEN, memory_ordering_semantics="weak"
+        )
         for order, scope in (("relaxed", "tl_blk"), ("acquire", "sys")):
-            m.emit("load_view_tko", [view, places, token], tile, t.TOKEN, optimization_hints=_HINTS,
-                   memory_ordering_semantics=order, memory_scope=scope)
-        m.emit("store_view_tko", [loaded, view, places], t.TOKEN,
-               memory_ordering_semantics="weak", optimization_hints=_HINTS)
-        token = m.emit("store_view_tko", [loaded, view, places, token], t.TOKEN,
-                       memory_ordering_semantics="release", memory_scope="device")
+            m.emit(
+                "load_view_tko",
+                [view, places, token],
+                tile,
+                t.TOKEN,
+                optimization_hints=_HINTS,
+                memory_ordering_semantics=order,
+                memory_scope=scope,
+            )
+        m.emit(
+            "store_view_tko",
+            [loaded, view, places],
+            t.TOKEN,
+            memory_ordering_semantics="weak",
+            optimization_hints=_HINTS,
+        )
+        token = m.emit(
+            "store_view_tko",
+            [loaded, view, places, token],
+            t.TOKEN,
+            memory_ordering_semantics="release",
+            memory_scope="device",
+        )
         if m.version >= V13_4:
-            m.emit("load_view_tko", [view, places, token], tile, t.TOKEN, inbounds=(True, False),
-                   memory_ordering_semantics="weak", optimization_hints=_HINTS)
-            m.emit("store_view_tko", [loaded, view, places], t.TOKEN, inbounds=(True, True),
-                   memory_ordering_semantics="weak")
+            m.emit(
+                "load_view_tko",
+                [view, places, token],
+                tile,
+                t.TOKEN,
+                inbounds=(True, False),
+                memory_ordering_semantics="weak",
+                optimization_hints=_HINTS,
+            )
+            m.emit(
+                "store_view_tko",
+                [loaded, view, places],
+                t.TOKEN,
+                inbounds=(True, True),
+                memory_ordering_semantics="weak",
+            )
         plain = isinstance(view.type, t.PartitionView) and view.type.padding is None
         if m.has("atomic_red_view_tko") and plain:
             for scope in ("tl_blk", "device"):
-                m.emit("atomic_red_view_tko", [view, places, loaded, token], t.TOKEN,
-                       memory_ordering_semantics="relaxed", memory_scope=scope, mode="addf")
+                m.emit(
+                    "atomic_red_view_tko",
+                    [view, places, loaded, token],
+                    t.TOKEN,
+                    memory_ordering_semantics="relaxed",
+                    memory_scope=scope,
+                    mode="addf",
+                )
     m.emit("join_tokens", [(token, token)], t.TOKEN)
 
 
@@ -322,8 +440,9 @@ def _multimem(m: Maker, base: Value) -> None:
     pointer = m.emit("ptr_to_ptr", [base], t.Tile((), t.Pointer(t.F16, "multicast")))
     tensor = t.TensorView(t.F16, (64, 16), (16, 1), "multicast")
     view = t.PartitionView((4, 8), tensor, (0, 1))
-    made = m.emit("make_partition_view", [
-        m.emit("make_tensor_view", [pointer, (), ()], tensor)], view)
+    made = m.emit(
+        "make_partition_view", [m.emit("make_tensor_view", [pointer, (), ()], tensor)], view
+    )
     token = m.emit("make_token", [], t.TOKEN)
     places = (index, index)
     order = {"memory_ordering_semantics": "relaxed", "memory_scope": "sys"}
@@ -331,10 +450,21 @@ def _multimem(m: Maker, base: Value) -> None:
         for extra in ([], [token]):
             flags = {**order, "inbounds": inbounds}
             for kind in ("add", "min", "max"):
-                value = m.emit("multimem_load_reduce_view_tko", [made, places, *extra], tile,
-                               t.TOKEN, reduction=kind, **flags)
-            m.emit("multimem_reduce_view_tko", [made, value, places, *extra], t.TOKEN,
-                   reduction="add", **flags)
+                value = m.emit(
+                    "multimem_load_reduce_view_tko",
+                    [made, places, *extra],
+                    tile,
+                    t.TOKEN,
+                    reduction=kind,
+                    **flags,
+                )
+            m.emit(
+                "multimem_reduce_view_tko",
+                [made, value, places, *extra],
+                t.TOKEN,
+                reduction="add",
+                **flags,
+            )
             m.emit("multimem_store_view_tko", [made, value, places, *extra], t.TOKEN, **flags)
 
 
@@ -342,29 +472,62 @@ def _pointers(m: Maker, base: Value) -> None:
     token = m.emit("make_token", [], t.TOKEN)
     lanes = t.Tile((8,), t.Pointer(t.F32))
     one = m.emit("reshape", [base], t.Tile((1,), t.Pointer(t.F32)))
-    pointers = m.emit("offset", [
-        m.emit("broadcast", [one], lanes), m.emit("iota", [], t.Tile((8,), t.I32))], lanes)
+    pointers = m.emit(
+        "offset",
+        [m.emit("broadcast", [one], lanes), m.emit("iota", [], t.Tile((8,), t.I32))],
+        lanes,
+    )
     tile = t.Tile((8,), t.F32)
     mask, x = m.constant(t.Tile((8,), t.I1)), m.constant(tile)
-    for operands in ([pointers], [pointers, mask], [pointers, mask, x],
-                     [pointers, None, None, token], [pointers, mask, x, token]):
+    for operands in (
+        [pointers],
+        [pointers, mask],
+        [pointers, mask, x],
+        [pointers, None, None, token],
+        [pointers, mask, x, token],
+    ):
         m.emit("load_ptr_tko", operands, tile, t.TOKEN, memory_ordering_semantics="weak")
-    m.emit("load_ptr_tko", [pointers, mask], tile, t.TOKEN, memory_ordering_semantics="acquire",
-           memory_scope="device", optimization_hints=_HINTS_PTR)
+    m.emit(
+        "load_ptr_tko",
+        [pointers, mask],
+        tile,
+        t.TOKEN,
+        memory_ordering_semantics="acquire",
+        memory_scope="device",
+        optimization_hints=_HINTS_PTR,
+    )
     for operands in ([pointers, x], [pointers, x, mask], [pointers, x, mask, token]):
-        m.emit("store_ptr_tko", operands, t.TOKEN, memory_ordering_semantics="weak",
-               optimization_hints=_HINTS_PTR)
+        m.emit(
+            "store_ptr_tko",
+            operands,
+            t.TOKEN,
+            memory_ordering_semantics="weak",
+            optimization_hints=_HINTS_PTR,
+        )
     ints = m.emit("ptr_to_ptr", [pointers], t.Tile((8,), t.Pointer(t.I32)))
     numbers = t.Tile((8,), t.I32)
     value = m.constant(numbers, 3)
     for mode in RMW_MODE:
         where, arg, type_ = (pointers, x, tile) if mode == "addf" else (ints, value, numbers)
         for extra in ([], [mask], [None, token], [mask, token]):
-            m.emit("atomic_rmw_tko", [where, arg, *extra], type_, t.TOKEN, mode=mode,
-                   memory_ordering_semantics="acq_rel", memory_scope="device")
+            m.emit(
+                "atomic_rmw_tko",
+                [where, arg, *extra],
+                type_,
+                t.TOKEN,
+                mode=mode,
+                memory_ordering_semantics="acq_rel",
+                memory_scope="device",
+            )
     for extra in ([], [mask], [None, token]):
-        m.emit("atomic_cas_tko", [ints, value, value, *extra], numbers, t.TOKEN,
-               memory_ordering_semantics="relaxed", memory_scope="sys")
+        m.emit(
+            "atomic_cas_tko",
+            [ints, value, value, *extra],
+            numbers,
+            t.TOKEN,
+            memory_ordering_semantics="relaxed",
+            memory_scope="sys",
+        )
     if m.has("alloca"):
         for flag in ({}, {"global": True}):
             m.emit("alloca", [], t.Tile((), t.Pointer(t.F32)), num_elem=16, alignment=16, **flag)
@@ -390,39 +553,60 @@ def _reductions(m: Maker) -> None:
     zero = (Float(t.F32, 0),)
     for dim, result in ((0, (8,)), (1, (4,))):
         region = m.region([scalar, scalar], add)
-        m.with_regions("reduce", [(x,)], [t.Tile(result, t.F32)], [region], dim=dim,
-                       identities=zero)
+        m.with_regions(
+            "reduce", [(x,)], [t.Tile(result, t.F32)], [region], dim=dim, identities=zero
+        )
         for reverse in (False, True):
             region = m.region([scalar, scalar], add)
-            m.with_regions("scan", [(x,)], [tile], [region], dim=dim, reverse=reverse,
-                           identities=zero)
+            m.with_regions(
+                "scan", [(x,)], [tile], [region], dim=dim, reverse=reverse, identities=zero
+            )
     number = m.constant(t.Tile((4, 8), t.I32))
 
     def pair(a: Value, b: Value, c: Value, d: Value) -> tuple[str, list[Value]]:
-        less = m.emit("cmpf", [a, b], t.Tile((), t.I1), comparison_predicate="less_than",
-                      comparison_ordering="ordered")
-        return "yield", [m.emit("select", [less, a, b], scalar),
-                         m.emit("select", [less, c, d], SCALAR)]
+        less = m.emit(
+            "cmpf",
+            [a, b],
+            t.Tile((), t.I1),
+            comparison_predicate="less_than",
+            comparison_ordering="ordered",
+        )
+        return "yield", [
+            m.emit("select", [less, a, b], scalar),
+            m.emit("select", [less, c, d], SCALAR),
+        ]
 
     region = m.region([scalar, scalar, SCALAR, SCALAR], pair)
-    m.with_regions("reduce", [(x, number)], [t.Tile((4,), t.F32), t.Tile((4,), t.I32)], [region],
-                   dim=1, identities=(Float(t.F32, 0x7F800000), Integer(t.I32, 0)))
+    m.with_regions(
+        "reduce",
+        [(x, number)],
+        [t.Tile((4,), t.F32), t.Tile((4,), t.I32)],
+        [region],
+        dim=1,
+        identities=(Float(t.F32, 0x7F800000), Integer(t.I32, 0)),
+    )
 
 
 def _control(m: Maker, size: Value) -> None:
     zero, one = m.constant(SCALAR, 0), m.constant(SCALAR, 1)
     tile = t.Tile((4,), t.F32)
     x = m.constant(tile)
-    smaller = lambda i: m.emit("cmpi", [i, size], t.Tile((), t.I1), signedness="signed",  # noqa: E731
-                               comparison_predicate="less_than")
+    smaller = lambda i: m.emit(
+        "cmpi",
+        [i, size],
+        t.Tile((), t.I1),
+        signedness="signed",  # noqa: E731
+        comparison_predicate="less_than",
+    )
     condition = smaller(zero)
     empty = lambda: m.region([], lambda: ("yield", []))  # noqa: E731
     m.with_regions("if", [condition], [], [empty(), Region()])
     m.with_regions("if", [condition], [], [empty(), empty()])
     value = lambda v: m.region([], lambda: ("yield", [v, one]))  # noqa: E731
     m.with_regions("if", [condition], [tile, SCALAR], [value(x), value(x)])
-    m.with_regions("for", [zero, size, one, ()], [],
-                   [m.region([SCALAR], lambda i: ("continue", []))])
+    m.with_regions(
+        "for", [zero, size, one, ()], [], [m.region([SCALAR], lambda i: ("continue", []))]
+    )
 
     def body(i: Value, a: Value, b: Value) -> tuple[str, list[Value]]:
         leave = m.region([], lambda: ("continue", [a, i]))
@@ -430,8 +614,13 @@ def _control(m: Maker, size: Value) -> None:
         return "continue", [a, m.emit("addi", [b, i], SCALAR)]
 
     flags = {"unsignedCmp": True} if m.version >= V13_2 else {}
-    m.with_regions("for", [zero, size, one, (x, zero)], [tile, SCALAR],
-                   [m.region([SCALAR, tile, SCALAR], body)], **flags)
+    m.with_regions(
+        "for",
+        [zero, size, one, (x, zero)],
+        [tile, SCALAR],
+        [m.region([SCALAR, tile, SCALAR], body)],
+        **flags,
+    )
 
     def endless(a: Value) -> tuple[str, list[Value]]:
         leave = m.region([], lambda: ("break", [x, a]))
@@ -471,8 +660,19 @@ def everything(version: Version) -> Module:
         lambda m, base, size: _reductions(m),
         lambda m, base, size: _control(m, size),
     ]
-    names = ["floats", "ints", "products", "conversions", "shapes", "constants", "accesses",
-             "pointers", "multimem", "reductions", "control"]
+    names = [
+        "floats",
+        "ints",
+        "products",
+        "conversions",
+        "shapes",
+        "constants",
+        "accesses",
+        "pointers",
+        "multimem",
+        "reductions",
+        "control",
+    ]
     for name, family in zip(names, families, strict=True):
         module.entries.append(_entry(name, family, version))
     hints = {"num_cta_in_cga": Integer(t.I32, 2), "occupancy": Integer(t.I32, 4)}
@@ -480,14 +680,10 @@ def everything(version: Version) -> Module:
     return module
 
 
-def _entry(
-    name: str, family: Callable[[Maker, Value, Value], None], version: Version
-) -> Entry:
+def _entry(name: str, family: Callable[[Maker, Value, Value], None], version: Version) -> Entry:
     arguments = (t.Tile((), t.Pointer(t.F32)), SCALAR)
     args = tuple(Value(a) for a in arguments)
     maker = Maker(version)
     family(maker, *args)
     maker.emit("return", [()])
     return Entry(name, t.Function(arguments, ()), Region([Block(args, maker.ops)]))
-
-

@@ -28,12 +28,18 @@ from tile_core.mlir import ir, passmanager
 
 VIEW = t.TensorView(t.F32, (None, 16), (16, 1))
 TYPES = [
-    t.Tile((4, 8), t.F32), t.Tile((), t.Pointer(t.BF16)), t.Tile((2,), t.I4), VIEW,
-    t.Tile((), t.Pointer(t.F32, "multicast")), t.TensorView(t.I8, (), ()), t.TOKEN,
+    t.Tile((4, 8), t.F32),
+    t.Tile((), t.Pointer(t.BF16)),
+    t.Tile((2,), t.I4),
+    VIEW,
+    t.Tile((), t.Pointer(t.F32, "multicast")),
+    t.TensorView(t.I8, (), ()),
+    t.TOKEN,
     t.PartitionView((4, 8), VIEW, (1, 0), "nan"),
     t.StridedView((4, 8), (2, 3), VIEW, (0, 1), None),
     t.GatherScatterView((4, 8), VIEW, 1, "zero"),
-    t.Function((t.Tile((), t.I32),), ()), *t.SCALARS.values(),
+    t.Function((t.Tile((), t.I32),), ()),
+    *t.SCALARS.values(),
 ]
 
 
@@ -177,11 +183,17 @@ def test_groups_may_mix_types(context: ir.Context) -> None:
         (t.Tile((2,), t.I32), "01000000ffffffff", "dense<[1, -1]> : tensor<2xi32>"),
         (t.Tile((4,), t.I1), "05", "dense<[true, false, true, false]> : tensor<4xi1>"),
         (t.Tile((16,), t.I1), "ff", "dense<true> : tensor<16xi1>"),
-        (t.Tile((2,), t.TF32), "00fc01000000", "dense<[1.000000e+00, 0.000000e+00]>"
-         " : tensor<2xtf32>"),
+        (
+            t.Tile((2,), t.TF32),
+            "00fc01000000",
+            "dense<[1.000000e+00, 0.000000e+00]> : tensor<2xtf32>",
+        ),
         (t.Tile((2,), t.F8E4M3FN), "38", "dense<1.000000e+00> : tensor<2xf8E4M3FN>"),
-        (t.Tile((2,), t.F4E2M1FN), "0203", "dense<[1.000000e+00, 1.500000e+00]>"
-         " : tensor<2xf4E2M1FN>"),
+        (
+            t.Tile((2,), t.F4E2M1FN),
+            "0203",
+            "dense<[1.000000e+00, 1.500000e+00]> : tensor<2xf4E2M1FN>",
+        ),
         (t.Tile((2,), t.I4), "0f", "dense<-1> : tensor<2xi4>"),
         (t.Tile((2,), t.BF16), "803f", "dense<1.000000e+00> : tensor<2xbf16>"),
     ],

@@ -15,8 +15,12 @@ from tile_cudatile.evaluator.rounding import narrow, widen
 from unit.tile_cudatile.apply import elementwise
 
 MODES = ("nearest_even", "zero", "negative_inf", "positive_inf")
-BINARY = {"addf": lambda a, b: a + b, "subf": lambda a, b: a - b, "mulf": lambda a, b: a * b,
-          "divf": lambda a, b: a / b}
+BINARY = {
+    "addf": lambda a, b: a + b,
+    "subf": lambda a, b: a - b,
+    "mulf": lambda a, b: a * b,
+    "divf": lambda a, b: a / b,
+}
 
 
 def table(element: t.Scalar) -> np.ndarray:
@@ -76,9 +80,7 @@ def near(value: np.ndarray, direction: float) -> np.ndarray:
 @pytest.mark.parametrize("element", [t.F32, t.F64], ids=str)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", [*BINARY, "sqrt", "fma"])
-def test_wide_arithmetic_brackets_the_exact_result(
-    name: str, mode: str, element: t.Scalar
-) -> None:
+def test_wide_arithmetic_brackets_the_exact_result(name: str, mode: str, element: t.Scalar) -> None:
     rng = np.random.default_rng(2)
     dtype = dtype_of(element)
     count = 3 if name == "fma" else 1 if name == "sqrt" else 2
@@ -124,7 +126,10 @@ def test_flush_to_zero() -> None:
     x = np.array([1e-39, -1e-39, 1e-38, 3e-38], np.float32)
     y = np.array([0, -0.0, -5e-39, 0], np.float32)
     found = elementwise(
-        "addf", [(t.F32, x), (t.F32, y)], t.F32, rounding_mode="nearest_even",
+        "addf",
+        [(t.F32, x), (t.F32, y)],
+        t.F32,
+        rounding_mode="nearest_even",
         flush_to_zero=True,
     )
     assert list(found[:3]) == [0, 0, 0]
@@ -158,8 +163,11 @@ def test_remainder_special_cases() -> None:
 def test_comparison_of_nan(ordering: str) -> None:
     x, y = np.array([1, np.nan, 2], np.float32), np.array([1, 1, 1], np.float32)
     found = elementwise(
-        "cmpf", [(t.F32, x), (t.F32, y)], t.I1,
-        comparison_predicate="less_than_or_equal", comparison_ordering=ordering,
+        "cmpf",
+        [(t.F32, x), (t.F32, y)],
+        t.I1,
+        comparison_predicate="less_than_or_equal",
+        comparison_ordering=ordering,
     )
     assert list(found) == [True, ordering == "unordered", False]
 
@@ -179,10 +187,14 @@ def test_functions_are_close(name: str, element: t.Scalar) -> None:
 def test_sign_operations_keep_nan_payloads() -> None:
     x = np.array([0x7FC12345, 0xFFC12345, 0x80000000], np.uint32).view(np.float32)
     assert list(elementwise("negf", [(t.F32, x)], t.F32).view(np.uint32)) == [
-        0xFFC12345, 0x7FC12345, 0,
+        0xFFC12345,
+        0x7FC12345,
+        0,
     ]
     assert list(elementwise("absf", [(t.F32, x)], t.F32).view(np.uint32)) == [
-        0x7FC12345, 0x7FC12345, 0,
+        0x7FC12345,
+        0x7FC12345,
+        0,
     ]
 
 
@@ -249,7 +261,10 @@ def test_integers_to_floats_round_once() -> None:
     exact = [float(2**53), float(2**62 + 2**39), -float(2**63), float(2**63), float(1 << 24)]
     assert list(map(float, found)) == exact
     half = elementwise(
-        "itof", [(t.I64, np.array([-1], np.int64))], t.F16, signedness="unsigned",
+        "itof",
+        [(t.I64, np.array([-1], np.int64))],
+        t.F16,
+        signedness="unsigned",
         rounding_mode="nearest_even",
     )
     assert np.isinf(half[0])
@@ -346,7 +361,8 @@ def test_bitcast_to_narrow_formats() -> None:
     every = np.arange(256, dtype=np.uint8).view(np.int8)
     found = elementwise("bitcast", [(t.I8, every)], t.F8E4M3FN)
     assert (found.view(np.uint8) == every.view(np.uint8)).all()
-    back = elementwise("bitcast", [(t.F8E5M3FNU, elementwise(
-        "bitcast", [(t.I8, every)], t.F8E5M3FNU))], t.I8)
+    back = elementwise(
+        "bitcast", [(t.F8E5M3FNU, elementwise("bitcast", [(t.I8, every)], t.F8E5M3FNU))], t.I8
+    )
     assert (back == every).all()
     assert ml_dtypes.bfloat16(1).view(np.uint16) == 0x3F80

@@ -130,8 +130,9 @@ def test_narrow_casts(rng: np.random.Generator) -> None:
     x = rng.standard_normal(128).astype(np.float32) * 300
     y, z = np.zeros(128, np.uint8), np.zeros(128, np.int64)
     launch("casts", "13.5", (2,), x, y, z)
-    assert (y.view(ml_dtypes.float8_e4m3fn) == np.clip(x, -448, 448).astype(
-        ml_dtypes.float8_e4m3fn)).all()
+    assert (
+        y.view(ml_dtypes.float8_e4m3fn) == np.clip(x, -448, 448).astype(ml_dtypes.float8_e4m3fn)
+    ).all()
 
 
 def test_wrong_assumptions_are_reported() -> None:
@@ -184,26 +185,37 @@ def _views(view: t.View, extents: tuple[int, ...], index, tile: np.ndarray | Non
         )
         made = emit(f"make_{kind}_view", [tv], view)
         type_ = t.tile_type_of(view)
-        plain = t.TensorView(t.I32, view.tile_shape, tuple(
-            int(np.prod(view.tile_shape[i + 1 :])) for i in range(len(view.tile_shape))))
+        plain = t.TensorView(
+            t.I32,
+            view.tile_shape,
+            tuple(int(np.prod(view.tile_shape[i + 1 :])) for i in range(len(view.tile_shape))),
+        )
         whole = t.PartitionView(view.tile_shape, plain, tuple(range(len(view.tile_shape))))
-        target_view = emit("make_partition_view", [
-            emit("make_tensor_view", [target, (), ()], plain)], whole)
+        target_view = emit(
+            "make_partition_view", [emit("make_tensor_view", [target, (), ()], plain)], whole
+        )
         zero = emit("constant", [], SCALAR, value=Dense(SCALAR, bytes(4)))
         zeros = (zero,) * len(view.tile_shape)
         places: list[Value] = []
         for position, i in enumerate(indices):
             if isinstance(view, t.GatherScatterView) and position == view.sparse_dim:
                 rows = t.Tile((view.tile_shape[position],), t.I32)
-                places.append(emit("constant", [], rows, value=Dense(
-                    rows, np.asarray(index[position], np.int32).tobytes())))
+                places.append(
+                    emit(
+                        "constant",
+                        [],
+                        rows,
+                        value=Dense(rows, np.asarray(index[position], np.int32).tobytes()),
+                    )
+                )
             else:
                 places.append(i)
         first, last = (made, tuple(places)), (target_view, zeros)
         if tile is not None:
             first, last = last, first
-        loaded = emit("load_view_tko", list(first), type_, t.TOKEN,
-                      memory_ordering_semantics="weak")
+        loaded = emit(
+            "load_view_tko", list(first), type_, t.TOKEN, memory_ordering_semantics="weak"
+        )
         emit("store_view_tko", [loaded, *last], t.TOKEN, memory_ordering_semantics="weak")
 
     if tile is not None:

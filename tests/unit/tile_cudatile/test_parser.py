@@ -43,29 +43,48 @@ HEAD = "entry @k(%p: tile<ptr<f32>>, %n: tile<i32>) {\n"
         ("  %0 = addi %n, %m : tile<i32>\n", "2:17", "use of undeclared SSA value name '%m'"),
         ("  %0 = addi %n, %n tile<i32>\n", "2:20", "expected ':'"),
         ("  %0 = nothing %n : tile<i32>\n", "2:8", "unknown operation 'nothing'"),
-        ("  %0 = iota : tile<5xi32>\n", "2:15",
-         "all dimensions must be powers of two, got 5"),
+        ("  %0 = iota : tile<5xi32>\n", "2:15", "all dimensions must be powers of two, got 5"),
         ("  %0 = iota : tile<4xi33>\n", "2:22", "unknown type: i33"),
         ("  %n = iota : tile<4xi32>\n", "2:3", "redefinition of SSA value '%n'"),
-        ("  %0, %1 = iota : tile<4xi32>\n", "2:12",
-         "operation defines 1 results but was provided 2 to bind"),
-        ("  %0 = constant <i8: 300> : tile<i8>\n", "2:22",
-         "integer constant out of range for type"),
-        ("  %0 = constant <i8: [1, 2]> : tile<4xi8>\n", "2:22",
-         "inferred shape of elements literal ([2]) does not match type ([4])"),
-        ("  %0 = addi %n, %n : tile<i64>\n", "2:8",
-         "use of value expects different type than prior uses: '!cuda_tile.tile<i64>' vs "
-         "'!cuda_tile.tile<i32>'"),
-        ("  %0, %1 = load_ptr_tko weak device %p : tile<ptr<f32>> -> tile<f32>, token\n", "2:30",
-         'operation specifies weak memory ordering semantics, but then provides "device" scope, '
-         "expected no memory scope."),
-        ("  %0 = maxi %n, %n other : tile<i32>\n", "2:20",
-         "expected signedness to be one of: {'signed', 'unsigned'}"),
-        ("  %0 = assume odd<1>, %n : tile<i32>\n", "2:15",
-         "unknown assume predicate attribute: odd (expected 'div_by', 'same_elements', or "
-         "'bounded')"),
-        ("  %0 = make_partition_view %n : tile<i32>\n", "2:8",
-         "'cuda_tile.make_partition_view'"),
+        (
+            "  %0, %1 = iota : tile<4xi32>\n",
+            "2:12",
+            "operation defines 1 results but was provided 2 to bind",
+        ),
+        (
+            "  %0 = constant <i8: 300> : tile<i8>\n",
+            "2:22",
+            "integer constant out of range for type",
+        ),
+        (
+            "  %0 = constant <i8: [1, 2]> : tile<4xi8>\n",
+            "2:22",
+            "inferred shape of elements literal ([2]) does not match type ([4])",
+        ),
+        (
+            "  %0 = addi %n, %n : tile<i64>\n",
+            "2:8",
+            "use of value expects different type than prior uses: '!cuda_tile.tile<i64>' vs "
+            "'!cuda_tile.tile<i32>'",
+        ),
+        (
+            "  %0, %1 = load_ptr_tko weak device %p : tile<ptr<f32>> -> tile<f32>, token\n",
+            "2:30",
+            'operation specifies weak memory ordering semantics, but then provides "device" scope, '
+            "expected no memory scope.",
+        ),
+        (
+            "  %0 = maxi %n, %n other : tile<i32>\n",
+            "2:20",
+            "expected signedness to be one of: {'signed', 'unsigned'}",
+        ),
+        (
+            "  %0 = assume odd<1>, %n : tile<i32>\n",
+            "2:15",
+            "unknown assume predicate attribute: odd (expected 'div_by', 'same_elements', or "
+            "'bounded')",
+        ),
+        ("  %0 = make_partition_view %n : tile<i32>\n", "2:8", "'cuda_tile.make_partition_view'"),
     ],
     ids=lambda v: str(v)[:30],
 )
@@ -90,12 +109,16 @@ def test_mistakes_have_places(body: str, place: str, message: str) -> None:
         ("tensor_view<4xf32, strides=[a]>", "expected either 64-bit integer or question mark"),
         ("tensor_view<f32, strides=[]>", "strides must not be provided for 0-d tiles"),
         ("partition_view<tile=(4), tile<f32>>", "expected 'tensor_view' type, but got tile<f32>"),
-        ("partition_view<tile=(4294967296), tensor_view<4xf32, strides=[1]>>",
-         "tile dimension 0 exceeds i32 limitations (got 4294967296, expected strictly positive and "
-         "less than or equal to 2147483647)"),
-        ("partition_view<tile=(4), padding_value = odd, tensor_view<4xf32, strides=[1]>>",
-         'invalid padding_value attribute specification. Got "odd" but expect one of: zero, '
-         "neg_zero, nan, pos_inf, neg_inf"),
+        (
+            "partition_view<tile=(4294967296), tensor_view<4xf32, strides=[1]>>",
+            "tile dimension 0 exceeds i32 limitations (got 4294967296, expected strictly positive and "
+            "less than or equal to 2147483647)",
+        ),
+        (
+            "partition_view<tile=(4), padding_value = odd, tensor_view<4xf32, strides=[1]>>",
+            'invalid padding_value attribute specification. Got "odd" but expect one of: zero, '
+            "neg_zero, nan, pos_inf, neg_inf",
+        ),
     ],
 )
 def test_mistakes_in_types(text: str, message: str) -> None:
@@ -112,10 +135,23 @@ def test_long_and_short_types() -> None:
 @pytest.mark.parametrize(
     ("text", "element", "bits"),
     [
-        ("-128", t.I8, 0x80), ("255", t.I8, 0xFF), ("256", t.I8, None), ("-129", t.I8, None),
-        ("-1", t.I1, 1), ("true", t.I1, 1), ("2", t.I1, None), ("0xFF", t.I16, 0xFF),
-        ("1.0", t.F16, 0x3C00), ("0x7E00", t.F16, 0x7E00), ("1e99", t.F16, None),
-        ("-0.0", t.BF16, 0x8000), ("0.1", t.F32, 0x3DCCCCCD), ("-1.0", t.F8E8M0FNU, None),
+        ("-128", t.I8, 0x80),
+        ("255", t.I8, 0xFF),
+        ("256", t.I8, None),
+        ("-129", t.I8, None),
+        ("-1", t.I1, 1),
+        ("true", t.I1, 1),
+        ("2", t.I1, None),
+        ("0xFF", t.I16, 0xFF),
+        ("1.0", t.F16, 0x3C00),
+        ("0x7E00", t.F16, 0x7E00),
+        ("1e99", t.F16, None),
+        ("6.0", t.F4E2M1FN, 7),
+        ("-6.0", t.F4E2M1FN, 15),
+        ("8.0", t.F4E2M1FN, None),
+        ("-0.0", t.BF16, 0x8000),
+        ("0.1", t.F32, 0x3DCCCCCD),
+        ("-1.0", t.F8E8M0FNU, None),
     ],
 )
 def test_numbers(text: str, element: t.Scalar, bits: int | None) -> None:

@@ -36,7 +36,10 @@ def test_matmul_has_its_operations() -> None:
     (loop,) = (op for op in entry.body.block.ops if op.name == "for")
     body = loop.regions[0].block
     assert [op.name for op in body.ops] == [
-        "load_view_tko", "load_view_tko", "mmaf", "continue",
+        "load_view_tko",
+        "load_view_tko",
+        "mmaf",
+        "continue",
     ]
     mma = body.ops[2]
     assert mma.group("lhs") is body.ops[0].results[0]
@@ -127,17 +130,21 @@ def test_fields_newer_than_the_file_have_defaults() -> None:
         ("10 01 00", (13, 1), "constant index 0 out of bounds"),
         ("05 00 00", (13, 1), "string index 0 out of bounds"),
         ("32 00 00 01", (13, 1), "cuda_tile.if op expected 2 regions, got 1"),
-        ("32 00 00 02 01 00 00", (13, 1),
-         "invalid block structure: block is expected to have a terminator operation, but it is "
-         "empty"),
-        ("55 01 01", (13, 1),
-         "result count mismatch for PrintTkoOp: expected 0 compatible results but got 1"),
+        (
+            "32 00 00 02 01 00 00",
+            (13, 1),
+            "invalid block structure: block is expected to have a terminator operation, but it is "
+            "empty",
+        ),
+        (
+            "55 01 01",
+            (13, 1),
+            "result count mismatch for PrintTkoOp: expected 0 compatible results but got 1",
+        ),
         ("06 01 0d", (13, 1), "unsupported AttributeTag 13 for self-contained attribute"),
     ],
 )
-def test_what_is_said_about_a_broken_record(
-    code: str, version: tuple[int, int], line: str
-) -> None:
+def test_what_is_said_about_a_broken_record(code: str, version: tuple[int, int], line: str) -> None:
     with pytest.raises(BytecodeError) as caught:
         _body(code, version).op()
     assert caught.value.lines[0].split(": ", 1)[-1] == line or caught.value.lines[0] == line
@@ -151,26 +158,42 @@ def _file(version: bytes = b"\x0d\x01\x00\x00", rest: bytes = b"\x00") -> bytes:
     ("data", "line"),
     [
         (b"", "error at offset 0: invalid magic number at position 0, got 0 expected 127"),
-        (b"\x7fTileIS\x00", "error at offset 7: invalid magic number at position 6, got 83 "
-         "expected 82"),
-        (_file(b"\x0d\x06\x00\x00"), "error at offset 12: unsupported Tile version 13.6.0, this "
-         "reader supports versions [13.1 - 13.5]"),
-        (_file(rest=b""), "error at offset 12: unexpected end of data while reading section "
-         "header"),
+        (
+            b"\x7fTileIS\x00",
+            "error at offset 7: invalid magic number at position 6, got 83 expected 82",
+        ),
+        (
+            _file(b"\x0d\x06\x00\x00"),
+            "error at offset 12: unsupported Tile version 13.6.0, this "
+            "reader supports versions [13.1 - 13.5]",
+        ),
+        (
+            _file(rest=b""),
+            "error at offset 12: unexpected end of data while reading section header",
+        ),
         (_file(), "error at offset 13: string section is mandatory"),
         (_file(rest=b"\x00\x00"), "error at offset 13: end section is not the last section"),
-        (_file(rest=b"\x80"), "error at offset 13: end section should not have alignment flag "
-         "set"),
+        (_file(rest=b"\x80"), "error at offset 13: end section should not have alignment flag set"),
         (_file(rest=b"\x09"), "error at offset 13: unknown section ID: 9"),
-        (_file(rest=b"\x01\x05"), "error at offset 14: section length 5 exceeds remaining data "
-         "size 0"),
+        (
+            _file(rest=b"\x01\x05"),
+            "error at offset 14: section length 5 exceeds remaining data size 0",
+        ),
         (_file(rest=b"\x81\x01\x03\x00"), "error at offset 15: invalid alignment value: 3"),
-        (_file(rest=b"\x01\x00"), "error at offset 14: section 1 must have alignment that is a "
-         "multiple of 4 bytes, but has no alignment flag set"),
-        (_file(rest=b"\x81\x01\x02\xcb\x00"), "error at offset 16: section 1 must have alignment "
-         "that is a multiple of 4 bytes, but has alignment of 2"),
-        (_file(rest=b"\x81\x01\x04\xcb\x00\x00"),
-         "error at offset 18: function section is mandatory"),
+        (
+            _file(rest=b"\x01\x00"),
+            "error at offset 14: section 1 must have alignment that is a "
+            "multiple of 4 bytes, but has no alignment flag set",
+        ),
+        (
+            _file(rest=b"\x81\x01\x02\xcb\x00"),
+            "error at offset 16: section 1 must have alignment "
+            "that is a multiple of 4 bytes, but has alignment of 2",
+        ),
+        (
+            _file(rest=b"\x81\x01\x04\xcb\x00\x00"),
+            "error at offset 18: function section is mandatory",
+        ),
     ],
 )
 def test_what_is_said_about_a_broken_container(data: bytes, line: str) -> None:

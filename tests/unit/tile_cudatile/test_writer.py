@@ -73,13 +73,23 @@ TILE = t.Tile((4,), t.F32)
 @pytest.mark.parametrize(
     ("op", "version", "message"),
     [
-        (operation("gdc_wait_tko", [None], [t.TOKEN]), V13_3,
-         r"'cuda_tile.gdc_wait_tko' op requires bytecode version 13.4\+, but targeting 13.3"),
-        (operation("iota", [], [t.Tile((4,), t.I4)]), V13_1,
-         r"type 'i4' requires bytecode version 13.3\+, but targeting 13.1"),
-        (operation("alloca", [], [t.Tile((), t.Pointer(t.F32, "unicast"))], num_elem=1,
-                   alignment=4), V13_3,
-         r"parameter 'ptrAttr' requires bytecode version 13.4\+, but targeting 13.3"),
+        (
+            operation("gdc_wait_tko", [None], [t.TOKEN]),
+            V13_3,
+            r"'cuda_tile.gdc_wait_tko' op requires bytecode version 13.4\+, but targeting 13.3",
+        ),
+        (
+            operation("iota", [], [t.Tile((4,), t.I4)]),
+            V13_1,
+            r"type 'i4' requires bytecode version 13.3\+, but targeting 13.1",
+        ),
+        (
+            operation(
+                "alloca", [], [t.Tile((), t.Pointer(t.F32, "unicast"))], num_elem=1, alignment=4
+            ),
+            V13_3,
+            r"parameter 'ptrAttr' requires bytecode version 13.4\+, but targeting 13.3",
+        ),
     ],
     ids=["operation", "type", "pointer"],
 )

@@ -220,7 +220,7 @@ class Builder:
                     tensor, ir.IntegerAttr.get(self.types(element), value.data[0] & 15)
                 )
             return ir.Attribute.parse(f'dense<"0x{text}"> : {tensor}')
-        array = np.frombuffer(value.data, _STORAGE[element.width])
+        array: Any = np.frombuffer(value.data, _STORAGE[element.width])
         if element == I1:
             count = a.element_count(value.type.shape)
             array = np.unpackbits(array, bitorder="little")[:count]

@@ -60,7 +60,7 @@ class Memory:
         addresses: list[int],
     ) -> None:
         start, end = min(spans[i][0] for i in group), max(spans[i][1] for i in group)
-        cells = (ctypes.c_uint8 * (end - start)).from_address(start)
+        cells: Any = (ctypes.c_uint8 * (end - start)).from_address(start)
         data = np.frombuffer(cells, np.uint8) if end > start else np.zeros(0, np.uint8)
         writable = all(arrays[i].flags.writeable for i in group)
         buffer = Buffer(self._next, data, writable, tuple(arrays[i] for i in group))

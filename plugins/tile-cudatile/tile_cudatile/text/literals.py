@@ -48,7 +48,8 @@ _EXTENT = re.compile(r"\d+")
 def parse_type(scanner: Scanner) -> Type:
     """A type, with or without the dialect's prefix."""
     start = scanner.position
-    scanner.accept("!cuda_tile.") or scanner.accept("!")
+    if not scanner.accept("!cuda_tile."):
+        scanner.accept("!")
     if scanner.text.startswith("cuda_tile.", scanner.position):
         scanner.position += len("cuda_tile.")
     name = scanner.word("a type")

@@ -63,7 +63,8 @@ class Names:
         self._names: dict[Value, str] = {}
         self.groups: dict[Op, list[int]] = {}  # starts of groups of results with a name each
         # Region, its operation, counters of values, arguments and conflicts, names in scope.
-        pending = [(body, None, (0, 0, 0), frozenset[str]())]
+        pending: list[tuple[Region, Op | None, tuple[int, int, int], frozenset[str]]]
+        pending = [(body, None, (0, 0, 0), frozenset())]
         while pending:
             region, parent, counters, scope = pending.pop()
             self._value, self._argument, self._conflict = counters

@@ -56,6 +56,7 @@ class Layout:
     def nearest(self, value: Fraction) -> int | None:
         """The pattern of a non-negative number rounded to nearest even; None if too large."""
         low, high = 0, (1 << (self.exponent + self.mantissa)) - 1
+        last = high
         while low < high:  # the last finite pattern whose number is not above
             middle = (low + high + 1) // 2
             number = self.value(middle)
@@ -63,7 +64,7 @@ class Layout:
                 low = middle
             else:
                 high = middle - 1
-        below, above = self.value(low), self.value(low + 1)
+        below, above = self.value(low), self.value(low + 1) if low < last else None
         assert below is not None
         if above is None:
             return low if value == below else None
