@@ -1,0 +1,54 @@
+// RUN: tilec opt -p convert-tileaa-to-tileas --gpu-name sm_90
+
+// Memory, shape and reduction operations change their dialect; the launch record is written.
+// CHECK: func.func @converts
+// CHECK-SAME: nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32, occupancy = 2 : i32}
+// CHECK: %[[L:.*]]:2 = "nv_tileas.load"
+// CHECK-SAME: mem_semantic = "weak"
+// CHECK: %[[V:.*]] = "nv_tileas.view"(%[[L]]#0) : (tensor<128xf32>) -> tensor<1x128xf32>
+// CHECK: "nv_tileas.reduce"(%[[V]])
+// CHECK: %[[S:.*]] = "nv_tileaa.addf"
+// CHECK: "nv_tileas.yield"(%[[S]]) : (f32) -> ()
+// CHECK: axis = 1 : i32
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!tok = !nv_tileaa.mem_token
+gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 1 : i32} {
+  func.func @converts(%p: tensor<128x!ptr>) attributes {nv_tileaa.kernel, nv_tileaa.optimization_hints = {default = {occupancy = 2 : i32}, sm_90 = {num_worker_warps_per_cta = 16 : i32}, sm_80 = {occupancy = 3 : i32}}} {
+    %0:2 = "nv_tileaa.load"(%p) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<128x!ptr>) -> (tensor<128xf32>, !tok)
+    %1 = "nv_tileaa.expand_dims"(%0#0) {axis = 0 : i32} : (tensor<128xf32>) -> tensor<1x128xf32>
+    %2 = "nv_tileaa.reduce"(%1) ({
+    ^bb0(%a: f32, %b: f32):
+      %s = "nv_tileaa.addf"(%a, %b) : (f32, f32) -> f32
+      "nv_tileaa.yield"(%s) : (f32) -> ()
+    }) {axis = 1 : i32, identities = [0.0 : f32]} : (tensor<1x128xf32>) -> tensor<1xf32>
+    return
+  }
+}
+// -----
+// Elementwise operations and views of memory have no other form here; a helper is no kernel.
+// CHECK: func.func private @stays(%[[X:.*]]: tensor<16xf32>) -> tensor<16xf32> {
+// CHECK-NEXT: %[[A:.*]] = "nv_tileaa.addf"(%[[X]], %[[X]]) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+// CHECK-NEXT: %[[B:.*]] = math.absf %[[A]] : tensor<16xf32>
+// CHECK-NEXT: return %[[B]] : tensor<16xf32>
+// CHECK-NOT: kernel_spec
+gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 1 : i32} {
+  func.func private @stays(%x: tensor<16xf32>) -> tensor<16xf32> {
+    %0 = "nv_tileaa.addf"(%x, %x) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    %1 = math.absf %0 : tensor<16xf32>
+    return %1 : tensor<16xf32>
+  }
+}
+// -----
+// CHECK: loc("convert-tileaa-to-tileas.mlir":[[# @LINE + 2]]:3): error: 'func.func' op clusters of more than one block are not supported
+gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 2 : i32} {
+  func.func @clusters() attributes {nv_tileaa.kernel} {
+    return
+  }
+}
+// -----
+// CHECK: loc("convert-tileaa-to-tileas.mlir":[[# @LINE + 1]]:1): error: 'gpu.module' op has no 'tt.num_warps', which its kernels are launched with
+gpu.module @m {
+  func.func @k() attributes {nv_tileaa.kernel} {
+    return
+  }
+}

@@ -1,0 +1,54 @@
+// RUN: tilec opt -p tileas-plan-accesses{max-vector-bits=64} --gpu-name sm_90
+
+// A pointer known to be aligned, and consecutive offsets: as wide as the option allows.
+// CHECK: func.func @consecutive
+// CHECK: "nv_tileas.load"
+// CHECK-SAME: access = {checked = array<i32>, order = array<i32: 0>, vector = 2 : i32, whole_vectors}
+// CHECK: "nv_tileas.store"
+// CHECK-SAME: vector = 1 : i32
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!tile = tensor<128x!nv_tileaa.ptr<f32, 1 : i32>>
+!tok = !nv_tileaa.mem_token
+func.func @consecutive(%p: !ptr, %q: !ptr) {
+  %a = "nv_tileaa.assume"(%p) {predicate = {kind = "div_by", divisor = 16 : i64}} : (!ptr) -> !ptr
+  %i = "nv_tileaa.make_range"() : () -> tensor<128xi32>
+  %b = "nv_tileaa.splat"(%a) : (!ptr) -> !tile
+  %c = "nv_tileaa.addptr"(%b, %i) : (!tile, tensor<128xi32>) -> !tile
+  %x:2 = "nv_tileas.load"(%c) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tile) -> (tensor<128xf32>, !tok)
+  %d = "nv_tileaa.splat"(%q) : (!ptr) -> !tile
+  %e = "nv_tileaa.addptr"(%d, %i) : (!tile, tensor<128xi32>) -> !tile
+  %t = "nv_tileas.store"(%e, %x#0) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tile, tensor<128xf32>) -> !tok
+  return
+}
+// -----
+// A tiled view: the axis of step 1 comes first; sizes that are no multiple of the tile are checked.
+// CHECK: func.func @tiled
+// CHECK: "nv_tileas.tiled_load"
+// CHECK-SAME: access = {checked = array<i32: 1>, order = array<i32: 0, 1>, vector = 2 : i32, whole_vectors}
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!mem = !nv_tileaa.memref<f32, array<i64: 64, 20>, array<i64: 1, 64>>
+!view = !nv_tileaa.tiled_view<!mem, array<i32: 32, 8>, array<i32: 0, 1>, "zero">
+func.func @tiled(%p: !ptr, %i: i32) {
+  %a = "nv_tileaa.assume"(%p) {predicate = {kind = "div_by", divisor = 16 : i64}} : (!ptr) -> !ptr
+  %m = "nv_tileaa.make_memref"(%a) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !mem
+  %v = "nv_tileaa.block_tile"(%m) : (!mem) -> !view
+  %x:2 = "nv_tileas.tiled_load"(%v, %i, %i) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 0>} : (!view, i32, i32) -> (tensor<32x8xf32>, !nv_tileaa.mem_token)
+  return
+}
+// -----
+// Without accesses there is nothing to plan.
+// CHECK: func.func @computes(%[[X:.*]]: tensor<16xf32>) -> tensor<16xf32> {
+// CHECK-NEXT: %[[Y:.*]] = math.absf %[[X]] : tensor<16xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @computes(%x: tensor<16xf32>) -> tensor<16xf32> {
+  %0 = math.absf %x : tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+// -----
+// CHECK: loc("tileas-plan-accesses.mlir":[[# @LINE + 4]]:10): error: 'nv_tileas.tiled_load' op tiled_load's tiled_view type must be produced by block_tile directly
+!mem = !nv_tileaa.memref<f32, array<i64: 64>, array<i64: 1>>
+!view = !nv_tileaa.tiled_view<!mem, array<i32: 32>, array<i32: 0>, "zero">
+func.func @from_elsewhere(%v: !view, %i: i32) {
+  %x:2 = "nv_tileas.tiled_load"(%v, %i) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (tensor<32xf32>, !nv_tileaa.mem_token)
+  return
+}
