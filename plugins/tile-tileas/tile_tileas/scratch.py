@@ -92,9 +92,7 @@ def conversion_plan(op: ir.OpView | ir.Operation) -> Plan:
         CompileError: there is none.
     """
     source, result = op.operands[0].type, op.results[0].type
-    src, dst = layout_of(source), layout_of(result)
-    assert src is not None
-    assert dst is not None
+    src, dst = _layout(op, source), _layout(op, result)
     try:
         return plan_move(src, dst, storage_bits(source.element_type))
     except LayoutError as error:
@@ -104,6 +102,13 @@ def conversion_plan(op: ir.OpView | ir.Operation) -> Plan:
 def slice_bytes(type_: ir.Type) -> int:
     """Shared memory that a tile takes when a slice is read back from there."""
     return prod(type_.shape) * storage_bits(type_.element_type) // 8
+
+
+def _layout(op: ir.OpView | ir.Operation, type_: ir.Type) -> LinearLayout:
+    layout = layout_of(type_)
+    if layout is None:
+        raise error_at(op, "works on a tile without a layout; run 'tileas-assign-layouts' before")
+    return layout
 
 
 def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
@@ -120,8 +125,7 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
     if op.name == "nv_tileas.dot":
         return fma_plan(op, OPERATION_LIMIT).bytes if atom_name(op) == FMA else 0
     if op.name == "nv_tileas.reduce":
-        layout = layout_of(op.operands[0].type)
-        assert layout is not None
+        layout = _layout(op, op.operands[0].type)
         plan = plan_reduction(layout, ir.IntegerAttr(op.attributes["axis"]).value)
         assert plan is not None, "layout assignment keeps reductions plannable"
         if not plan.warp_bits:

@@ -9,7 +9,7 @@ from tile_tileas.passes.convert_tileaa import num_warps
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext, option
+from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.walk import children
 from tile_nvptx.passes.tileas import (
     convert_layout,
@@ -94,8 +94,16 @@ def _record_layouts(region: ir.Region, state: KernelState) -> None:
             if op.name.startswith(_NEED_LAYOUTS) and len(op.results):
                 layouts = [layout_of(operand.type) for operand in op.operands]
                 state.operand_layouts[op.results[0]] = layouts
+            if any(_lacks_layout(value) for value in (*op.operands, *op.results)):
+                raise error_at(
+                    op, "works on a tile without a layout; run 'tileas-assign-layouts' before"
+                )
             for inner in op.regions:
                 _record_layouts(inner, state)
+
+
+def _lacks_layout(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and value.type.encoding is None
 
 
 def _finish(func: ir.Operation) -> None:

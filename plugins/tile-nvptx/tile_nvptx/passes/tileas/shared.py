@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
+from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import shuffle_words
 from tile_nvptx.passes.tileas.rules import state
@@ -20,6 +21,8 @@ GLOBAL_SMEM = "global_smem"
 
 def scratch_pointer(op: ir.OpView, cx: Conversion, extra: int = 0) -> ir.Value:
     """Address of the operation's scratch, `extra` bytes in."""
+    if "shared_offset" not in op.attributes:
+        raise error_at(op, "has no place in shared memory; run 'tileas-allocate-shared' before")
     b = Builder(cx)
     symbol = {"global_name": ir.FlatSymbolRefAttr.get(GLOBAL_SMEM)}
     base = cx.create("llvm.mlir.addressof", [], [shared_pointer()], symbol).result
