@@ -135,6 +135,7 @@ class Module:
         check: Any = None,
         wave_threads: int = 16384,
         check_uninitialised: bool = True,
+        max_steps: int | None = None,
     ) -> LaunchReport:
         """Run a kernel over `grid` CTAs of `block` threads and wait for its end.
 
@@ -147,9 +148,12 @@ class Module:
         wait for it), `early` (at once) or `random` (by `seed`). `check` True records findings
         (races, uninitialised reads, ...) in the report.
         `wave_threads` bounds how many threads are resident at a time (at least one cluster is).
+        `max_steps` ends a wave (SimError `timeout`) after so many executed blocks, against loops
+        without end.
 
         Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.
         """
         launcher = Launcher(self.memory, self.program(entry), schedule, seed, check)
         launcher.check_uninitialised = check_uninitialised
+        launcher.max_steps = max_steps
         return launcher.run(grid, block, args, shared_bytes, cluster, wave_threads)

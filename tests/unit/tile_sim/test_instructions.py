@@ -344,6 +344,23 @@ def test_shuffles(kernel: Kernel) -> None:
         np.testing.assert_array_equal(run32(kernel, instruction, lanes), expected)
 
 
+def test_branch_tables(kernel: Kernel) -> None:
+    body = """
+    mov.u32 %r1, %tid.x; rem.u32 %r2, %r1, 3; setp.lt.u32 %p1, %r1, 60; mov.u32 %r3, 99;
+    TABLE: .branchtargets ZERO, ONE, TWO;
+    @%p1 brx.idx %r2, TABLE;
+    bra JOIN;
+    ZERO: mov.u32 %r3, 10; bra JOIN;
+    TWO: mov.u32 %r3, 30; bra JOIN;
+    ONE: mov.u32 %r3, 20;
+    JOIN: mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, out, %rd1; st.global.u32 [%rd2], %r3;
+    """
+    out = np.zeros(64, np.uint32)
+    kernel(body, "u64 out").launch("k", (1, 1, 1), (64, 1, 1), [out])
+    t = np.arange(64)
+    np.testing.assert_array_equal(out, np.where(t < 60, 10 + 10 * (t % 3), 99))
+
+
 def test_a_mask_outlives_its_predicate(kernel: Kernel) -> None:
     """Threads that wait at a join keep their mask when the predicate register changes."""
     body = """

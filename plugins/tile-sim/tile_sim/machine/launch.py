@@ -64,6 +64,7 @@ class Launcher:
         self.seed = seed
         self.check = check
         self.check_uninitialised = True
+        self.max_steps: int | None = None
         self._placed: list[Buffer] = []
         self._copies: list[tuple[np.ndarray, np.ndarray]] = []
         self._known: dict[tuple[int, int], Buffer] = {}
@@ -106,6 +107,7 @@ class Launcher:
         clusters = max(1, wave_threads // (shape.warps_per_cta * 32 * size))
         backlog = Backlog(coordinates, size)
         settings = Settings(self.schedule, self.seed, self.check_uninitialised)
+        settings.max_steps = self.max_steps
         settings.monitor = self._monitor(report)
         with np.errstate(all="ignore"):
             while backlog.first < backlog.stop:

@@ -47,6 +47,7 @@ class Scheduler:
             wave.tmem.idle,
         ]
         self._ticking = wave.settings.schedule == "random"
+        self._limit = wave.settings.max_steps or 1 << 62
         self._iterations = 0
         self._idles = 0
         self._idle_rounds = 0
@@ -125,6 +126,9 @@ class Scheduler:
     def _execute(self, block: Block, g: Group) -> Next:
         wave = self.wave
         wave.clock += 1
+        if wave.clock > self._limit:
+            where = wave.program.where(block.instrs[0]) if block.instrs else None
+            raise SimError("timeout", f"more than {self._limit} blocks executed", where)
         wave.polled = False
         counts = self.counts[block.number]
         counts[0] += len(g.rows)

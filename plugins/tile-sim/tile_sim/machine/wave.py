@@ -102,6 +102,7 @@ class Settings:
     check_uninitialised: bool = True
     sm_count: int = 132
     monitor: Any = None
+    max_steps: int | None = None
 
 
 @dataclass(eq=False)
