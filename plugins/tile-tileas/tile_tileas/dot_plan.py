@@ -1,5 +1,4 @@
-"""What a `nv_tileas.dot` needs: layouts of its operands, shared memory if it has no tensor cores.
-"""
+"""What a `nv_tileas.dot` needs: layouts of its operands, shared memory if it has no tensor cores."""
 
 from __future__ import annotations
 
@@ -62,19 +61,24 @@ class FmaPlan:
         return self.b_offset + batch * n * self.step * self.operand_bytes
 
 
-def fma_plan(op: ir.OpView | ir.Operation, limit: int) -> FmaPlan:
-    """The plan of a dot by "fma" that uses at most `limit` bytes of shared memory.
+def plan_fma(
+    op: ir.OpView | ir.Operation, shape: tuple[int, int, int, int], width: int, limit: int
+) -> FmaPlan:
+    """The plan of a product of (B, M, N, K) of elements of `width` bits in `limit` bytes.
 
     Raises:
         CompileError: not even one row of K fits.
     """
-    shape = product_of(op)
-    width = op.operands[0].type.element_type.width
     size = max(1, (1 << (width - 1).bit_length()) // 8)  # tf32 counts 19 bits, and takes 32
     step = fma_step(shape, size, limit - _ALIGNMENT)
     if not step:
-        raise error_at(op, f"cannot pass through {limit} bytes of shared memory: {shape}")
+        raise error_at(op, f"cannot pass {shape} (B, M, N, K) through {limit} bytes of memory")
     return FmaPlan(shape, step, size)
+
+
+def fma_plan(op: ir.OpView | ir.Operation, limit: int) -> FmaPlan:
+    """The plan of a dot by "fma" that uses at most `limit` bytes of shared memory."""
+    return plan_fma(op, product_of(op), op.operands[0].type.element_type.width, limit)
 
 
 def dot_layouts(

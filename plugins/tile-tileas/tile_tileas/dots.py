@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from tile_cute.atoms import MmaAtom, find_mma
-from tile_cute.atoms.tiled import tiled_fragment, warp_grid
+from tile_cute.atoms.tiled import warp_grid
 from tile_cute.linear import LinearLayout
+from tile_cute.linear.layout import log2
 
 #: The atom of a product without tensor cores: fused multiply-adds of each thread.
 FMA = "fma"
 
 _FAMILY = "mma.sync"
+_DIMS = {"a": "mk", "b": "kn", "c": "mn"}
 
 #: MLIR element type -> PTX type; integers go by signedness.
 PTX_TYPES = {
@@ -92,21 +94,35 @@ def preferred_grid(
 def fragment(
     atom: MmaAtom, operand: str, shape: tuple[int, int, int, int], rank: int, grid: Grid
 ) -> LinearLayout:
-    """The layout of "a", "b" or "c" of a product of `shape` = (B, M, N, K), of rank 2 or 3."""
-    batch, m, n, k = shape
-    flat = tiled_fragment(atom, operand, (m, n, k), grid[1:])
-    if rank == 2:
-        return flat
+    """The layout of "a", "b" or "c" of a product of `shape` = (B, M, N, K), of rank 2 or 3.
+
+    Operands are replicated over the warps that share them, and a tile smaller than the warps over
+    the surplus ones.
+    """
+    sizes = dict(zip("bmnk", shape, strict=True))
+    dims = ("b" if rank == 3 else "") + _DIMS[operand]
+    own = {"a": atom.a_layout, "b": atom.b_layout, "c": atom.c_layout}[operand]
+    assert own is not None, "warp-level MMAs have their operands in registers"
     bases = {
-        space: [(0, *vector) for vector in flat.bases[space]]
-        for space in ("register", "lane", "warp")
+        space: [(0,) * (rank - 2) + vector for vector in own.bases[space]]
+        for space in ("register", "lane")
     }
-    reached = 1
-    for space, end in (("warp", grid[0]), ("register", batch)):
-        while reached < end:
-            bases[space].append((reached, 0, 0))
-            reached *= 2
-    return LinearLayout(bases, (batch, *flat.shape))
+    reached = {"b": 1, "m": atom.m, "n": atom.n, "k": atom.k}
+    bases["warp"] = []
+    for name, warps in zip("mnb", (*grid[1:], grid[0]), strict=True):
+        for _ in range(log2(warps)):
+            fits = reached[name] < sizes[name]
+            bases["warp"].append(_step(dims, name, reached[name] if fits else 0))
+            reached[name] *= 2 if fits else 1
+    for name in "knmb":
+        while name in dims and reached[name] < sizes[name]:
+            bases["register"].append(_step(dims, name, reached[name]))
+            reached[name] *= 2
+    return LinearLayout(bases, [sizes[name] for name in dims])
+
+
+def _step(dims: str, name: str, value: int) -> Shape:
+    return tuple(value if dim == name else 0 for dim in dims)
 
 
 def _grids(atom: MmaAtom, shape: tuple[int, int, int, int], num_warps: int) -> Iterator[Grid]:

@@ -13,6 +13,7 @@ from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.walk import children
 from tile_nvptx.passes.tileas import (
     convert_layout,
+    dot,
     elementwise,
     pointers,
     program,
@@ -30,6 +31,7 @@ from tile_nvptx.passes.tileas.types import convert_type
 __all__ = [
     "ConvertTileASToLLVM",
     "convert_layout",
+    "dot",
     "elementwise",
     "pointers",
     "program",

@@ -48,7 +48,7 @@ def _integer_problem(op: ir.OpView, types: _Types) -> str | None:
     for name, operand in (("signedness_a", "A"), ("signedness_b", "B")):
         if name not in op.attributes:
             return f"expect signedness attribute for operand {operand}"
-        value = ir.Attribute(op.attributes[name])
+        value = op.attributes[name]
         if not isinstance(value, ir.StringAttr) or value.value not in SIGNEDNESS:
             return f"expects {name} to be one of {', '.join(SIGNEDNESS)}, but got {value}"
     if widths[0] != 8 or types[2].width != 32:

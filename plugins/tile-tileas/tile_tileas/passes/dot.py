@@ -24,9 +24,7 @@ def dot(op: ir.OpView, cx: Conversion) -> ir.Value:
     """nv_tileaa.dot => nv_tileas.dot {atom}; 8-bit floats are widened where no atom takes them"""
     if op.sfa is not None:
         if cx.target.sm < _SCALED_SM:
-            raise error_at(
-                op, "mma block scale is not supported by compute capability < sm100"
-            )
+            raise error_at(op, "mma block scale is not supported by compute capability < sm100")
         raise error_at(op, "with block scales is not supported")
     operands = [op.a, op.b, op.c]
     atom = _atom(op, cx, operands)
