@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import support.strategies
 import tile_cudatile
 import tile_sim
-from support.tiles import registry
 from tile_cudatile import types as t
 from tile_cudatile.attrs import Dense, Float, Integer
 from tile_cudatile.evaluator.formats import dtype_of, encode
 from tile_cudatile.ops import BODY_OPS
 from tile_cudatile.tree import Block, Entry, Global, Module, Op, Region, Value
 
+import support.strategies
 import tile_core
+from support.tiles import registry
 
 STRATEGIES = ("blocked", "first-legal", 0, 1, 2)  # numbers: seeds of random layouts
 I32 = t.Tile((), t.I32)

@@ -1,6 +1,6 @@
 """permute, cat and extract, compiled and run, against the reference evaluator."""
 
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ def zeros(shape, element):
     return np.zeros(shape, dtype_of(element))
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("axes", [*permutations(range(3)), (1, 0), (3, 1, 0, 2)])
+@pytest.mark.parametrize("strategy", STRATEGIES[:-1])
+@pytest.mark.parametrize("axes", [*permutations(range(3)), (1, 0), (3, 1, 0, 2)][::2])
 def test_permute(axes, strategy):
     shape = ((32, 64), (4, 16, 8), (2, 4, 16, 8))[len(axes) - 2]
     result = tuple(shape[a] for a in axes)
@@ -56,20 +56,25 @@ def test_cat(shape, dim, strategy):
     p.agrees(a, -a - 1, zeros(result, t.F16), strategy=strategy)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(("strategy", "constant"), [*product(STRATEGIES, [False]), (1, True)])
 @pytest.mark.parametrize(
     ("shape", "part", "index"),
     [
-        ((64,), (8,), (5,)),
         ((16, 64), (16, 16), (0, 3)),
         ((16, 64), (4, 32), (2, 1)),
         ((4, 8, 16), (2, 8, 1), (1, 0, 9)),
-        ((1024,), (1,), (777,)),
-        ((128, 256), (64, 256), (1, 0)),  # 128 KiB: too large for a trip through shared memory
+        ((512,), (1,), (277,)),
     ],
 )
 def test_extract(shape, part, index, constant, strategy):
+    check_extract(shape, part, index, constant, strategy)
+
+
+def test_a_tile_too_large_for_shared_memory_is_cut_in_registers():
+    check_extract((64, 256), (32, 256), (1, 0), False, 3)
+
+
+def check_extract(shape, part, index, constant, strategy):
     p = Program()
     x = p.load(shape, t.I32)
     places = tuple(p.constant(I32, i) if constant else p.argument(I32) for i in index)

@@ -3,11 +3,13 @@
 # pyright: reportGeneralTypeIssues=false
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tile_core.dialect import Operand, Operation, Pure, Region, Result, Terminator, reject
 from tile_core.mlir import ir
 from tile_tileaa.dialect.base import NvTileAA
+
+T = TypeVar("T", bound=Any)
 
 
 def shape_of(type_: ir.Type) -> list[int]:
@@ -20,6 +22,29 @@ def _count(shape: list[int]) -> int:
     for extent in shape:
         total *= extent
     return total
+
+
+def verify_cat(op: Operation) -> bool:
+    """The result is twice the operands' extent along `axis`."""
+    source, result = shape_of(op.lhs.type), shape_of(op.result.type)
+    axis = op.axis.value
+    doubled = [extent * (1 + (at == axis)) for at, extent in enumerate(source)]
+    if 0 <= axis < len(source) and result == doubled:
+        return True
+    return reject(op, f"cannot join two tiles of {source} along {axis} to {result}")
+
+
+def verify_extract_slice(op: Operation) -> bool:
+    """The result's shape divides the source's; an index per axis."""
+    tile, *indices = op.operands
+    source, result = shape_of(tile.type), shape_of(op.results[0].type)
+    if len(indices) != len(source):
+        return reject(op, f"expects {len(source)} indices, but got {len(indices)}")
+    if len(source) == len(result) and all(
+        not whole % part for whole, part in zip(source, result, strict=True)
+    ):
+        return True
+    return reject(op, f"cannot cut {source} into tiles of {result}")
 
 
 class SplatOp(Operation, dialect=NvTileAA, name="splat", traits=[Pure]):
@@ -78,6 +103,50 @@ class ExtractOp(Operation, dialect=NvTileAA, name="extract", traits=[Pure]):
         if _count(shape_of(op.source.type)) == 1:
             return True
         return reject(op, "expects a tile of one element")
+
+
+class PermuteOp(Operation, dialect=NvTileAA, name="permute", traits=[Pure]):
+    """Axis i of the result is axis `permutation[i]` of the source."""
+
+    source: Operand[Any]
+    result: Result[Any]
+    permutation: Any  # array<i32>
+
+    @staticmethod
+    def verify_invariants(op: "PermuteOp") -> bool:
+        source, result = shape_of(op.source.type), shape_of(op.result.type)
+        axes = list(op.permutation)
+        if sorted(axes) == list(range(len(source))) and result == [source[a] for a in axes]:
+            return True
+        return reject(op, f"cannot permute {source} by {axes} to {result}")
+
+
+class CatOp(Operation, dialect=NvTileAA, name="cat", traits=[Pure]):
+    """Two tiles of one shape behind each other along `axis`."""
+
+    lhs: Operand[T]
+    rhs: Operand[T]
+    result: Result[Any]
+    axis: ir.IntegerAttr
+
+    @staticmethod
+    def verify_invariants(op: "CatOp") -> bool:
+        return verify_cat(op)
+
+
+class ExtractSliceOp(Operation, dialect=NvTileAA, name="extract_slice", traits=[Pure]):
+    """One tile of the grid that tiles of the result's shape form in the source.
+
+    `indices` count such tiles, one per axis.
+    """
+
+    source: Operand[Any]
+    indices: Sequence[Operand[Any]]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "ExtractSliceOp") -> bool:
+        return verify_extract_slice(op)
 
 
 class MakeRangeOp(Operation, dialect=NvTileAA, name="make_range", traits=[Pure]):

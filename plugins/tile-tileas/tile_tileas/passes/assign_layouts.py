@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_cute.linear import LinearLayout, project_dims, reshape, slice_dim
+from tile_cute.linear import (
+    LinearLayout,
+    join,
+    permute_dims,
+    project_dims,
+    reshape,
+    slice_dim,
+    subtile,
+)
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dot_plan import dot_layouts
-from tile_tileas.layouts import Assignment, problem_with
+from tile_tileas.layouts import Assignment, inverse_permutation, problem_with
 from tile_tileas.passes.convert_tileaa import num_warps
-from tile_tileas.scratch import OPERATION_LIMIT, plan_reduction
+from tile_tileas.scratch import OPERATION_LIMIT, plan_reduction, slice_bytes
 from tile_tileas.strategies.blocked import spread
 from tile_tileas.tile_graph import GraphBuilder, is_tile, kind_of
 
@@ -95,6 +103,48 @@ class _Materialiser:
         self._convert_operands(op, project_dims(wanted, shape_of(op.operands[0])))
         self._set_results(op)
 
+    def _permute(self, op: ir.OpView) -> None:
+        axes = tuple(op.attributes["permutation"])
+        wanted = self._wanted[op.results[0]]
+        self._convert_operands(op, permute_dims(wanted, inverse_permutation(axes)))
+        self._set_results(op)
+
+    def _cat(self, op: ir.OpView) -> None:
+        """Each thread joins its parts; a layout that mixes them across threads comes after."""
+        axis = ir.IntegerAttr(op.attributes["axis"]).value
+        wanted = self._wanted[op.results[0]]
+        part = subtile(wanted, shape_of(op.operands[0]))
+        if part is not None:
+            self._convert_operands(op, part)
+            self._set_results(op)
+            return
+        part = layout_of(op.operands[0].type)
+        assert part is not None
+        self._convert_operands(op, part)
+        self._set_natural(op, op.results[0], join(part, axis, 2))
+
+    def _slice(self, op: ir.OpView) -> None:
+        """Pick registers where threads hold whole slices; else shared memory, if it fits."""
+        source, result = op.operands[0], op.results[0]
+        wanted = self._wanted[result]
+        layout = layout_of(source.type)
+        assert layout is not None
+        part = subtile(layout, shape_of(result))
+        if part is None and slice_bytes(source.type) <= OPERATION_LIMIT:
+            self._set_results(op)
+            return
+        if part is None:
+            layout, part = _slices_in_registers(wanted, layout.shape), wanted
+        self._convert_operand(op, 0, layout)
+        self._set_natural(op, result, part)
+
+    def _set_natural(self, op: ir.OpView, result: ir.Value, natural: LinearLayout) -> None:
+        """`result` comes in layout `natural`; what was wanted is converted to."""
+        wanted = self._wanted[result]
+        result.set_type(distributed(result.type, natural))
+        if wanted != natural:
+            self._convert_after(op, result, wanted)
+
     def _reduce(self, op: ir.OpView) -> None:
         layout = layout_of(op.operands[0].type)
         assert layout is not None
@@ -104,12 +154,8 @@ class _Materialiser:
         self._convert_operands(op, layout)  # several operands fold in one layout
         natural = slice_dim(layout, axis)
         for result in op.results:
-            if not is_tile(result):
-                continue
-            wanted = self._wanted[result]
-            result.set_type(distributed(result.type, natural))
-            if wanted != natural:
-                self._convert_after(op, result, wanted)
+            if is_tile(result):
+                self._set_natural(op, result, natural)
 
     def _dot(self, op: ir.OpView) -> None:
         wanted, warps = self._wanted[op.results[0]], self._built.graph.num_warps
@@ -223,6 +269,13 @@ class _Materialiser:
             ip=ir.InsertionPoint.after(op),
         )
         value.replace_all_uses_except(converted.result, converted)
+
+
+def _slices_in_registers(part: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
+    """Every thread holds the elements of `part` of every slice of a tile of `shape`."""
+    for axis, extent in enumerate(shape):
+        part = join(part, axis, extent // part.shape[axis])
+    return part
 
 
 def _row_major(rank: int) -> tuple[int, ...]:

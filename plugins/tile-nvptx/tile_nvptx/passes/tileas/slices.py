@@ -47,9 +47,7 @@ def extract_slice(op: ir.OpView, cx: Conversion) -> ir.Value:
     return _through_shared(op, cx, source, result)
 
 
-def _pick(
-    op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout
-) -> ir.Value:
+def _pick(op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout) -> ir.Value:
     """Halve the candidates with each bit of an index; constant bits cost nothing."""
     grid = [whole // part for whole, part in zip(source.shape, result.shape, strict=True)]
     order: list[int] = []
@@ -104,9 +102,7 @@ def _through_shared(
     return b.from_storage(b.concat(loaded), element_of(cx.type(op.results[0].type)))
 
 
-def _origin(
-    op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout
-) -> ir.Value:
+def _origin(op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout) -> ir.Value:
     """Row-major index, in the source, of the slice's first element, i32; in bounds always."""
     b, step, total = Builder(cx), 1, Builder(cx).constant(0)
     for axis in reversed(range(source.rank)):
@@ -119,9 +115,7 @@ def _origin(
     return total
 
 
-def flat_indices(
-    cx: Conversion, layout: LinearLayout, shape: tuple[int, ...]
-) -> list[ir.Value]:
+def flat_indices(cx: Conversion, layout: LinearLayout, shape: tuple[int, ...]) -> list[ir.Value]:
     """Per register the row-major index, in a tile of `shape`, of its element, i32."""
     b = Builder(cx)
     steps = [1] * len(shape)
@@ -140,9 +134,7 @@ def flat_indices(
     return found
 
 
-def write_row_major(
-    cx: Conversion, stored: ir.Value, layout: LinearLayout, base: ir.Value
-) -> None:
+def write_row_major(cx: Conversion, stored: ir.Value, layout: LinearLayout, base: ir.Value) -> None:
     """Write a fragment (of storage type) to shared memory, each element by one thread."""
     b, owner = Builder(cx), state(cx).holds_unique(cx, layout)
     if owner is None:

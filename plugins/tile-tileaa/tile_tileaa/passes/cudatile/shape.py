@@ -45,6 +45,33 @@ def reshape(op: ir.OpView, cx: Conversion) -> ir.Value:
     return cx.create(f"nv_tileaa.{name}", [source], [result]).result
 
 
+@rules.on("cuda_tile.permute")
+def permute(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """permute => permute"""
+    axes = {"permutation": op.attributes["permutation"]}
+    return cx.create(
+        "nv_tileaa.permute", [op.operands[0]], [cx.type(op.results[0].type)], axes
+    ).result
+
+
+@rules.on("cuda_tile.cat")
+def cat(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cat {dim} => cat {axis}"""
+    axis = {"axis": i32(ir.IntegerAttr(op.attributes["dim"]).value)}
+    return cx.create(
+        "nv_tileaa.cat", list(op.operands), [cx.type(op.results[0].type)], axis
+    ).result
+
+
+@rules.on("cuda_tile.extract")
+def extract(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """extract => extract_slice; the whole tile: itself"""
+    source, result = op.operands[0], cx.type(op.results[0].type)
+    if source.type == result:
+        return source
+    return cx.create("nv_tileaa.extract_slice", list(op.operands), [result]).result
+
+
 @rules.on("cuda_tile.get_tile_block_id", "cuda_tile.get_num_tile_blocks")
 def grid(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """get_tile_block_id => get_program_id per axis; get_num_tile_blocks => get_num_programs"""
