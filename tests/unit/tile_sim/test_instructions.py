@@ -361,6 +361,21 @@ def test_branch_tables(kernel: Kernel) -> None:
     np.testing.assert_array_equal(out, np.where(t < 60, 10 + 10 * (t % 3), 99))
 
 
+def test_zeros_in_bulk(kernel: Kernel) -> None:
+    body = """
+    .shared .align 8 .b32 s[64];
+    mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, s; mov.u64 %rd5, 128;
+    shl.b32 %r3, %r1, 2; add.u32 %r3, %r3, %r2; st.shared.b32 [%r3], %r1; bar.sync 0;
+    @%p1 st.bulk.weak.shared::cta [%r2+64], %rd5, 0;
+    bar.sync 0; ld.shared.b32 %r4, [%r3];
+    mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, out, %rd1; st.global.u32 [%rd2], %r4;
+    """
+    out = np.zeros(64, np.uint32)
+    kernel(body, "u64 out", target="sm_100a").launch("k", (1, 1, 1), (64, 1, 1), [out])
+    t = np.arange(64)
+    np.testing.assert_array_equal(out, np.where((t >= 16) & (t < 48), 0, t))
+
+
 def test_a_mask_outlives_its_predicate(kernel: Kernel) -> None:
     """Threads that wait at a join keep their mask when the predicate register changes."""
     body = """

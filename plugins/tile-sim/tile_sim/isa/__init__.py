@@ -35,6 +35,7 @@ _FAMILIES = (
     "proxy",
     "bulk",
     "tensor",
+    "remote",
 )
 
 

@@ -1,16 +1,18 @@
-"""`st.async` and `red.async`: stores to shared memory of the cluster that signal an mbarrier."""
+"""`st.async` and `red.async`, which signal an mbarrier of the cluster, and `st.bulk`."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from tile_sim.errors import SimError
 from tile_sim.isa.address import address
 from tile_sim.isa.bulk import addresses_of, signal
 from tile_sim.machine import shared
 from tile_sim.machine.asyncs import Operation
 from tile_sim.machine.group import Group
 from tile_sim.machine.wave import Wave
-from tile_sim.program.decode import Decode, Exec
+from tile_sim.program.decode import Decode, Exec, instruction
+from tile_sim.program.types import TYPES
 
 Array = np.ndarray
 _COMPLETE = "mbarrier::complete_tx::bytes"
@@ -98,5 +100,27 @@ def red_async(cx: Decode) -> Exec:
                 signal(wave, *end)
 
             wave.asyncs.issue(int(row), Operation(write, signals=True))
+
+    return execute
+
+
+@instruction("st.bulk")
+def st_bulk(cx: Decode) -> Exec:
+    """Zeros to own shared memory: `[address], bytes, 0`."""
+    cx.flag("weak")
+    cx.option("shared::cta", "shared")
+    cx.done(3)
+    _, to = address(cx, 0, "shared")
+    size = cx.src(1, TYPES["u64"])
+    if cx.constant(2) != 0:
+        cx.fail("the value has to be 0")
+
+    def execute(g: Group) -> None:
+        sizes = g.lanes(np.asarray(size(g)))
+        for row, target, amount in zip(g.lane_rows(), addresses_of(g, to), sizes, strict=True):
+            if target % 8 or amount % 8:
+                raise SimError("misaligned", "st.bulk needs 8-byte aligned address and size")
+            where = _place(g.wave, int(row), target, int(amount))
+            shared.write(g.wave, where, np.zeros(int(amount), np.uint8))
 
     return execute

@@ -125,6 +125,21 @@ class Barriers64:
         """An asynchronous operation has transferred bytes."""
         self.change(np.array([place]), np.array([0]), np.array([-amount]), None)
 
+    def describe(self, cta: int, most: int = 8) -> list[str]:
+        """The mbarriers of a CTA in words, for reports."""
+        space = self.wave.shared
+        first = cta * space.stride // 8
+        live = self.state[first : first + space.stride // 8] == np.uint64(_BARRIER_WORD)
+        found = []
+        for place in np.flatnonzero(live)[:most]:
+            fields = unpack(self.words[first + place : first + place + 1])
+            pending, expected, tx, phase = (int(field[0]) for field in fields)
+            found.append(
+                f"mbarrier at shared offset {8 * int(place)} of CTA {cta + self.wave.first_cta}: "
+                f"phase {phase}, {pending} of {expected} arrivals and {tx} bytes pending"
+            )
+        return found
+
     def passed(self, places: Array, parity: Array) -> Array:
         """Whether the phase of that parity is complete (the current one has the other parity)."""
         self.require(places)

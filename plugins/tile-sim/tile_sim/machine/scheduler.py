@@ -18,6 +18,7 @@ import numpy as np
 from tile_sim.errors import SimError
 from tile_sim.machine.group import Group, merge
 from tile_sim.program.flow import Block, Next
+from tile_sim.ptx.syntax import Instr
 
 if TYPE_CHECKING:
     from tile_sim.machine.wave import Wave
@@ -200,7 +201,9 @@ class Scheduler:
         places = [(self.blocks[n], g, True) for n, g in sorted(self.parked.items())]
         places += [(block, g, False) for block, g in self.yielded]
         lines = [self._position(block, g, parked) for block, g, parked in places]
-        first = next((b.end_instr for b, _, parked in places if parked and b.end_instr), None)
+        lines += self.wave.mbarriers.describe(int(self.wave.cta_of[places[0][1].rows[0]]))
+        stands = [_instruction(block, parked) for block, _, parked in places]
+        first = next((ins for ins in stands if ins is not None), None)
         divergent = [
             (b, g) for b, g, p in places if p and b.sync is not None and b.sync.reason == "aligned"
         ]
@@ -212,11 +215,16 @@ class Scheduler:
 
     def _position(self, block: Block, g: Group, parked: bool) -> str:
         wave = self.wave
-        ins = block.end_instr if parked else (block.instrs or [block.end_instr])[0]
+        ins = _instruction(block, parked)
         where = wave.program.where(ins) if ins is not None else "?"
         text = ins.spelling if ins is not None else "?"
         state = "waits at" if parked else "polls at"
         return f"{_who(wave, g)}: {state} {text} ({where})"
+
+
+def _instruction(block: Block, parked: bool) -> Instr | None:
+    """What threads wait at, or poll with: the first instruction of the loop."""
+    return block.end_instr if parked else (block.instrs or [block.end_instr])[0]
 
 
 def _who(wave: Wave, g: Group) -> str:
