@@ -26,3 +26,12 @@ def tile_frontends() -> Iterable[LazyFrontend]:
             magic=b"\x7fTileIR\x00",
         ),
     )
+
+
+@hookimpl
+def tile_cli_commands() -> Iterable[Lazy]:
+    """`tilec dis` and `tilec as`."""
+    return (
+        Lazy("dis", "tile_cudatile.cli:dis", "print TileIR bytecode as assembly"),
+        Lazy("as", "tile_cudatile.cli:as_", "write TileIR bytecode from assembly"),
+    )

@@ -2,78 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from tile_cudatile import types as t
 from tile_cudatile.attrs import Bounded, Dense, DivBy, Float, Hints, Integer, SameElements
-from tile_cudatile.evaluator.formats import dtype_of, encode
-from tile_cudatile.ops import BODY_OPS
-from tile_cudatile.ops.enums import OVERFLOW, PREDICATE, RMW_MODE
-from tile_cudatile.tree import Block, Entry, Global, Module, Op, Region, Value
+from tile_cudatile.ops.enums import OVERFLOW, PREDICATE
+from tile_cudatile.tree import Block, Entry, Global, Module, Region, Value
 from tile_cudatile.versions import V13_2, V13_3, V13_4, Version
-from unit.tile_cudatile.apply import operation
-
-FLOATS = (t.F16, t.BF16, t.F32, t.F64)
-INTS = (t.I1, t.I8, t.I16, t.I32, t.I64)
-ROUNDINGS = ("nearest_even", "zero", "negative_inf", "positive_inf")
-SCALAR = t.Tile((), t.I32)
-
-
-class Maker:
-    """Appends operations that the version has."""
-
-    def __init__(self, version: Version) -> None:
-        self.version = version
-        self.ops: list[Op] = []
-
-    def has(self, *names: str) -> bool:
-        """Whether the version has all of these operations."""
-        return all(BODY_OPS.by_name[n].since <= self.version for n in names)
-
-    def emit(self, name: str, operands: list[Any], /, *results: t.Type, **attrs: Any) -> Value:
-        """Appends an operation; gives its first result."""
-        self.ops.append(operation(name, operands, list(results), **attrs))
-        op = self.ops[-1]
-        return op.results[0] if op.results else None  # type: ignore[return-value]
-
-    def constant(self, type_: t.Tile, value: Any = 1) -> Value:
-        """A constant of numbers."""
-        element = type_.element
-        assert isinstance(element, t.Scalar)
-        if element == t.I1:
-            data = b"\xff" if value else b"\x00"
-        elif element == t.TF32:
-            data = (int(np.float32(value).view(np.uint32)) >> 13).to_bytes(3, "little")
-        else:
-            held = np.asarray(value).astype(np.float32 if element.is_float else np.int64)
-            data = np.ascontiguousarray(encode(held.astype(dtype_of(element)), element)).tobytes()
-        return self.emit("constant", [], type_, value=Dense(type_, data))
-
-    def region(self, args: list[t.Type], build: Callable[..., tuple[str, list[Value]]]) -> Region:
-        """A region whose operations `build` emits; it gives the terminator and its operands."""
-        outer, self.ops = self.ops, []
-        values = tuple(Value(a) for a in args)
-        name, operands = build(*values)
-        self.emit(name, [tuple(operands)])
-        block = Block(values, self.ops)
-        self.ops = outer
-        return Region([block])
-
-    def with_regions(
-        self,
-        name: str,
-        operands: list[Any],
-        results: list[t.Type],
-        regions: list[Region],
-        **attrs: Any,
-    ) -> Op:
-        """An operation with regions."""
-        op = operation(name, operands, results, **attrs)
-        op.regions = tuple(regions)
-        self.ops.append(op)
-        return op
+from unit.tile_cudatile.everything_memory import accesses, multimem, pointers
+from unit.tile_cudatile.maker import FLOATS, INTS, ROUNDINGS, SCALAR, Maker
 
 
 def _floats(m: Maker) -> None:
@@ -330,222 +268,6 @@ def _constants(m: Maker) -> None:
     m.constant(t.Tile((), t.I1), 0)
 
 
-def _views(m: Maker, base: Value, size: Value) -> Iterator[tuple[Value, list[Value]]]:
-    """Views of an f32 tensor, with indices."""
-    static = t.TensorView(t.F32, (64, 16), (16, 1))
-    dynamic = t.TensorView(t.F32, (None, 16), (None, 1))
-    m.emit("make_tensor_view", [base, (), ()], t.TensorView(t.F32, (), ()))
-    views = [
-        (m.emit("make_tensor_view", [base, (), ()], static), static),
-        (m.emit("make_tensor_view", [base, (size,), (size,)], dynamic), dynamic),
-    ]
-    index = m.constant(SCALAR, 0)
-    for tensor, type_ in views:
-        m.emit("get_tensor_shape", [tensor], SCALAR, SCALAR)
-        for dim_map, padding in (
-            ((0, 1), None),
-            ((1, 0), "zero"),
-            ((0, 1), "nan"),
-            ((0, 1), "neg_zero"),
-            ((0, 1), "pos_inf"),
-            ((0, 1), "neg_inf"),
-        ):
-            view = t.PartitionView((4, 8), type_, dim_map, padding)
-            made = m.emit("make_partition_view", [tensor], view)
-            m.emit("get_index_space_shape", [made], SCALAR, SCALAR)
-            yield made, [index, index]
-        if m.has("make_strided_view"):
-            strided = t.StridedView((4, 8), (2, 3), type_, (0, 1), None)
-            yield m.emit("make_strided_view", [tensor], strided), [index, index]
-            rows = m.emit("iota", [], t.Tile((4,), t.I32))
-            gather = t.GatherScatterView((4, 8), type_, 0, "zero")
-            yield m.emit("make_gather_scatter_view", [tensor], gather), [rows, index]
-
-
-_HINTS = Hints(
-    {
-        "sm_90": {"allow_tma": False, "latency": Integer(t.I32, 3)},
-        "sm_100": {"latency": Integer(t.I32, 5)},
-    }
-)
-
-
-def _accesses(m: Maker, base: Value, size: Value) -> None:
-    tile = t.Tile((4, 8), t.F32)
-    token = m.emit("make_token", [], t.TOKEN)
-    for view, index in _views(m, base, size):
-        places = tuple(index)
-        loaded = m.emit(
-            "load_view_tko", [view, places], tile, t.TOKEN, memory_ordering_semantics="weak"
-        )
-        for order, scope in (("relaxed", "tl_blk"), ("acquire", "sys")):
-            m.emit(
-                "load_view_tko",
-                [view, places, token],
-                tile,
-                t.TOKEN,
-                optimization_hints=_HINTS,
-                memory_ordering_semantics=order,
-                memory_scope=scope,
-            )
-        m.emit(
-            "store_view_tko",
-            [loaded, view, places],
-            t.TOKEN,
-            memory_ordering_semantics="weak",
-            optimization_hints=_HINTS,
-        )
-        token = m.emit(
-            "store_view_tko",
-            [loaded, view, places, token],
-            t.TOKEN,
-            memory_ordering_semantics="release",
-            memory_scope="device",
-        )
-        if m.version >= V13_4:
-            m.emit(
-                "load_view_tko",
-                [view, places, token],
-                tile,
-                t.TOKEN,
-                inbounds=(True, False),
-                memory_ordering_semantics="weak",
-                optimization_hints=_HINTS,
-            )
-            m.emit(
-                "store_view_tko",
-                [loaded, view, places],
-                t.TOKEN,
-                inbounds=(True, True),
-                memory_ordering_semantics="weak",
-            )
-        plain = isinstance(view.type, t.PartitionView) and view.type.padding is None
-        if m.has("atomic_red_view_tko") and plain:
-            for scope in ("tl_blk", "device"):
-                m.emit(
-                    "atomic_red_view_tko",
-                    [view, places, loaded, token],
-                    t.TOKEN,
-                    memory_ordering_semantics="relaxed",
-                    memory_scope=scope,
-                    mode="addf",
-                )
-    m.emit("join_tokens", [(token, token)], t.TOKEN)
-
-
-def _multimem(m: Maker, base: Value) -> None:
-    if not m.has("multimem_store_view_tko"):
-        return
-    tile, index = t.Tile((4, 8), t.F16), m.constant(SCALAR, 0)
-    pointer = m.emit("ptr_to_ptr", [base], t.Tile((), t.Pointer(t.F16, "multicast")))
-    tensor = t.TensorView(t.F16, (64, 16), (16, 1), "multicast")
-    view = t.PartitionView((4, 8), tensor, (0, 1))
-    made = m.emit(
-        "make_partition_view", [m.emit("make_tensor_view", [pointer, (), ()], tensor)], view
-    )
-    token = m.emit("make_token", [], t.TOKEN)
-    places = (index, index)
-    order = {"memory_ordering_semantics": "relaxed", "memory_scope": "sys"}
-    for inbounds in ((False, False), (True, False)):
-        for extra in ([], [token]):
-            flags = {**order, "inbounds": inbounds}
-            for kind in ("add", "min", "max"):
-                value = m.emit(
-                    "multimem_load_reduce_view_tko",
-                    [made, places, *extra],
-                    tile,
-                    t.TOKEN,
-                    reduction=kind,
-                    **flags,
-                )
-            m.emit(
-                "multimem_reduce_view_tko",
-                [made, value, places, *extra],
-                t.TOKEN,
-                reduction="add",
-                **flags,
-            )
-            m.emit("multimem_store_view_tko", [made, value, places, *extra], t.TOKEN, **flags)
-
-
-def _pointers(m: Maker, base: Value) -> None:
-    token = m.emit("make_token", [], t.TOKEN)
-    lanes = t.Tile((8,), t.Pointer(t.F32))
-    one = m.emit("reshape", [base], t.Tile((1,), t.Pointer(t.F32)))
-    pointers = m.emit(
-        "offset",
-        [m.emit("broadcast", [one], lanes), m.emit("iota", [], t.Tile((8,), t.I32))],
-        lanes,
-    )
-    tile = t.Tile((8,), t.F32)
-    mask, x = m.constant(t.Tile((8,), t.I1)), m.constant(tile)
-    for operands in (
-        [pointers],
-        [pointers, mask],
-        [pointers, mask, x],
-        [pointers, None, None, token],
-        [pointers, mask, x, token],
-    ):
-        m.emit("load_ptr_tko", operands, tile, t.TOKEN, memory_ordering_semantics="weak")
-    m.emit(
-        "load_ptr_tko",
-        [pointers, mask],
-        tile,
-        t.TOKEN,
-        memory_ordering_semantics="acquire",
-        memory_scope="device",
-        optimization_hints=_HINTS_PTR,
-    )
-    for operands in ([pointers, x], [pointers, x, mask], [pointers, x, mask, token]):
-        m.emit(
-            "store_ptr_tko",
-            operands,
-            t.TOKEN,
-            memory_ordering_semantics="weak",
-            optimization_hints=_HINTS_PTR,
-        )
-    ints = m.emit("ptr_to_ptr", [pointers], t.Tile((8,), t.Pointer(t.I32)))
-    numbers = t.Tile((8,), t.I32)
-    value = m.constant(numbers, 3)
-    for mode in RMW_MODE:
-        where, arg, type_ = (pointers, x, tile) if mode == "addf" else (ints, value, numbers)
-        for extra in ([], [mask], [None, token], [mask, token]):
-            m.emit(
-                "atomic_rmw_tko",
-                [where, arg, *extra],
-                type_,
-                t.TOKEN,
-                mode=mode,
-                memory_ordering_semantics="acq_rel",
-                memory_scope="device",
-            )
-    for extra in ([], [mask], [None, token]):
-        m.emit(
-            "atomic_cas_tko",
-            [ints, value, value, *extra],
-            numbers,
-            t.TOKEN,
-            memory_ordering_semantics="relaxed",
-            memory_scope="sys",
-        )
-    if m.has("alloca"):
-        for flag in ({}, {"global": True}):
-            m.emit("alloca", [], t.Tile((), t.Pointer(t.F32)), num_elem=16, alignment=16, **flag)
-    if m.has("gdc_wait_tko"):
-        for name in ("gdc_wait_tko", "gdc_launch_dependents_tko"):
-            token = m.emit(name, [token], t.TOKEN)
-            m.emit(name, [], t.TOKEN)
-        m.emit("memory_fence_alias_tko", [token], t.TOKEN)
-    m.emit("assert", [mask], message='no "quotes"\n\\ \xe9')
-    m.emit("print_tko", [()], t.TOKEN, str="plain %%\n")
-    m.emit("print_tko", [(x, value)], t.TOKEN, str="%f and %d")
-    if m.version >= V13_2:
-        m.emit("print_tko", [(x,), token], t.TOKEN, str="%5.2f")
-
-
-_HINTS_PTR = Hints({"sm_90": {"latency": Integer(t.I32, 3)}})
-
-
 def _reductions(m: Maker) -> None:
     tile, scalar = t.Tile((4, 8), t.F32), t.Tile((), t.F32)
     x = m.constant(tile, 2.0)
@@ -591,13 +313,11 @@ def _control(m: Maker, size: Value) -> None:
     zero, one = m.constant(SCALAR, 0), m.constant(SCALAR, 1)
     tile = t.Tile((4,), t.F32)
     x = m.constant(tile)
-    smaller = lambda i: m.emit(
-        "cmpi",
-        [i, size],
-        t.Tile((), t.I1),
-        signedness="signed",  # noqa: E731
-        comparison_predicate="less_than",
-    )
+
+    def smaller(i: Value) -> Value:
+        compared = {"signedness": "signed", "comparison_predicate": "less_than"}
+        return m.emit("cmpi", [i, size], t.Tile((), t.I1), **compared)
+
     condition = smaller(zero)
     empty = lambda: m.region([], lambda: ("yield", []))  # noqa: E731
     m.with_regions("if", [condition], [], [empty(), Region()])
@@ -654,9 +374,9 @@ def everything(version: Version) -> Module:
         lambda m, base, size: _conversions(m),
         lambda m, base, size: _shapes(m),
         lambda m, base, size: _constants(m),
-        _accesses,
-        lambda m, base, size: _pointers(m, base),
-        lambda m, base, size: _multimem(m, base),
+        accesses,
+        lambda m, base, size: pointers(m, base),
+        lambda m, base, size: multimem(m, base),
         lambda m, base, size: _reductions(m),
         lambda m, base, size: _control(m, size),
     ]

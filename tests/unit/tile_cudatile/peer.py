@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from importlib.util import find_spec
@@ -15,7 +16,11 @@ def _find() -> str | None:
     for root in spec.submodule_search_locations or () if spec else ():
         for path in sorted(Path(root).glob("*/bin/tileirdisasm")):
             return str(path)
-    return shutil.which("tileirdisasm")
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        found = shutil.which("tileirdisasm", path=folder)
+        if found and Path(found).read_bytes()[:4] == b"\x7fELF":  # and not ours, a script
+            return found
+    return None
 
 
 DISASSEMBLER = _find()

@@ -111,8 +111,8 @@ def test_mistakes_have_places(body: str, place: str, message: str) -> None:
         ("partition_view<tile=(4), tile<f32>>", "expected 'tensor_view' type, but got tile<f32>"),
         (
             "partition_view<tile=(4294967296), tensor_view<4xf32, strides=[1]>>",
-            "tile dimension 0 exceeds i32 limitations (got 4294967296, expected strictly positive and "
-            "less than or equal to 2147483647)",
+            "tile dimension 0 exceeds i32 limitations (got 4294967296, expected strictly positive "
+            "and less than or equal to 2147483647)",
         ),
         (
             "partition_view<tile=(4), padding_value = odd, tensor_view<4xf32, strides=[1]>>",

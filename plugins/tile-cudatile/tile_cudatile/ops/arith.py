@@ -107,8 +107,12 @@ FLOAT_OPS = (
     _elementwise("fma", 0x28, "FmaOp", FLOAT_TILE, ("lhs", "rhs", "acc"), (ROUND, FTZ)),
     # Named `pow` before 13.4.
     OpSpec(
-        "fpowf", 0x54, operands=ones(FLOAT_TILE, "source", "exponent"),
-        results=(one("result", FLOAT_TILE),), effects="pure", class_name="FPowFOp",
+        "fpowf",
+        0x54,
+        operands=ones(FLOAT_TILE, "source", "exponent"),
+        results=(one("result", FLOAT_TILE),),
+        effects="pure",
+        class_name="FPowFOp",
         rules=(same("result", "source", "exponent"),),
     ),
     _elementwise("atan2", 0x6E, "Atan2Op", FLOAT_TILE, ("x", "y"), since=V13_2),

@@ -94,9 +94,7 @@ MMAI_OPERAND = tile_of(I8, kind="mmai operand tile type")
 MMAI_ACC = tile_of(I32, kind="mmai acc tile type")
 MMAI_RESULT = tile_of(I32, kind="mmai result tile type")
 SCALED_OPERAND = tile_of(F8E4M3FN, F8E5M2, F4E2M1FN, kind="mmaf_scaled operand tile type")
-SCALED_SCALE = tile_of(
-    F8E4M3FN, F8E8M0FNU, F8E5M3FNU, kind="mmaf_scaled scale tile type"
-)
+SCALED_SCALE = tile_of(F8E4M3FN, F8E8M0FNU, F8E5M3FNU, kind="mmaf_scaled scale tile type")
 SCALED_RESULT = tile_of(F32, kind="mmaf_scaled result tile type")
 
 TILE = Constraint("Tile type", (Tile,))

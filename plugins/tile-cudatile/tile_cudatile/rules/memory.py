@@ -138,8 +138,7 @@ def multimem(op: Op) -> Iterator[str]:
         yield "multimem supports only f16, bf16, f32, and f64 floating-point element types"
     if not element.is_float and element not in (I32, I64):
         yield (
-            "multimem requires 32- or 64-bit integer/index element types; got "
-            f"{element.width} bits"
+            f"multimem requires 32- or 64-bit integer/index element types; got {element.width} bits"
         )
     if element.is_float and kind in _BITS:
         yield "and/or/xor/umin/umax reductions require integer element types"

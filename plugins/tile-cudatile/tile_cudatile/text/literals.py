@@ -196,7 +196,8 @@ class _ViewFields:
             if not 0 < extent <= 0x7FFFFFFF:
                 raise scanner.error(
                     f"tile dimension {i} exceeds i32 limitations (got {extent}, expected strictly "
-                    "positive and less than or equal to 2147483647)", start,
+                    "positive and less than or equal to 2147483647)",
+                    start,
                 )
         return tuple(found)
 
@@ -323,7 +324,8 @@ def parse_constant(scanner: Scanner) -> Dense:
     if shape is not None and shape != tile.shape:
         raise scanner.error(
             f"inferred shape of elements literal ({list(shape)}) does not match type "
-            f"({list(tile.shape)})", start,
+            f"({list(tile.shape)})",
+            start,
         )
     return Dense(tile, pack_elements(patterns, element, splat=shape is None))
 
@@ -405,12 +407,15 @@ def parse_predicate(scanner: Scanner) -> DivBy | SameElements | Bounded:
         scanner.position += len("#cuda_tile.")
     name = scanner.word("attribute name")
     readers: dict[str, Callable[[Scanner], DivBy | SameElements | Bounded]] = {
-        "div_by": _div_by, "same_elements": _same_elements, "bounded": _bounded,
+        "div_by": _div_by,
+        "same_elements": _same_elements,
+        "bounded": _bounded,
     }
     if name not in readers:
         raise scanner.error(
             f"unknown assume predicate attribute: {name} (expected 'div_by', 'same_elements', or "
-            "'bounded')", start,
+            "'bounded')",
+            start,
         )
     scanner.expect("<")
     found = readers[name](scanner)

@@ -6,23 +6,28 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_cudatile import attrs as a
+from tile_cudatile.locations import UNKNOWN
 from tile_cudatile.text.formats import DEFAULT_ROUNDING, Item, format_items
 from tile_cudatile.text.naming import Names
 from tile_cudatile.text.numbers import dense_text, quoted, scalar_text
+from tile_cudatile.text.places import Places
 from tile_cudatile.tree import Block, Entry, Global, Module, Op, Region, Value
 from tile_cudatile.types import I1, TensorView
 
 _INDENT = "  "
 
 
-def print_text(module: Module) -> str:
-    """The assembly of a program, as `tileirdisasm` prints it."""
+def print_text(module: Module, *, locations: bool = False) -> str:
+    """The assembly of a program, as `tileirdisasm` prints it; with `locations`, as for its `-g`."""
+    places = Places() if locations else None
     producer = [] if module.producer is None else [f"// Producer: {module.producer}\n"]
-    return "".join(
+    nowhere = places.mark(UNKNOWN) if places and module.globals else ""
+    text = "".join(
         producer
-        + [f"{_global_text(item)}\n" for item in module.globals]
-        + [f"{EntryPrinter(entry).text()}\n" for entry in module.entries]
+        + [f"{_global_text(item)}{nowhere}\n" for item in module.globals]
+        + [f"{EntryPrinter(entry, places).text()}\n" for entry in module.entries]
     )
+    return places.named(text) if places else text
 
 
 def _global_text(item: Global) -> str:
@@ -93,19 +98,21 @@ _SPECIAL: dict[type, Callable[[Any], str]] = {
 class EntryPrinter:
     """Prints one kernel."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, places: Places | None = None) -> None:
         self._entry = entry
+        self._places = places
         self._names = Names(entry.body)
 
     def text(self) -> str:
         """The kernel without a final line break."""
         entry = self._entry
+        where = self._places.mark(entry.loc) if self._places else ""
         args = ", ".join(f"{self._names[v]}: {v.type}" for v in entry.args)
         hints = ""
         if entry.hints.targets:
             hints = f" optimization_hints={_hints_text(entry.hints)}"
         body = self._block(entry.body.block, 0, hide="")
-        return f"entry @{_symbol(entry.name)}({args}){hints} {body}"
+        return f"entry @{_symbol(entry.name)}({args}){hints} {body}{where}"
 
     def _block(self, block: Block, depth: int, hide: str) -> str:
         """A block in braces; a last operation named `hide` without operands is left out."""
@@ -117,6 +124,7 @@ class EntryPrinter:
         return f"{{\n{''.join(lines)}{_INDENT * depth}}}"
 
     def _op(self, op: Op, depth: int) -> str:
+        where = self._places.mark(op.loc) if self._places else ""
         custom = _CUSTOM.get(op.name)
         if custom is not None:
             text = custom(self, op, depth)
@@ -124,7 +132,7 @@ class EntryPrinter:
             items = format_items(op.name)
             assert items is not None, op.name
             text = self._items(op, items)
-        return f"{self._names.definition(op)}{op.name}{text}"
+        return f"{self._names.definition(op)}{op.name}{text}{where}"
 
     def _items(self, op: Op, items: tuple[Item, ...]) -> str:
         return "".join([_PRINT[item.kind](self, op, item) for item in items])

@@ -51,8 +51,12 @@ class Scanner:
             return False
         end = self.position + len(literal)
         inside = literal[-1].isalnum() or literal[-1] == "_"
-        return not (inside and end < len(self.text) and _WORD.match("a" + self.text[end : end + 1])
-                    and re.match(r"[\w$.]", self.text[end]) is not None)
+        return not (
+            inside
+            and end < len(self.text)
+            and _WORD.match("a" + self.text[end : end + 1])
+            and re.match(r"[\w$.]", self.text[end]) is not None
+        )
 
     def accept(self, literal: str) -> bool:
         """Takes `literal` if it comes next."""
