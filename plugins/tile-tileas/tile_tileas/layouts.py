@@ -20,6 +20,7 @@ NodeKind = Literal[
     "same",  # elementwise, loop-carried: everything in one layout
     "source",  # constants, ranges, splats: made in any layout for free
     "reduce",  # result: the operand's layout without `axis`
+    "scan",  # operands and results in one layout, made for prefixes along `axis`
     "view",  # row-major reshape
     "broadcast",  # axes of extent 1 repeat
     "permute",  # axes change places
@@ -46,7 +47,7 @@ class TileNode:
     name: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
-    axis: int | None = None  # of a reduction, a concatenation
+    axis: int | None = None  # of a reduction, a scan, a concatenation
     order: tuple[int, ...] = ()  # of an access: tile axes, contiguous first
     vector: int = 1  # of an access: elements a thread may touch at once
     depth: int = 0  # loops around it

@@ -124,7 +124,7 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
         return 0 if picks else slice_bytes(op.operands[0].type)
     if op.name == "nv_tileas.dot":
         return fma_plan(op, OPERATION_LIMIT).bytes if atom_name(op) == FMA else 0
-    if op.name == "nv_tileas.reduce":
+    if op.name in ("nv_tileas.reduce", "nv_tileas.reduce_mixed"):
         layout = _layout(op, op.operands[0].type)
         plan = plan_reduction(layout, ir.IntegerAttr(op.attributes["axis"]).value)
         assert plan is not None, "layout assignment keeps reductions plannable"

@@ -26,6 +26,9 @@ KINDS: dict[str, NodeKind] = {
     "nv_tileas.dot": "dot",
     "nv_tileas.load": "load",
     "nv_tileas.reduce": "reduce",
+    "nv_tileas.reduce_mixed": "reduce",
+    "nv_tileas.scan": "scan",
+    "nv_tileas.scan_mixed": "scan",
     "nv_tileas.store": "store",
     "nv_tileas.tiled_load": "load",
     "nv_tileas.tiled_store": "store",
@@ -39,10 +42,16 @@ KINDS |= {
     )
 }  # fmt: skip
 
-_ALONG_AXIS = ("reduce", "cat")
+_ALONG_AXIS = ("reduce", "cat", "scan")
 _ELEMENTWISE_DIALECTS = ("arith.", "math.")
 # Control flow is seen through what it carries; `extract` reads one element from any layout.
-_TRANSPARENT = ("scf.condition", "scf.yield", "nv_tileaa.extract", "nv_tileas.yield")
+_TRANSPARENT = (
+    "scf.condition",
+    "scf.yield",
+    "nv_tileaa.extract",
+    "nv_tileas.yield",
+    "nv_tileas.yield_mixed",
+)
 
 
 def kind_of(op: ir.OpView | ir.Operation) -> NodeKind | None:

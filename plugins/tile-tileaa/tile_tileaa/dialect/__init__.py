@@ -1,6 +1,6 @@
 """The nv_tileaa dialect; importing this package declares every operation."""
 
-from tile_tileaa.dialect import dot, math, memory, shape
+from tile_tileaa.dialect import dot, folds, math, memory, shape
 from tile_tileaa.dialect.base import (
     MemRefType,
     MemTokenType,
@@ -18,6 +18,7 @@ __all__ = [
     "PtrType",
     "TiledViewType",
     "dot",
+    "folds",
     "load",
     "math",
     "mem_token",

@@ -1,6 +1,6 @@
 """The nv_tileas dialect; importing this package declares every operation."""
 
-from tile_tileas.dialect import dot, memory, tile
+from tile_tileas.dialect import dot, folds, memory, tile
 from tile_tileas.dialect.base import LayoutAttr, NvTileAS, distributed, layout_attr, layout_of
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "NvTileAS",
     "distributed",
     "dot",
+    "folds",
     "layout_attr",
     "layout_of",
     "load",

@@ -16,7 +16,7 @@ def _operations(region: ir.Region) -> Iterator[ir.OpView]:
     for block in region.blocks:
         for op in block.operations:
             yield op
-            if op.name != "nv_tileas.reduce":
+            if not op.name.startswith(("nv_tileas.reduce", "nv_tileas.scan")):
                 for inner in op.regions:
                     yield from _operations(inner)
 

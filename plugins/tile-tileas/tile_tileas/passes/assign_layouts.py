@@ -21,6 +21,7 @@ from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dot_plan import dot_layouts
 from tile_tileas.layouts import Assignment, inverse_permutation, problem_with
 from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.scans import scan_layout
 from tile_tileas.scratch import OPERATION_LIMIT, plan_reduction, slice_bytes
 from tile_tileas.strategies.blocked import spread
 from tile_tileas.tile_graph import GraphBuilder, is_tile, kind_of
@@ -156,6 +157,13 @@ class _Materialiser:
         for result in op.results:
             if is_tile(result):
                 self._set_natural(op, result, natural)
+
+    def _scan(self, op: ir.OpView) -> None:
+        axis = ir.IntegerAttr(op.attributes["axis"]).value
+        layout = scan_layout(shape_of(op.operands[0]), axis, self._built.graph.num_warps)
+        self._convert_operands(op, layout)
+        for result in op.results:
+            self._set_natural(op, result, layout)
 
     def _dot(self, op: ir.OpView) -> None:
         wanted, warps = self._wanted[op.results[0]], self._built.graph.num_warps

@@ -36,11 +36,11 @@ def expand_dims(op: ir.OpView, cx: Conversion) -> ir.Value:
     return cx.create("nv_tileas.view", list(op.operands), [op.results[0].type]).result
 
 
-@rules.on("nv_tileaa.reduce")
-def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+@rules.on(*(f"nv_tileaa.{name}" for name in ("reduce", "reduce_mixed", "scan", "scan_mixed")))
+def fold(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """nv_tileaa.reduce => nv_tileas.reduce, the region moved"""
     new = cx.create(
-        "nv_tileas.reduce",
+        op.operation.name.replace("nv_tileaa", "nv_tileas"),
         list(op.operands),
         [result.type for result in op.results],
         _attributes(op),
@@ -51,10 +51,11 @@ def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     return list(new.results)
 
 
-@rules.on("nv_tileaa.yield")
+@rules.on("nv_tileaa.yield", "nv_tileaa.yield_mixed")
 def yield_(op: ir.OpView, cx: Conversion) -> Replacement:
     """nv_tileaa.yield => nv_tileas.yield"""
-    cx.create("nv_tileas.yield", list(op.operands))
+    name = op.operation.name.replace("nv_tileaa", "nv_tileas")
+    cx.create(name, list(op.operands), attributes=_attributes(op))
     op.operation.erase()
     return KEEP
 

@@ -52,18 +52,8 @@ class Propagation:
         elif node.kind == "view":
             for other in (*node.operands, *node.results):
                 yield other, reshape(layout, values[other].shape)
-        elif node.kind == "permute":
-            source, result = node.operands[0], node.results[0]
-            if known == source:
-                yield result, permute_dims(layout, node.permutation)
-            else:
-                yield source, permute_dims(layout, inverse_permutation(node.permutation))
-        elif node.kind == "cat":
-            yield from self._joined(node, known)
-        elif node.kind == "slice" and known in node.operands:
-            part = subtile(layout, values[node.results[0]].shape)
-            if part is not None:
-                yield node.results[0], part
+        elif node.kind in ("permute", "cat", "slice"):
+            yield from self._rearranged(node, known)
         elif node.kind == "broadcast" and known in node.results:
             yield node.operands[0], project_dims(layout, values[node.operands[0]].shape)
         elif node.kind == "dot" and known in (node.operands[2], *node.results):
@@ -75,6 +65,19 @@ class Propagation:
             assert node.axis is not None
             for other in node.results:
                 yield other, slice_dim(layout, node.axis)
+
+    def _rearranged(self, node: TileNode, known: int) -> Iterable[tuple[int, LinearLayout]]:
+        layout, source, result = self.layouts[known], node.operands[0], node.results[0]
+        if node.kind == "cat":
+            yield from self._joined(node, known)
+        elif node.kind == "slice":
+            part = subtile(layout, self.graph.values[result].shape) if known == source else None
+            if part is not None:
+                yield result, part
+        elif known == source:
+            yield result, permute_dims(layout, node.permutation)
+        else:
+            yield source, permute_dims(layout, inverse_permutation(node.permutation))
 
     def _joined(self, node: TileNode, known: int) -> Iterable[tuple[int, LinearLayout]]:
         assert node.axis is not None

@@ -14,15 +14,14 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.combine import Fragments, combine, is_symmetric
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.shared import scratch_pointer, shuffle
 from tile_nvptx.passes.tileas.state import LANE_BITS
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
-Fragments = list[ir.Value]  # one vector per reduced tile, all of one width
 
-
-@rules.on("nv_tileas.reduce")
+@rules.on("nv_tileas.reduce", "nv_tileas.reduce_mixed")
 def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """reduce => folds over registers, lanes and warps that run along the axis"""
     layout = state(cx).operand_layout(op, 0)
@@ -74,6 +73,12 @@ class _Fold:
             lane = self.builder.constant(1 << bit)
             moved = [shuffle(self.cx, value, "bfly", lane) for value in values]
             values = self.combine(moved, values)
+        if self.plan.lane_bits and not is_symmetric(self.op):
+            # Lanes have combined in different orders: all take what the first one found.
+            index = state(self.cx).thread_index(self.cx)
+            along = sum(1 << bit for bit in self.plan.lane_bits)
+            first = self.builder.with_constant("andi", index, (1 << LANE_BITS) - 1 & ~along)
+            values = [shuffle(self.cx, value, "idx", first) for value in values]
         return values
 
     def warps(self, values: Fragments) -> Fragments:
@@ -165,41 +170,4 @@ class _Fold:
         return values
 
     def combine(self, elements: Fragments, accumulators: Fragments) -> Fragments:
-        """The region of the reduction on whole vectors: its operations are elementwise."""
-        block = self.op.regions[0].blocks[0]
-        count = count_of(elements[0].type)
-        mapping: dict[ir.Value, ir.Value] = {}
-        pairs = [v for pair in zip(elements, accumulators, strict=True) for v in pair]
-        for argument, value in zip(block.arguments, pairs, strict=True):
-            mapping[argument] = value
-        clones = []
-        for op in block.operations:
-            operands = [self._as_vector(operand, mapping, count) for operand in op.operands]
-            clone = op.operation.clone(ip=self.cx.insertion_point)
-            for at, operand in enumerate(operands):
-                clone.operands[at] = operand
-            _widen_results(clone, count)
-            for old, new in zip(op.results, clone.results, strict=True):
-                mapping[old] = new
-            clones.append(clone)
-        end = clones.pop()  # holds the results while the other clones are converted
-        for clone in clones:
-            self.cx.convert_op(clone.opview)
-        found = list(end.operands)
-        end.erase()
-        return found
-
-    def _as_vector(
-        self, value: ir.Value, mapping: dict[ir.Value, ir.Value], count: int
-    ) -> ir.Value:
-        if value not in mapping:  # a scalar from outside the region
-            mapping[value] = self.builder.splat(value, count)
-        return mapping[value]
-
-
-def _widen_results(op: ir.Operation, count: int) -> None:
-    for result in op.results:
-        result.set_type(vector_of(count, result.type))
-    if op.name == "arith.constant":
-        type_ = op.results[0].type
-        op.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, op.attributes["value"])
+        return combine(self.op, self.cx, elements, accumulators)

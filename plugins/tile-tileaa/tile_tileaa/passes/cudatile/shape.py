@@ -1,8 +1,8 @@
-"""Constants, shapes, reductions, and the program's place in its grid."""
+"""Constants, shapes, and the program's place in its grid."""
 
 from __future__ import annotations
 
-from tile_core.convert import KEEP, Conversion, Replacement
+from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_tileaa.passes.cudatile.rules import i32, rules
 
@@ -58,9 +58,7 @@ def permute(op: ir.OpView, cx: Conversion) -> ir.Value:
 def cat(op: ir.OpView, cx: Conversion) -> ir.Value:
     """cat {dim} => cat {axis}"""
     axis = {"axis": i32(ir.IntegerAttr(op.attributes["dim"]).value)}
-    return cx.create(
-        "nv_tileaa.cat", list(op.operands), [cx.type(op.results[0].type)], axis
-    ).result
+    return cx.create("nv_tileaa.cat", list(op.operands), [cx.type(op.results[0].type)], axis).result
 
 
 @rules.on("cuda_tile.extract")
@@ -93,33 +91,3 @@ def assume(op: ir.OpView, cx: Conversion) -> ir.Value:
         [cx.type(op.results[0].type)],
         {"predicate": op.attributes["predicate"]},
     ).result
-
-
-@rules.on("cuda_tile.reduce")
-def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
-    """reduce {dim} => reduce {axis}; the region moves along"""
-    results = [cx.type(result.type) for result in op.results]
-    new = cx.create(
-        "nv_tileaa.reduce",
-        list(op.operands),
-        results,
-        {
-            "axis": i32(ir.IntegerAttr(op.attributes["dim"]).value),
-            "identities": op.attributes["identities"],
-        },
-        regions=1,
-    )
-    op.regions[0].blocks[0].append_to(new.regions[0])
-    cx.convert_region(new.regions[0])
-    return list(new.results)
-
-
-@rules.on("cuda_tile.yield", "cuda_tile.continue")
-def terminator(op: ir.OpView, cx: Conversion) -> Replacement:
-    """yield => scf.yield in scf operations, nv_tileaa.yield in reductions"""
-    parent = op.operation.parent
-    in_scf = parent is not None and parent.name.startswith("scf.")
-    name = "scf.yield" if in_scf else "nv_tileaa.yield"
-    cx.create(name, list(op.operands))
-    op.operation.erase()
-    return KEEP

@@ -1,0 +1,145 @@
+"""Scans and reductions of several operands, compiled and run, against the reference evaluator."""
+
+import numpy as np
+import pytest
+from support.programs import STRATEGIES, Program, number, numbers
+from tile_cudatile import types as t
+from tile_cudatile.evaluator.formats import dtype_of
+
+
+def scalar(element):
+    return t.Tile((), element)
+
+
+def zeros(shape, element):
+    return np.zeros(shape, dtype_of(element))
+
+
+def total(p, element):
+    """A region that adds, in floats or integers."""
+
+    def build(e, acc):
+        if element.is_float:
+            return [p.emit("addf", [e, acc], scalar(element), rounding_mode="nearest_even")]
+        return [p.emit("addi", [e, acc], scalar(element))]
+
+    return p.region([scalar(element)] * 2, build)
+
+
+def affine(p):
+    """(a, b) after (c, d): x -> a * (c * x + d) + b; associative, but not commutative."""
+    i32 = scalar(t.I32)
+
+    def build(a, c, b, d):
+        scaled = p.emit("muli", [a, d], i32)
+        return [p.emit("muli", [a, c], i32), p.emit("addi", [scaled, b], i32)]
+
+    return p.region([i32] * 4, build)
+
+
+SHAPES = [((1,), 0), ((8,), 0), ((512,), 0), ((4, 64), 1), ((64, 4), 0), ((2, 16, 32), 1)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES[:-1])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+def test_prefix_sums(shape, axis, reverse, strategy):
+    p = Program()
+    tile = t.Tile(shape, t.F32)
+    x = p.load(shape, t.F32)
+    y = p.emit(
+        "scan", [(x,)], tile, dim=axis, reverse=reverse, identities=(number(t.F32, 0),),
+        regions=[total(p, t.F32)],
+    )  # fmt: skip
+    p.store(y, shape, t.F32)
+    p.agrees(numbers(shape, t.F32), zeros(shape, t.F32), strategy=strategy)
+
+
+@pytest.mark.parametrize("element", [t.I8, t.I16, t.I64, t.F16, t.BF16, t.F64], ids=str)
+def test_prefix_sums_in_every_type(element):
+    p, shape = Program(), (4, 64)
+    x = p.load(shape, element)
+    y = p.emit(
+        "scan", [(x,)], t.Tile(shape, element), dim=1, reverse=False,
+        identities=(number(element, 0),), regions=[total(p, element)],
+    )  # fmt: skip
+    p.store(y, shape, element)
+    p.agrees(numbers(shape, element, 2), zeros(shape, element))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES[2:])
+def test_scan_keeps_the_order_of_a_composition(shape, axis, reverse):
+    p, tile = Program(), t.Tile(shape, t.I32)
+    a, b = p.load(shape, t.I32), p.load(shape, t.I32)
+    p.emit(
+        "scan", [(a, b)], tile, tile, dim=axis, reverse=reverse,
+        identities=(number(t.I32, 1), number(t.I32, 0)), regions=[affine(p)],
+    )  # fmt: skip
+    both = p.ops[-1].results
+    for value in both:
+        p.store(value, shape, t.I32)
+    p.agrees(
+        numbers(shape, t.I32, 1), numbers(shape, t.I32, 2), zeros(shape, t.I32),
+        zeros(shape, t.I32),
+    )  # fmt: skip
+
+
+def argmax(p, element):
+    """(value, index) with the larger value; of equal ones whichever comes: ties are left open."""
+    types = [scalar(element), scalar(element), scalar(t.I32), scalar(t.I32)]
+
+    def build(e, acc, index, best):
+        flag = p.emit(
+            "cmpf", [e, acc], scalar(t.I1), comparison_predicate="greater_than",
+            comparison_ordering="ordered",
+        )  # fmt: skip
+        return [
+            p.emit("select", [flag, e, acc], scalar(element)),
+            p.emit("select", [flag, index, best], scalar(t.I32)),
+        ]
+
+    return p.region(types, build)
+
+
+def argmax_program(element, shape, axis):
+    p = Program()
+    x = p.load(shape, element)
+    iota = p.emit("iota", [], t.Tile((shape[axis],), t.I32))
+    ones = tuple(e if at == axis else 1 for at, e in enumerate(shape))
+    places = p.emit("reshape", [iota], t.Tile(ones, t.I32))
+    places = p.emit("broadcast", [places], t.Tile(shape, t.I32))
+    rest = shape[:axis] + shape[axis + 1 :]
+    p.emit(
+        "reduce", [(x, places)], t.Tile(rest, element), t.Tile(rest, t.I32), dim=axis,
+        identities=(number(element, -np.inf), number(t.I32, 0)), regions=[argmax(p, element)],
+    )  # fmt: skip
+    value, index = p.ops[-1].results
+    p.store(value, rest or (1,), element)
+    p.store(index, rest or (1,), t.I32)
+    return p, rest or (1,)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("element", [t.F16, t.F32, t.F64], ids=str)
+@pytest.mark.parametrize(("shape", "axis"), [((256,), 0), ((8, 32), 1), ((64, 8), 0)])
+def test_argmax(shape, axis, element, strategy):
+    p, rest = argmax_program(element, shape, axis)
+    x = np.random.default_rng(5).permutation(np.prod(shape)).reshape(shape)
+    p.agrees(
+        x.astype(dtype_of(element)), zeros(rest, element), zeros(rest, t.I32), strategy=strategy
+    )
+
+
+def test_all_threads_agree_on_a_tie():
+    """Every element is the largest; each copy of the answer has to name the same place."""
+    p, rest = argmax_program(t.F32, (256,), 0)
+    chosen = next(op for op in p.ops if op.name == "reduce").results[1]
+    spread = p.emit("reshape", [chosen], t.Tile((1,), t.I32))
+    spread = p.emit("broadcast", [spread], t.Tile((512,), t.I32))
+    p.store(spread, (512,), t.I32)
+    value, one, every = zeros(rest, t.F32), zeros(rest, t.I32), zeros((512,), t.I32)
+    p.run(np.ones(256, np.float32), value, one, every)
+    assert value[0] == 1
+    assert 0 <= one[0] < 256
+    np.testing.assert_array_equal(every, one[0])
