@@ -1,0 +1,232 @@
+"""Schedulers never break a dependence, and the passes refuse those that do."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import support.schedulers
+import tile_tileaa.plugin
+import tile_tileas.plugin
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.functions import function
+from tile_tileas.sched.list import ListScheduler
+from tile_tileas.sched.model import loop_graph, machine_model
+from tile_tileas.sched.serial import SerialScheduler
+
+from tile_core.diagnostics import CompileError
+from tile_core.opt import OptJob, Selection, optimize
+from tile_core.registry import Registry
+from tile_core.sched import (
+    Edge,
+    Infeasible,
+    LoopGraph,
+    LoopOp,
+    MachineModel,
+    Schedule,
+    violated_edge,
+)
+from tile_core.target import builtin_targets
+
+SCHEDULERS = (SerialScheduler, ListScheduler)
+UNITS = (("alu", 2), ("lsu", 1), ("sfu", 1))
+MODEL = MachineModel("sm_90", UNITS, 4)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> LoopGraph:
+    count = draw(st.integers(1, 14))
+    ops = tuple(
+        LoopOp(f"op{at}", "compute", draw(st.sampled_from([0, 1, 4, 30, 400])), unit=unit)
+        for at, unit in enumerate(
+            draw(st.tuples(*[st.sampled_from(["alu", "lsu", "sfu"])] * count))
+        )
+    )
+    edges: list[Edge] = []
+    for dst in range(1, count):
+        for src in draw(st.sets(st.integers(0, dst - 1), max_size=3)):
+            edges.append(Edge(src, dst, draw(st.sampled_from([0, ops[src].latency]))))
+    edges += [Edge(at, count - 1, 0) for at in range(count - 1)]
+    for _ in range(draw(st.integers(0, 2))):
+        src, dst = draw(st.integers(0, count - 1)), draw(st.integers(0, count - 1))
+        edges.append(Edge(src, dst, ops[src].latency, distance=draw(st.integers(1, 2))))
+    return LoopGraph(ops, tuple(edges))
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda s: s.name)
+@settings(max_examples=100, deadline=None)
+@given(graph=graphs())
+def test_no_dependence_is_broken(scheduler, graph: LoopGraph) -> None:
+    found = scheduler().schedule(graph, MODEL)
+    assert isinstance(found, Schedule)
+    assert len(found.start) == len(graph.ops)
+    assert violated_edge(graph, found) is None
+    assert found.num_stages == 1
+    assert scheduler().schedule(graph, MODEL) == found
+
+
+@settings(max_examples=100, deadline=None)
+@given(graph=graphs())
+def test_list_respects_latencies_and_units(graph: LoopGraph) -> None:
+    found = ListScheduler().schedule(graph, MODEL)
+    assert isinstance(found, Schedule)
+    for edge in graph.edges:
+        if edge.distance == 0:
+            assert found.start[edge.dst] >= found.start[edge.src] + max(1, edge.latency)
+    for unit, width in UNITS:
+        starts = [s for s, op in zip(found.start, graph.ops, strict=True) if op.unit == unit]
+        assert all(starts.count(cycle) <= width for cycle in starts)
+
+
+def test_list_starts_the_critical_path_first() -> None:
+    """op1 is the slow one: it goes before op0, on the same unit."""
+    ops = (
+        LoopOp("op0", "compute", 4, unit="lsu"),
+        LoopOp("op1", "load", 400, unit="lsu"),
+        LoopOp("end", "control", 0),
+    )
+    graph = LoopGraph(ops, (Edge(0, 2, 4), Edge(1, 2, 400)))
+    found = ListScheduler().schedule(graph, MODEL)
+    assert found == Schedule((1, 0, 400), ii=401)
+    assert found.order() == (1, 0, 2)
+
+
+def test_a_use_before_its_definition_is_infeasible() -> None:
+    graph = LoopGraph((LoopOp("a", "compute", 1), LoopOp("b", "compute", 1)), (Edge(1, 0, 1),))
+    assert ListScheduler().schedule(graph, MODEL) == Infeasible("'a' uses a later operation")
+
+
+@pytest.mark.parametrize(
+    ("edge", "schedule", "broken"),
+    [
+        (Edge(0, 1, 4), Schedule((0, 1), 8), False),
+        (Edge(0, 1, 4), Schedule((1, 1), 8), False),  # one cycle, program order decides
+        (Edge(0, 1, 4), Schedule((2, 1), 8), True),
+        (Edge(1, 0, 4), Schedule((1, 1), 8), True),
+        (Edge(1, 0, 4, distance=1), Schedule((0, 5), 8), False),
+        (Edge(1, 0, 4, distance=1), Schedule((0, 5), 4), True),
+        (Edge(1, 0, 4, distance=2), Schedule((0, 5), 4), False),
+    ],
+)
+def test_violated_edge(edge: Edge, schedule: Schedule, broken: bool) -> None:
+    graph = LoopGraph((LoopOp("a", "compute", 1), LoopOp("b", "compute", 1)), (edge,))
+    assert violated_edge(graph, schedule) == (edge if broken else None)
+
+
+# --- the graph of a block -----------------------------------------------------------------------
+
+LOOP = """
+func.func @f(%p: !p, %n: i32, %x: f32) {
+  scf.for %i = %n to %n step %n iter_args(%s = %x) -> (f32) : i32 {
+    %a:2 = "nv_tileas.load"(%p) WEAK : (!p) -> (f32, !nv_tileaa.mem_token)
+    %b:2 = "nv_tileas.load"(%p) WEAK : (!p) -> (f32, !nv_tileaa.mem_token)
+    %t = "nv_tileas.store"(%p, %s) STORE : (!p, f32) -> !nv_tileaa.mem_token
+    %c:2 = "nv_tileas.load"(%p) WEAK : (!p) -> (f32, !nv_tileaa.mem_token)
+    %r = arith.addf %a#0, %s : f32
+    scf.yield %r : f32
+  }
+  return
+}
+"""
+LOOP = "!p = !nv_tileaa.ptr<f32, 1 : i32>\n" + LOOP.replace(
+    "WEAK", '{mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 0>}'
+).replace("STORE", '{mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 0>}')
+
+
+def test_memory_keeps_its_order_except_among_weak_loads() -> None:
+    with function(LOOP) as func:
+        loop = func.regions[0].blocks[0].operations[0]
+        graph = loop_graph(loop.regions[0].blocks[0], is_loop=True)
+        load, store, add = 400, 4, 4
+        names = [op.name.split(".")[1] for op in graph.ops]
+        assert names == ["load", "load", "store", "load", "addf", "yield"]
+        inner = {edge for edge in graph.edges if edge.dst != 5 and edge.distance == 0}
+        assert inner == {Edge(0, 2, 0), Edge(1, 2, 0), Edge(2, 3, 0), Edge(0, 4, load)}
+        assert Edge(4, 5, add) in graph.edges
+        assert [e for e in graph.edges if e.distance] == [
+            Edge(4, 2, add, distance=1), Edge(4, 4, add, distance=1),
+        ]  # fmt: skip
+        assert {op.unit for op in graph.ops[:4]} == {"lsu"}
+        assert graph.ops[2].latency == store
+
+
+def test_machine_model_names_its_target() -> None:
+    model = machine_model(builtin_targets()["sm_90"], 8)
+    assert (model.target, model.num_warps) == ("sm_90", 8)
+    assert dict(model.units)["lsu"] == 1
+
+
+# --- the passes ---------------------------------------------------------------------------------
+
+
+@cache
+def registry() -> Registry:
+    return Registry.of(
+        tests=support.schedulers, tileaa=tile_tileaa.plugin, tileas=tile_tileas.plugin
+    )
+
+
+def scheduled(scheduler: str, text: str) -> str:
+    passes = f"tileas-generate-schedule{{scheduler={scheduler}}},tileas-materialize-schedule"
+    return optimize(text, 0, OptJob(registry(), Selection(passes=passes))).text
+
+
+STRAIGHT = """
+func.func @f(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %0 = math.absf %x : f32
+  %1 = arith.negf %0 : f32
+  return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "message"),
+    [
+        (
+            "backwards",
+            "'func.func' op scheduler 'backwards' starts 'arith.negf' before 'math.absf', "
+            "which it depends on",
+        ),
+        (
+            "forgetful",
+            "'func.func' op scheduler 'forgetful' returned no start for some operation",
+        ),
+        ("hopeless", "'func.func' op cannot be scheduled by 'hopeless': the weather is bad"),
+        (
+            "overlapping",
+            "'func.func' op has a schedule of 2 stages, but only one iteration at a time "
+            "is supported",
+        ),
+    ],
+)
+def test_wrong_schedulers_are_refused(scheduler: str, message: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        scheduled(scheduler, STRAIGHT)
+    assert caught.value.message == message
+    assert caught.value.where is not None
+
+
+@pytest.mark.parametrize("scheduler", ["serial", "list"])
+def test_right_ones_are_not(scheduler: str) -> None:
+    text = scheduled(scheduler, STRAIGHT)
+    assert text.index("math.absf") < text.index("arith.negf") < text.index("return")
+    assert "nv_tileas" not in text
+
+
+def test_list_moves_a_load_up() -> None:
+    """In program order the load comes last; it takes longest, so `list` does not let it wait."""
+    text = """
+    !p = !nv_tileaa.ptr<f32, 1 : i32>
+    func.func @f(%p: !p, %x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+      %0 = math.exp %x : f32
+      %1 = math.log %0 : f32
+      %2:2 = "nv_tileas.load"(%p) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!p) -> (f32, !nv_tileaa.mem_token)
+      %3 = arith.addf %1, %2#0 : f32
+      return
+    }
+    """  # noqa: E501
+    serial, moved = scheduled("serial", text), scheduled("list", text)
+    assert serial.index("math.log") < serial.index("nv_tileas.load")
+    assert moved.index("nv_tileas.load") < moved.index("math.log") < moved.index("arith.addf")
