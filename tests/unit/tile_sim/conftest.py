@@ -24,13 +24,14 @@ def cuda() -> Callable[[str], Module]:
 
 
 def ptx_text(
-    body: str, params: str = "", target: str = "sm_90a", version: str = "8.8", outside: str = ""
+    body: str, params: str = "", target: str = "", version: str = "8.8", outside: str = ""
 ) -> str:
     """A module with one kernel `k` around `body`; `params` such as `u64 out, u32 n`.
 
     Registers: %p %h %r %rd %f %d, 600 of each. 64-bit parameters are loaded into registers named
     after them, 32-bit ones too.
     """
+    target = target or ("sm_100a" if "tcgen05" in body else "sm_90a")
     declared, loads = [], []
     for param in filter(None, (p.strip() for p in params.split(","))):
         kind, name = param.split()

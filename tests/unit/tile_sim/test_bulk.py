@@ -324,3 +324,31 @@ def test_distributed_shared_memory(kernel: Kernel) -> None:
     for cta in range(6):
         before = (cta % 3 - 1) % 3
         assert out[cta].tolist() == [64 * 63 // 2, before, cta % 3]
+
+
+def test_store_of_some_bytes_and_of_a_column(kernel: Kernel) -> None:
+    """A byte mask for each 16 bytes; an im2col store puts a column back where it came from."""
+    body = (
+        SHARED
+        + """
+    mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, buf;
+    shl.b32 %r4, %r1, 2; add.u32 %r5, %r2, %r4; add.u32 %r6, %r1, 0x01010101;
+    st.shared.b32 [%r5], %r6;
+    fence.proxy.async.shared::cta; bar.sync 0; @!%p1 bra END; mov.u16 %h1, 0x8001;
+    cp.async.bulk.global.shared::cta.bulk_group.cp_mask [x], [%r2], 64, %h1;
+    cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [map, {0, 1, 2, 0}], [%r2];
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    END:
+    """
+    )
+    x, y = np.zeros(64, np.uint8), np.zeros((2, 5, 6, 8), np.uint16)
+    tensor = TensorMap(y, box=(), channels=8, pixels=16, lower=(0, 0), upper=(0, 0))
+    kernel(body, "u64 x, u64 map", target="sm_100a").launch(
+        "k", (1, 1, 1), (128, 1, 1), [x, tensor], check=True
+    )
+    words = np.arange(128, dtype=np.uint32) + np.uint32(0x01010101)
+    data, at = words.view(np.uint8)[:64], np.arange(64)
+    np.testing.assert_array_equal(x, np.where(np.isin(at % 16, (0, 15)), data, 0))
+    expected = np.zeros_like(y).reshape(-1, 8)
+    expected[13:29] = words[:64].view(np.uint16).reshape(16, 8)
+    np.testing.assert_array_equal(y.reshape(-1, 8), expected)

@@ -12,12 +12,14 @@ from tile_sim import Module, SimError
 Kernel = Callable[..., Module]
 DTYPES = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "s8": np.int8,
-    "u8": np.uint8, "e4m3": ml_dtypes.float8_e4m3fn, "s4": np.uint8,
+    "u8": np.uint8, "e4m3": ml_dtypes.float8_e4m3fn,
+    "e3m2": ml_dtypes.float6_e3m2fn, "s4": np.uint8,
 }  # fmt: skip
 CASES = [
     ("f32.f16.f16.f32", 16, 3), ("f32.f16.f16.f32", 32, 1), ("f16.f16.f16.f16", 32, 0),
     ("f32.bf16.bf16.f32", 16, 0), ("f32.tf32.tf32.f32", 8, 2), ("f32.tf32.tf32.f32", 16, 1),
     ("s32.s8.s8.s32", 32, 1), ("s32.s8.s8.s32", 64, 0), ("f32.e4m3.e4m3.f32", 64, 0),
+    ("f32.e3m2.e3m2.f32", 64, 0),
     ("s32.s4.s4.s32", 64, 1), ("s32.s4.s4.s32", 128, 0),
 ]  # fmt: skip
 
@@ -53,7 +55,7 @@ def _element(rng: np.random.Generator, name: str) -> tuple[int, float]:
         raw = int(rng.integers(16))
         return raw, raw - 16.0 if raw >= 8 else float(raw)
     dtype = np.dtype(DTYPES[name])
-    value = rng.integers(-100, 100) if name in ("s8", "u8") else rng.integers(-32, 32) / 8
+    value = rng.integers(-100, 100) if name in ("s8", "u8") else rng.integers(-8, 8) / 4
     x = np.array(value).astype(dtype)
     return int(x.view(f"u{dtype.itemsize}")), float(x)
 
@@ -134,7 +136,8 @@ def test_sparse(kernel: Kernel, types: str, k: int, selector: int) -> None:
     )
     fd = np.zeros_like(fc)
     counts = (fa.shape[1], fb.shape[1], 2 if d == "f16" else 4)
-    body = _body(f"m16n8k{k}", types, selector, counts, "sp::ordered_metadata")
+    kind = "kind::f8f6f4." if name == "e3m2" else ""
+    body = _body(f"m16n8k{k}", kind + types, selector, counts, "sp::ordered_metadata")
     module = kernel(body, "u64 a, u64 b, u64 c, u64 d, u64 e", target="sm_120a")
     words = _metadata(meta, bits, k, selector)
     module.launch("k", (1, 1, 1), (32, 1, 1), [fa, fb, fc, fd, words])

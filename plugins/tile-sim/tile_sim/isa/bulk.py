@@ -68,12 +68,11 @@ def cp_async_bulk(cx: Decode) -> Exec:
         return _prefetch(cx)
     target, source = _take_direction(cx)
     multicast, policy = cx.flag("multicast::cluster"), cx.flag("L2::cache_hint")
-    if cx.flag("cp_mask"):
-        cx.fail(".cp_mask is not supported")
     if target == "global":
+        masked = cx.flag("cp_mask")
         cx.one_of("bulk_group")
-        cx.done(3 + policy)
-        return _to_global(cx, None, None)
+        cx.done(3 + policy + masked)
+        return _to_global(cx, None, None, masked)
     cx.one_of(_COMPLETE)
     cx.done(4 + multicast + policy)
     return _to_shared(cx, source, multicast)
@@ -176,25 +175,31 @@ def _incoming(
     return Operation(write, signals=True)
 
 
-def _to_global(cx: Decode, op: str | None, type_: str | None) -> Exec:
-    """Own shared memory to global memory, in a bulk group."""
+def _to_global(cx: Decode, op: str | None, type_: str | None, masked: bool = False) -> Exec:
+    """Own shared memory to global memory, in a bulk group; a mask (the last operand) says which
+    bytes of each 16 are written."""
     _, to = address(cx, 0, "global")
     _, of = address(cx, 1, "shared")
     size = cx.src(2, U32)
+    mask = cx.src(len(cx.operands) - 1, TYPES["u16"], wide=True) if masked else None
 
     def execute(g: Group) -> None:
         who = threads(g)
+        masks = [0xFFFF] * len(who) if mask is None else lanes_of(g, mask)
         items = zip(
-            who, g.lane_rows(), addresses_of(g, to), addresses_of(g, of), lanes_of(g, size),
+            who, g.lane_rows(), addresses_of(g, to), addresses_of(g, of), lanes_of(g, size), masks,
             strict=True,
         )  # fmt: skip
-        for thread, row, target, origin, amount in items:
+        for thread, row, target, origin, amount, bits in items:
             _check_size(amount, target, origin)
             g.wave.memory.require(target, amount)
             read = _reader(g.wave, int(row), "shared", origin, amount)
             source = shared.locate(g.wave, int(row), origin, "bulk copy")
             span = shared.flat(g.wave, source[0], source[1] + np.arange(amount), "bulk copy")
-            outgoing(g.wave, int(thread), span, read, _global_writer(g.wave, target, op, type_))
+            write = _global_writer(g.wave, target, op, type_)
+            if bits != 0xFFFF:
+                write = _masked_writer(g.wave, target, bits)
+            outgoing(g.wave, int(thread), span, read, write)
 
     return execute
 
@@ -219,6 +224,17 @@ def outgoing(
     operation = Operation(lambda: write(taken[0]), take)
     wave.asyncs.groups(thread).open.append(operation)
     wave.asyncs.issue(thread // 32, operation)
+
+
+def _masked_writer(wave: Wave, target: int, bits: int) -> Callable[[Array], None]:
+    """Writes byte i of each 16 where bit i is set."""
+
+    def write(data: Array) -> None:
+        old = np.frombuffer(wave.memory.read(target, len(data)), np.uint8)
+        keep = (bits >> (np.arange(len(data)) % 16) & 1).astype(bool)
+        wave.memory.write(target, np.where(keep, data, old))
+
+    return write
 
 
 def _global_writer(

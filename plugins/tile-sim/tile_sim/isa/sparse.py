@@ -39,9 +39,10 @@ Array = np.ndarray
 _SHAPES = {32: (8, 16), 16: (16, 32), 8: (32, 64), 4: (64, 128)}
 # Columns of A that one thread's metadata covers, for one row.
 _COVERED = {32: 8, 16: 16, 8: 32, 4: 64}
+_NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 _OPERANDS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "f16": (("f16",),),
-    "f32": (("f16",), ("bf16",), ("tf32",), ("e4m3", "e5m2")),
+    "f16": (("f16",), _NARROW),
+    "f32": (("f16",), ("bf16",), ("tf32",), _NARROW),
     "s32": (("u8", "s8"), ("u4", "s4")),
 }
 
@@ -73,13 +74,16 @@ def mma_sp(cx: Decode) -> Sync:
     shape = take_shape(cx)
     cx.one_of("row")
     cx.one_of("col")
-    if cx.prefixed("kind::") or cx.flag("block_scale"):
-        cx.fail("sparse products of f8f6f4 and block-scaled kinds are not supported")
+    kind = cx.prefixed("kind::")
+    if cx.flag("block_scale") or kind not in (None, "f8f6f4"):
+        cx.fail("sparse products with block scaling are not supported")
     d, a, b, c = take_types(cx)
     saturate = cx.flag("satfinite")
     cx.done(6)
     if d != c or not any(a in types and b in types for types in _OPERANDS.get(d, ())):
         cx.fail(f"cannot multiply .{a} by .{b} into .{d} from .{c}")
+    if {a, b} & set(_NARROW[2:]) and kind is None:
+        cx.fail("this type needs .kind::f8f6f4")
     element = ELEMENTS[a]
     if shape[:2] != (16, 8) or shape[2] not in _SHAPES[element.bits]:
         cx.fail(f"no sparse shape m{shape[0]}n{shape[1]}k{shape[2]} for .{a}")

@@ -196,8 +196,6 @@ def cp_reduce_async_bulk_tensor(cx: Decode) -> Exec:
 
 def _store(cx: Decode, rank: int, op: str | None) -> Exec:
     mode = cx.option(*_STORES) or "tile"
-    if mode == "im2col_no_offs":
-        cx.fail(".im2col_no_offs is not supported")
     cx.one_of("bulk_group")
     policy = cx.flag("L2::cache_hint")
     cx.done(2 + policy)
@@ -209,8 +207,7 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
         for thread, row, (place, start), origin in items:
             wave = g.wave
             base, tensor = _map(g, place, rank, "tensor store")
-            scatter = mode == "tile::scatter4"
-            where = (tma.gather4_coordinates if scatter else tma.tile_coordinates)(tensor, start)
+            where = _store_coordinates(tensor, mode, start)
             cta, offset = shared.locate(wave, int(row), origin, "tensor store")
             places = tma.shared_places(wave, cta, offset, tensor, len(where))
             if wave.monitor is not None:
@@ -219,6 +216,16 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             outgoing(wave, int(thread), places, _taker(wave, places), give)
 
     return execute
+
+
+def _store_coordinates(tensor: TensorMap, mode: str, start: tuple[int, ...]) -> Array:
+    if mode == "tile::scatter4":
+        return tma.gather4_coordinates(tensor, start)
+    if (mode == "im2col_no_offs") != bool(tensor.pixels):
+        raise SimError("tensormap", f"a .{mode} store does not fit its tensor map")
+    if tensor.pixels:
+        return tma.im2col_coordinates(tensor, start, (0,) * (tensor.rank - 2))
+    return tma.tile_coordinates(tensor, start)
 
 
 def _taker(wave: Wave, places: Array) -> Callable[[], Array]:
