@@ -113,6 +113,15 @@ def layer_norm(name: str, dtype: str, rows: int, columns: int) -> Case:
     )
 
 
+def matmul(name: str, dtype: str, m: int, n: int, k: int, tile: tuple[int, int]) -> Case:
+    """Tiles that reach past all edges; products are summed in float32."""
+    rng = np.random.default_rng(5)
+    a, b = _random(rng, dtype, m, k), _random(rng, dtype, k, n)
+    total = (a.astype(np.float64) @ b.astype(np.float64)).astype(dtype)
+    blocks = (-(-m // tile[0]), -(-n // tile[1]), 1)
+    return Case(name, blocks, (a, b, np.zeros((m, n), dtype)), (None, None, total))
+
+
 def _table() -> dict[str, Callable[[str], Case]]:
     f32, f16 = "float32", "float16"
     return {
@@ -125,6 +134,8 @@ def _table() -> dict[str, Callable[[str], Case]]:
         "softmax_f16": lambda name: softmax(name, f16, 4, 1000),
         "layer_norm_f32": lambda name: layer_norm(name, f32, 3, 1504),
         "layer_norm_f16": lambda name: layer_norm(name, f16, 3, 1504),
+        "matmul_f16": lambda name: matmul(name, f16, 72, 88, 80, (64, 64)),
+        "matmul_f32": lambda name: matmul(name, f32, 36, 68, 44, (32, 64)),
     }
 
 

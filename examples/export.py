@@ -13,7 +13,7 @@ from types import ModuleType
 from cuda.tile.compilation import export_kernel
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ("vector_add", "saxpy_loop", "softmax", "layer_norm")
+PROGRAMS = ("vector_add", "saxpy_loop", "softmax", "layer_norm", "matmul")
 VERSION = "13.1"
 GPU = "sm_80"
 

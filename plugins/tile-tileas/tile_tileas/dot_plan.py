@@ -1,4 +1,4 @@
-"""What a `nv_tileas.dot` needs: layouts of its operands, shared memory if it has no tensor cores."""
+"""What a `nv_tileas.dot` needs: layouts of its operands, and shared memory for multiply-adds."""
 
 from __future__ import annotations
 

@@ -19,8 +19,6 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import element_bytes
 from tile_tileas.dialect import layout_of
-from tile_tileas.dot_plan import atom_name, fma_plan
-from tile_tileas.dots import FMA
 
 #: Pointers are held as addresses.
 POINTER_BITS = 64
@@ -123,7 +121,9 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
         picks = subtile(source, result.shape) == result
         return 0 if picks else slice_bytes(op.operands[0].type)
     if op.name == "nv_tileas.dot":
-        return fma_plan(op, OPERATION_LIMIT).bytes if atom_name(op) == FMA else 0
+        from tile_tileas.dot_stage import dot_scratch_bytes  # it plans moves with this module
+
+        return dot_scratch_bytes(op)
     if op.name in ("nv_tileas.reduce", "nv_tileas.reduce_mixed"):
         layout = _layout(op, op.operands[0].type)
         plan = plan_reduction(layout, ir.IntegerAttr(op.attributes["axis"]).value)

@@ -19,6 +19,7 @@ from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dot_plan import dot_layouts
+from tile_tileas.dot_stage import is_staged
 from tile_tileas.layouts import Assignment, inverse_permutation, problem_with
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.scans import scan_layout
@@ -175,7 +176,8 @@ class _Materialiser:
             lambda shape: spread(shape, warps, _row_major(len(shape)), 1),
         )
         for at, layout in enumerate(layouts):
-            self._convert_operand(op, at, layout)
+            if at == 2 or not is_staged(op, at, layout):
+                self._convert_operand(op, at, layout)
         result = op.results[0]
         result.set_type(distributed(result.type, layouts[2]))
         if wanted != layouts[2]:

@@ -8,6 +8,7 @@ from tile_cute import gf2
 from tile_cute.linear import (
     ConditionalXor,
     RegisterPermute,
+    SharedAccess,
     SharedRoundTrip,
     SharedSide,
     WarpShuffle,
@@ -67,7 +68,7 @@ def _by_shuffles(cx: Conversion, value: ir.Value, plan: WarpShuffle) -> ir.Value
                 part = shuffle(cx, part, "idx", _source_lane(cx, plan, step.lane_xor))
         received.append(part)
         slots += step.slots
-    joined = _join(b, received)
+    joined = join(b, received)
     place = {slot: at for at, slot in enumerate(slots)}
     in_order = b.shuffle(joined, [place[slot] for slot in range(len(slots))])
     settled = _conditional(cx, in_order, plan.after)
@@ -80,7 +81,7 @@ def _source_lane(cx: Conversion, plan: WarpShuffle, lane_xor: int) -> ir.Value:
     return b.constant(lane_xor) if lane is None else b.with_constant("xori", lane, lane_xor)
 
 
-def _join(b: Builder, parts: list[ir.Value]) -> ir.Value:
+def join(b: Builder, parts: list[ir.Value]) -> ir.Value:
     """Vectors of any lengths behind each other."""
     joined = parts[0]
     for part in parts[1:]:
@@ -97,12 +98,12 @@ def _through_shared(
     op: ir.OpView, cx: Conversion, value: ir.Value, plan: SharedRoundTrip
 ) -> ir.Value:
     b = Builder(cx)
-    trip = _RoundTrip(cx, plan, scratch_pointer(op, cx), b.to_storage(value))
+    trip = RoundTrip(cx, plan, scratch_pointer(op, cx), b.to_storage(value))
     return b.from_storage(trip.run(), element_of(value.type))
 
 
 @dataclass
-class _RoundTrip:
+class RoundTrip:
     """Stores and loads of a plan, pass by pass.
 
     In pass p a warp performs the accesses of group p ^ pass(warp); if the plan is not guarded,
@@ -130,7 +131,7 @@ class _RoundTrip:
         accesses = [a for group in order for a in self.plan.load.accesses[group]]
         slots = [slot for access in accesses for slot in access.registers]
         place = {slot: at for at, slot in enumerate(slots)}
-        joined = _join(b, [loaded[group] for group in order])
+        joined = join(b, [loaded[group] for group in order])
         return b.shuffle(joined, [place[slot] for slot in self.plan.gather])
 
     def _groups(self, side: SharedSide, number: int) -> list[int]:
@@ -184,12 +185,22 @@ class _RoundTrip:
         return branch.result
 
     def _load(self, group: int) -> ir.Value:
-        b, side, parts = Builder(self.cx), self.plan.load, []
-        for access in side.accesses[group]:
-            type_ = vector_of(len(access.registers), element_of(self.stored.type))
-            pointer = self._place(side, access.offset)
-            parts.append(b.load(pointer, type_, side.vector * self.plan.elem_bytes))
-        return b.concat(parts) if len(parts) & (len(parts) - 1) == 0 else _join(b, parts)
+        b = Builder(self.cx)
+        parts = [self.load(access) for access in self.plan.load.accesses[group]]
+        return b.concat(parts) if len(parts) & (len(parts) - 1) == 0 else join(b, parts)
+
+    def store(self) -> None:
+        """The stores of a plan of one pass in which all warps take part."""
+        assert self.plan.passes == 1
+        assert not self.plan.store.is_guarded
+        self._write(0, None)
+
+    def load(self, access: SharedAccess) -> ir.Value:
+        """What one load of the plan brings, in storage form."""
+        side = self.plan.load
+        type_ = vector_of(len(access.registers), element_of(self.stored.type))
+        pointer = self._place(side, access.offset)
+        return Builder(self.cx).load(pointer, type_, side.vector * self.plan.elem_bytes)
 
     def _place(self, side: SharedSide, offset: int) -> ir.Value:
         """Address of an access: lane, warp and access parts of the offset are XORed."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+from tile_cute.atoms import MmaAtom
 from tile_cute.linear import LinearLayout
 from tile_tileas.dot_plan import FmaPlan, atom_name, plan_fma
-from tile_tileas.dots import FMA, atom_named, grid_of, product_shape
+from tile_tileas.dot_stage import Stage, stages
+from tile_tileas.dots import FMA, Grid, atom_named, fragment, grid_of, product_shape
 from tile_tileas.scratch import OPERATION_LIMIT
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
-from tile_nvptx.passes.tileas.mma_text import mma_fragments
+from tile_nvptx.passes.tileas.convert_layout import RoundTrip, join
+from tile_nvptx.passes.tileas.mma_text import Counts, mma_fragments
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.shared import scratch_pointer
-from tile_nvptx.passes.tileas.types import element_of, vector_of
+from tile_nvptx.passes.tileas.types import element_of, storage_type, vector_of
 
 #: Bits that one access to shared memory reads at most (PTX ISA, "ld").
 _WIDEST = 128
@@ -47,10 +52,112 @@ def _tensor_cores(op: ir.OpView, cx: Conversion) -> ir.Value:
         max(1, n // (grid[2] * atom.n)),
         k // atom.k,
     )
-    operands = list(op.operands)[:3]
-    elements = [str(element_of(operand.type)) for operand in operands]
-    name, body = mma_fragments(atom, (elements[0], elements[1], elements[2]), counts)
-    return state(cx).helpers.call(cx, name, body, operands, operands[2].type).result
+    return _TensorCores(op, cx, atom, counts, _sources(op, cx, atom, shape, grid)).run()
+
+
+def _sources(
+    op: ir.OpView, cx: Conversion, atom: MmaAtom, shape: tuple[int, int, int, int], grid: Grid
+) -> list[_Held | _Staged]:
+    """Where A and B come from: registers, or shared memory that they are written to here."""
+    found = state(cx)
+    layouts = [found.operand_layout(op, at) for at in (0, 1)]
+    rank = layouts[0].rank
+    a, b = (fragment(atom, operand, shape, rank, grid) for operand in "ab")
+    values = list(op.operands)[:2]
+    plans = stages((layouts[0], layouts[1]), (a, b), storage_type(element_of(values[0].type)).width)
+    if plans is None:
+        raise error_at(op, f"has operands that are no tiles of {atom}: {layouts[0]}, {layouts[1]}")
+    if "barrier_before" in op.attributes:
+        Builder(cx).barrier()
+    sources: list[_Held | _Staged] = []
+    for value, stage in zip(values, plans[0], strict=True):
+        sources.append(_Held(value) if stage is None else _Staged.of(op, cx, value, stage))
+    if any(stage is not None for stage in plans[0]):
+        Builder(cx).barrier()
+    return sources
+
+
+@dataclass
+class _Held:
+    """An operand whose fragment is in registers."""
+
+    value: ir.Value
+
+    def registers(self, cx: Conversion, picks: list[int]) -> ir.Value:
+        """The fragment's registers `picks`."""
+        return Builder(cx).shuffle(self.value, picks)
+
+
+@dataclass
+class _Staged:
+    """An operand in shared memory; each load happens when its first register is asked for."""
+
+    trip: RoundTrip
+    element: ir.Type
+    loaded: dict[int, ir.Value] = field(default_factory=dict)
+
+    @staticmethod
+    def of(op: ir.OpView, cx: Conversion, value: ir.Value, stage: Stage) -> _Staged:
+        """Store the operand; the caller places the barrier."""
+        plan, start = stage
+        trip = RoundTrip(cx, plan, scratch_pointer(op, cx, start), Builder(cx).to_storage(value))
+        trip.store()
+        return _Staged(trip, element_of(value.type))
+
+    def registers(self, cx: Conversion, picks: list[int]) -> ir.Value:
+        """The fragment's registers `picks`."""
+        accesses = self.trip.plan.load.accesses[0]
+        place = {
+            slot: (number, at)
+            for number, access in enumerate(accesses)
+            for at, slot in enumerate(access.registers)
+        }
+        wanted = [place[self.trip.plan.gather[pick]] for pick in picks]
+        needed = sorted({number for number, _ in wanted})
+        for number in needed:
+            if number not in self.loaded:
+                self.loaded[number] = self.trip.load(accesses[number])
+        b, starts, total = Builder(cx), dict[int, int](), 0
+        for number in needed:
+            starts[number] = total
+            total += len(accesses[number].registers)
+        joined = join(b, [self.loaded[number] for number in needed])
+        order = b.shuffle(joined, [starts[number] + at for number, at in wanted])
+        return b.from_storage(order, self.element)
+
+
+@dataclass
+class _TensorCores:
+    """C + A B, one step of the atom along K after the other."""
+
+    op: ir.OpView
+    cx: Conversion
+    atom: MmaAtom
+    counts: Counts  # atoms of a warp along B, M, N, K
+    sources: list[_Held | _Staged]
+
+    def run(self) -> ir.Value:
+        """The new accumulator."""
+        batches, ms, ns, ks = self.counts
+        total = self.op.operands[2]
+        for k in range(ks):
+            a = self._step(0, batches * ms, k)
+            b = self._step(1, batches * ns, k)
+            elements = (str(element_of(a.type)), str(element_of(b.type)))
+            name, body = mma_fragments(
+                self.atom, (*elements, str(element_of(total.type))), (batches, ms, ns, 1)
+            )
+            helpers = state(self.cx).helpers
+            total = helpers.call(self.cx, name, body, [a, b, total], total.type).result
+        return total
+
+    def _step(self, at: int, atoms: int, k: int) -> ir.Value:
+        """Fragments of step `k` of all atoms; K follows the atom's own bits (see `fragment`)."""
+        layout = self.atom.b_layout if at else self.atom.a_layout
+        assert layout is not None
+        size, ks = layout.elements_per_thread, self.counts[3]
+        picks = [(i * ks + k) * size + r for i in range(atoms) for r in range(size)]
+        return self.sources[at].registers(self.cx, picks)
 
 
 class _Fma:
