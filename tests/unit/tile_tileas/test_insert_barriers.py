@@ -25,8 +25,8 @@ ARGUMENTS = "%p: !ptrs, %x: !a, %t: !tok, %n: i32, %c: i1, %base: !nv_tileaa.ptr
 def scratch(name: str, at: int = 0) -> str:
     """A conversion through 2048 bytes of shared memory from `at` on."""
     return (
-        f'{name} = "nv_tileas.convert_layout"(%x) {{mark = "{name[1:]}", shared_bytes = 2048 : i32, '
-        f"shared_offset = {at} : i32}} : (!a) -> !b"
+        f'{name} = "nv_tileas.convert_layout"(%x) {{mark = "{name[1:]}", '
+        f"shared_bytes = 2048 : i32, shared_offset = {at} : i32}} : (!a) -> !b"
     )
 
 
