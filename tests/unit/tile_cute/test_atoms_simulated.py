@@ -162,17 +162,8 @@ def _matrix_cases(select: Callable[[CopyAtom], bool]) -> list[CopyAtom]:
     return [atom for atom in atoms if select(atom)]
 
 
-def _marked(atoms: list[CopyAtom]) -> list[object]:
-    """The byte transposes, on which the simulator's model and CuTe's traits do not agree."""
-    doubtful = pytest.mark.xfail(reason="the simulator transposes bytes in another order")
-    return [
-        pytest.param(atom, marks=doubtful, id=str(atom)) if ".m16n16." in atom.name else atom
-        for atom in atoms
-    ]
-
-
-PLAIN = _marked(_matrix_cases(lambda atom: "b8x16" not in atom.name))
-EXPANDING = _marked(_matrix_cases(lambda atom: "b8x16" in atom.name))
+PLAIN = _matrix_cases(lambda atom: "b8x16" not in atom.name)
+EXPANDING = _matrix_cases(lambda atom: "b8x16" in atom.name)
 
 
 @pytest.mark.parametrize("atom", PLAIN, ids=str)
