@@ -17,6 +17,7 @@ from tile_cute.linear import LinearLayout
 NodeKind = Literal[
     "load",  # results (and pointer, mask operands) in the node's layout
     "store",  # operands in the node's layout
+    "atomic",  # everything in one layout, in which no element is held twice if there is room
     "same",  # elementwise, loop-carried: everything in one layout
     "source",  # constants, ranges, splats: made in any layout for free
     "reduce",  # result: the operand's layout without `axis`

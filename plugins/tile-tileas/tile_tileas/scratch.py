@@ -97,6 +97,17 @@ def conversion_plan(op: ir.OpView | ir.Operation) -> Plan:
         raise error_at(op, f"cannot be done: {error}") from error
 
 
+def result_bytes(value: ir.Value) -> int:
+    """Shared memory through which threads hear what one of them has found; 0 if none needs to."""
+    if not any(True for _ in value.uses):
+        return 0
+    layout = layout_of(value.type)
+    if layout is None:
+        return storage_bits(value.type) // 8
+    copies = layout.free_mask("lane") or layout.free_mask("warp")
+    return slice_bytes(value.type) if copies else 0
+
+
 def slice_bytes(type_: ir.Type) -> int:
     """Shared memory that a tile takes when a slice is read back from there."""
     return prod(type_.shape) * storage_bits(type_.element_type) // 8
@@ -114,6 +125,8 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
     if op.name == "nv_tileas.convert_layout":
         plan = conversion_plan(op)
         return plan.bytes if isinstance(plan, SharedRoundTrip) else 0
+    if op.name in ("nv_tileas.atomic_rmw", "nv_tileas.atomic_cas"):
+        return result_bytes(op.results[0])
     if op.name == "nv_tileas.extract_slice":
         source, result = (layout_of(v.type) for v in (op.operands[0], op.results[0]))
         assert source is not None

@@ -20,6 +20,8 @@ KINDS: dict[str, NodeKind] = {
     "nv_tileaa.splat": "source",
     "nv_tileaa.broadcast": "broadcast",
     "nv_tileaa.permute": "permute",
+    "nv_tileas.atomic_cas": "atomic",
+    "nv_tileas.atomic_rmw": "atomic",
     "nv_tileas.cat": "cat",
     "nv_tileas.extract_slice": "slice",
     "nv_tileas.convert_layout": "convert",

@@ -12,6 +12,7 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.walk import children
 from tile_nvptx.passes.tileas import (
+    atomics,
     convert_layout,
     dot,
     elementwise,
@@ -31,6 +32,7 @@ from tile_nvptx.passes.tileas.types import convert_type
 
 __all__ = [
     "ConvertTileASToLLVM",
+    "atomics",
     "convert_layout",
     "dot",
     "elementwise",

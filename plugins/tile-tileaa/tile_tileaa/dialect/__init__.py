@@ -1,6 +1,6 @@
 """The nv_tileaa dialect; importing this package declares every operation."""
 
-from tile_tileaa.dialect import dot, folds, math, memory, shape
+from tile_tileaa.dialect import atomics, dot, folds, math, memory, shape
 from tile_tileaa.dialect.base import (
     MemRefType,
     MemTokenType,
@@ -17,6 +17,7 @@ __all__ = [
     "NvTileAA",
     "PtrType",
     "TiledViewType",
+    "atomics",
     "dot",
     "folds",
     "load",

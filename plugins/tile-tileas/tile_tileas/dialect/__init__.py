@@ -1,11 +1,12 @@
 """The nv_tileas dialect; importing this package declares every operation."""
 
-from tile_tileas.dialect import dot, folds, memory, tile
+from tile_tileas.dialect import atomics, dot, folds, memory, tile
 from tile_tileas.dialect.base import LayoutAttr, NvTileAS, distributed, layout_attr, layout_of
 
 __all__ = [
     "LayoutAttr",
     "NvTileAS",
+    "atomics",
     "distributed",
     "dot",
     "folds",

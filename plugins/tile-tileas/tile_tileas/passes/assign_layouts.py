@@ -159,6 +159,15 @@ class _Materialiser:
             if is_tile(result):
                 self._set_natural(op, result, natural)
 
+    def _atomic(self, op: ir.OpView) -> None:
+        layout = layout_of(op.operands[0].type)
+        if layout is None:
+            return
+        if not layout.is_injective:
+            layout = spread(layout.shape, self._built.graph.num_warps, _row_major(layout.rank), 1)
+        self._convert_operands(op, layout)
+        self._set_natural(op, op.results[0], layout)
+
     def _scan(self, op: ir.OpView) -> None:
         axis = ir.IntegerAttr(op.attributes["axis"]).value
         layout = scan_layout(shape_of(op.operands[0]), axis, self._built.graph.num_warps)

@@ -15,7 +15,10 @@ from tile_tileas.passes.dot import dot_rules
 
 rules = RuleSet("convert-tileaa-to-tileas")
 
-_SAME_NAME = ("cat", "extract_slice", "load", "store", "tiled_load", "tiled_store", "view")
+_SAME_NAME = (
+    "atomic_cas", "atomic_rmw", "cat", "extract_slice", "load", "store", "tiled_load",
+    "tiled_store", "view",
+)  # fmt: skip
 
 
 @rules.on(*(f"nv_tileaa.{name}" for name in _SAME_NAME))

@@ -17,6 +17,8 @@ from tile_tileas.dialect import layout_of
 
 _LOADS = ("nv_tileas.load", "nv_tileas.tiled_load")
 _STORES = ("nv_tileas.store", "nv_tileas.tiled_store")
+_ATOMICS = ("nv_tileas.atomic_cas", "nv_tileas.atomic_rmw")
+_ACCESSES = (*_LOADS, *_STORES, *_ATOMICS)
 
 
 @dataclass
@@ -87,10 +89,12 @@ class _Walk:
             pending.clear()
             for branch in branches:
                 pending.join(branch)
-        elif "shared_offset" in op.attributes:
-            self._scratch(op, pending)
-        elif op.name in _LOADS or op.name in _STORES:
-            self._access(op, pending)
+        else:
+            if op.name in _ACCESSES:
+                self._access(op, pending)
+            # An atomic operation passes its result on when it is done.
+            if "shared_offset" in op.attributes:
+                self._scratch(op, pending)
 
     def _scratch(self, op: ir.OpView, pending: _Pending) -> None:
         start = ir.IntegerAttr(op.attributes["shared_offset"]).value
@@ -137,7 +141,7 @@ class _Walk:
             seen.add(value)
             if not isinstance(value.owner, ir.Block):
                 maker = value.owner
-                if maker.name in _LOADS or maker.name in _STORES:
+                if maker.name in _ACCESSES:
                     found.add(maker.results[0])
             stack += _token_sources(value)
         self._orders[token] = frozenset(found)

@@ -176,6 +176,33 @@ def _unpack_words(word: int, count: int) -> list[str]:
     return lines
 
 
+def atomic_text(instruction: str, qualifiers: str, bits: int, arity: int) -> tuple[str, str]:
+    """Name and text of `(ptr<1>, values.., i1) -> old`: acts if the flag is set.
+
+    `instruction` is `add.f32`, `cas.b64`, ...; `qualifiers` are those of PTX `atom`. Values and
+    result are integers of `bits`. Without the flag, the result is the first value.
+    """
+    name = f"__tile_atom{qualifiers}.{instruction}".replace(".", "_")
+    constraint = {16: "h", 32: "r", 64: "l"}[bits]
+    values = ", ".join(f"${2 + at}" for at in range(arity))
+    asm = (
+        f"mov.b{bits} $0, $2; "
+        f"@${2 + arity} atom{qualifiers}.global.{instruction} $0, [$1], {values};"
+    )
+    constraints = ",".join([f"=&{constraint}", "l", *[constraint] * arity, "b", "~{memory}"])
+    names = [f"%x{at}" for at in range(arity)]
+    arguments = ", ".join(["%p: !llvm.ptr<1>", *(f"{n}: i{bits}" for n in names), "%c: i1"])
+    types = ", ".join(["!llvm.ptr<1>", *[f"i{bits}"] * arity, "i1"])
+    lines = [
+        f"llvm.func internal @{name}({arguments}) -> i{bits} attributes {{always_inline}} {{",
+        f"  %r = llvm.inline_asm has_side_effects asm_dialect = att {_quoted(asm)}, "
+        f'"{constraints}" %p, {", ".join(names)}, %c : ({types}) -> i{bits}',
+        f"  llvm.return %r : i{bits}",
+        "}",
+    ]
+    return name, "\n".join(lines)
+
+
 def _quoted(asm: str) -> str:
     return '"' + asm.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

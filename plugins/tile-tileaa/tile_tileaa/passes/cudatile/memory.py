@@ -84,7 +84,8 @@ def get_index_space_shape(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     return found
 
 
-def _ordering(op: ir.OpView) -> dict[str, ir.Attribute]:
+def ordering(op: ir.OpView) -> dict[str, ir.Attribute]:
+    """`mem_semantic` and, where there is one, `mem_scope`."""
     found: dict[str, ir.Attribute] = {
         "mem_semantic": ir.StringAttr.get(text(op, "memory_ordering_semantics"))
     }
@@ -104,7 +105,7 @@ def load_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             "nv_tileaa.tiled_load",
             [*parts["view"], *index, *token],
             [cx.type(result.type) for result in op.results],
-            {**_ordering(op), "operandSegmentSizes": _segments(1, len(index), len(token))},
+            {**ordering(op), "operandSegmentSizes": _segments(1, len(index), len(token))},
         ).results
     )
 
@@ -120,7 +121,7 @@ def store_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             "nv_tileaa.tiled_store",
             [*parts["view"], *parts["tile"], *index, *token],
             [cx.type(result.type) for result in op.results],
-            {**_ordering(op), "operandSegmentSizes": _segments(1, 1, len(index), len(token))},
+            {**ordering(op), "operandSegmentSizes": _segments(1, 1, len(index), len(token))},
         ).results
     )
 
@@ -142,7 +143,7 @@ def load_ptr(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             [*parts["source"], *mask, *other, *token],
             [cx.type(result.type) for result in op.results],
             {
-                **_ordering(op),
+                **ordering(op),
                 "operandSegmentSizes": _segments(1, len(mask), len(other), len(token)),
             },
         ).results
@@ -159,6 +160,6 @@ def store_ptr(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             "nv_tileaa.store",
             [*parts["destination"], *parts["value"], *mask, *token],
             [cx.type(result.type) for result in op.results],
-            {**_ordering(op), "operandSegmentSizes": _segments(1, 1, len(mask), len(token))},
+            {**ordering(op), "operandSegmentSizes": _segments(1, 1, len(mask), len(token))},
         ).results
     )

@@ -1,0 +1,134 @@
+"""Atomic operations: each element by one thread, its result passed to all that hold a copy."""
+
+from __future__ import annotations
+
+from tile_cute.linear import LinearLayout
+from tile_tileas.dialect import layout_of
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.access import qualifiers
+from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.helpers import atomic_text
+from tile_nvptx.passes.tileas.rules import rules, state, text
+from tile_nvptx.passes.tileas.shared import scratch_pointer
+from tile_nvptx.passes.tileas.slices import flat_indices, write_row_major
+from tile_nvptx.passes.tileas.tiled import token
+from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
+
+# rmw_mode -> PTX operation and the letter of its type (PTX ISA, "atom")
+_OPERATIONS = {
+    "and": ("and", "b"),
+    "or": ("or", "b"),
+    "xor": ("xor", "b"),
+    "add": ("add", "u"),
+    "addf": ("add", "f"),
+    "max": ("max", "s"),
+    "min": ("min", "s"),
+    "umax": ("max", "u"),
+    "umin": ("min", "u"),
+    "xchg": ("exch", "b"),
+}
+_HALF_ADD = {"f16": "add.noftz.f16", "bf16": "add.noftz.bf16"}
+_BF16_ADD_SINCE = 90
+
+
+def rmw_instruction(op: ir.OpView, cx: Conversion, element: ir.Type) -> str:
+    """`add.f32`, `max.s64`, ...: what stands behind `atom.sem.scope.global`."""
+    mode = text(op, "rmw_mode")
+    if mode not in _OPERATIONS:
+        raise error_at(op, f"has no instruction for mode '{mode}'")
+    name, letter = _OPERATIONS[mode]
+    if mode == "addf" and str(element) in _HALF_ADD:
+        if str(element) == "bf16" and cx.target.sm < _BF16_ADD_SINCE:
+            raise error_at(op, f"adds bf16 atomically, which {cx.target.name} cannot")
+        return _HALF_ADD[str(element)]
+    return f"{name}.{letter}{element.width}"
+
+
+@rules.on("nv_tileas.atomic_rmw")
+def atomic_rmw(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """atomic_rmw => atom per element"""
+    instruction = rmw_instruction(op, cx, element_of(op.value.type))
+    return [_atomic(op, cx, instruction, [op.value]), token(cx)]
+
+
+@rules.on("nv_tileas.atomic_cas")
+def atomic_cas(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """atomic_cas => atom.cas per element, on bits"""
+    width = element_of(op.value.type).width
+    return [_atomic(op, cx, f"cas.b{width}", [op.cmp, op.value]), token(cx)]
+
+
+def _atomic(op: ir.OpView, cx: Conversion, instruction: str, values: list[ir.Value]) -> ir.Value:
+    b = Builder(cx)
+    if "barrier_before" in op.attributes:
+        b.barrier()
+    layout = layout_of(op.result.type)
+    owner = _owner(op, cx, layout)
+    fragments = [_bits(cx, value) for value in values]
+    element = element_of(fragments[0].type)
+    name, body = atomic_text(instruction, qualifiers(op), element.width, len(values))
+    found = []
+    for register in range(count_of(fragments[0].type)):
+        pointer, mask = _element(b, op.base, register), op.mask
+        flags = [owner] if owner is not None else []
+        flags += [_element(b, mask, register)] if mask is not None else []
+        flag = b.all_of(flags) or b.constant(1, b.i1)
+        operands = [pointer, *(b.extract(f, register) for f in fragments), flag]
+        old = state(cx).helpers.call(cx, name, body, operands, element).result
+        found.append(b.splat(old, 1))
+    old = b.concat(found)
+    if "shared_offset" in op.attributes:
+        old = _shared(op, cx, old, layout, owner)
+    result = cx.type(op.result.type)
+    if isinstance(result, ir.VectorType):
+        return b.bitcast(old, result)
+    return b.extract(b.bitcast(old, vector_of(1, result)), 0)
+
+
+def _owner(op: ir.OpView, cx: Conversion, layout: LinearLayout | None) -> ir.Value | None:
+    """i1: this thread acts for its elements; None if every thread does."""
+    if layout is None:
+        b = Builder(cx)
+        return b.compare(0, state(cx).thread_index(cx), b.constant(0))
+    if layout.free_mask("register"):
+        raise error_at(op, f"cannot act on layout {layout}, in which threads hold copies")
+    return state(cx).holds_unique(cx, layout)
+
+
+def _bits(cx: Conversion, value: ir.Value) -> ir.Value:
+    """A fragment as integers; of a scalar one of a single element."""
+    b = Builder(cx)
+    vector = value if isinstance(value.type, ir.VectorType) else b.splat(value, 1)
+    width = element_of(vector.type).width
+    return b.bitcast(vector, vector_of(count_of(vector.type), ir.IntegerType.get_signless(width)))
+
+
+def _element(b: Builder, value: ir.Value, register: int) -> ir.Value:
+    return b.extract(value, register) if isinstance(value.type, ir.VectorType) else value
+
+
+def _shared(
+    op: ir.OpView,
+    cx: Conversion,
+    old: ir.Value,
+    layout: LinearLayout | None,
+    owner: ir.Value | None,
+) -> ir.Value:
+    """What the acting threads have found, in all threads."""
+    b, base, element = Builder(cx), scratch_pointer(op, cx), element_of(old.type)
+    size = element.width // 8
+    if layout is not None:
+        write_row_major(cx, old, layout, base)
+        b.barrier()
+        places = [b.offset(base, at, element) for at in flat_indices(cx, layout, layout.shape)]
+        return b.concat([b.load(place, vector_of(1, element), size) for place in places])
+    branch = cx.create("scf.if", [owner], regions=2) if owner is not None else None
+    assert branch is not None, "one thread acts for a single element"
+    with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
+        b.store(old, base, size)
+        cx.create("scf.yield")
+    b.barrier()
+    return b.load(base, old.type, size)
