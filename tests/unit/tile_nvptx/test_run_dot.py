@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 import support.strategies
-from support.tiles import DTYPES, Kernel, tile
+from support.programs import Program
+from support.tiles import DTYPES, Kernel, ptx_of, tile
+from tile_cudatile import types as t
+from tile_cudatile.evaluator.formats import dtype_of
+
+from tile_core.diagnostics import TileError
 
 STRATEGIES = ["blocked", "first-legal", *range(2)]  # numbers: seeds of random layouts
 
@@ -64,6 +69,10 @@ def run_product(shapes, elements, **options):
     return out.astype(wide), a.astype(wide) @ b.astype(wide) + c.astype(wide)
 
 
+TARGETS = (
+    "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120",
+    "sm_121",
+)  # fmt: skip
 PAIRS = [
     ("f16", "f32"),
     ("f16", "f16"),
@@ -74,7 +83,6 @@ PAIRS = [
 ]
 # The last ones are too small for tensor cores.
 SIZES = [(64, 32, 32), (16, 8, 16), (8, 8, 8), (1, 4, 2), (2, 1, 64)]
-CASES = [(pair, size) for pair in PAIRS for size in SIZES]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -83,3 +91,159 @@ def test_integers_are_exact(elements, strategy):
     for size in SIZES:
         got, wanted = run_product(shapes_of(*size), elements, **settings(strategy))
         np.testing.assert_array_equal(got, wanted, str(size))
+
+
+@pytest.mark.parametrize("elements", PAIRS, ids="-".join)
+@pytest.mark.parametrize(("batch", "warps"), [(1, 4), (2, 4), (8, 4), (4, 8), (2, 1)])
+def test_batches(elements, batch, warps):
+    got, wanted = run_product(shapes_of(32, 16, 32, batch), elements, num_warps=warps)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("elements", PAIRS, ids="-".join)
+def test_tensor_cores_on_every_target(elements, target):
+    flags = ', signedness_a = "signed", signedness_b = "unsigned"' if "i8" in elements else ""
+    ptx = product_kernel(shapes_of(32, 32, 32), elements, flags).ptx(target, 3)
+    assert ("mma.sync" in ptx) == (elements[0] != "f32")
+    assert ("fma.rn.f32" in ptx) == (elements[0] == "f32")
+    assert "tf32" not in ptx
+    assert ".local" not in ptx
+
+
+@pytest.mark.parametrize("size", [(64, 64, 64), (8, 16, 4)], ids=str)
+@pytest.mark.parametrize("elements", [p for p in PAIRS if p[0] != "i8"], ids="-".join)
+def test_floats_are_as_precise_as_the_accumulator(elements, size):
+    rng = np.random.default_rng(7)
+    shapes = shapes_of(*size)
+    a, b, c = (
+        rng.standard_normal(s).astype(DTYPES[e]) for s, e in zip(shapes, of(elements), strict=True)
+    )
+    out = np.zeros_like(c)
+    product_kernel(shapes, elements).run(a, b, c, out)
+    wide = [x.astype(np.longdouble) for x in (a, b, c)]
+    sizes = np.abs(wide[0]) @ np.abs(wide[1]) + np.abs(wide[2])
+    epsilon = {"f16": 2.0**-10, "f32": 2.0**-23, "f64": 2.0**-52}[elements[1]]
+    error = np.abs(out.astype(np.longdouble) - (wide[0] @ wide[1] + wide[2]))
+    assert (error <= (size[2] + 2) * epsilon * sizes).all()
+
+
+@pytest.mark.parametrize("size", [(16, 8, 32), (4, 4, 8)], ids=str)
+@pytest.mark.parametrize("left", ["signed", "unsigned"])
+@pytest.mark.parametrize("right", ["signed", "unsigned"])
+def test_signedness_of_bytes(left, right, size):
+    p = Program()
+    m, n, k = size
+    a, b = p.load((m, k), t.I8), p.load((k, n), t.I8)
+    c = p.load((m, n), t.I32)
+    kinds = {"signedness_lhs": left, "signedness_rhs": right}
+    p.store(p.emit("mmai", [a, b, c], t.Tile((m, n), t.I32), **kinds), (m, n), t.I32)
+    rng = np.random.default_rng(3)
+    first, second = (rng.integers(0, 256, s).astype(np.uint8) for s in ((m, k), (k, n)))
+    # Near the end of the range, so that sums wrap.
+    sums = np.full((m, n), 2**31 - 1000, np.int32)
+    inputs = [x.view(np.int8) for x in (first, second)]
+    p.agrees(*inputs, sums, np.zeros((m, n), np.int32))
+
+
+BYTES = [t.F8E4M3FN, t.F8E5M2]
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_120"])
+@pytest.mark.parametrize("size", [(32, 16, 32), (4, 8, 2)], ids=str)
+@pytest.mark.parametrize("acc", [t.F32, t.F16], ids=str)
+@pytest.mark.parametrize("element", BYTES, ids=str)
+def test_byte_floats(element, acc, size, target):
+    p = Program()
+    m, n, k = size
+    a, b, c = p.load((m, k), element), p.load((k, n), element), p.load((m, n), acc)
+    p.store(p.emit("mmaf", [a, b, c], t.Tile((m, n), acc)), (m, n), acc)
+    if k == 32:
+        kind = {"sm_80": "f16.f16"}.get(
+            target, "e4m3.e4m3" if "E4" in str(element) else "e5m2.e5m2"
+        )
+        assert f".{kind}." in p.ptx(target)
+    rng = np.random.default_rng(5)
+    inputs = [rng.integers(-4, 5, s).astype(dtype_of(element)) for s in ((m, k), (k, n))]
+    sums = rng.integers(-9, 10, (m, n)).astype(dtype_of(acc))
+    p.agrees(*inputs, sums, np.zeros_like(sums), target=target)
+
+
+@pytest.mark.parametrize("element", BYTES, ids=str)
+def test_every_byte_float_widens_exactly(element):
+    p = Program()
+    x = p.load((256,), element)
+    for wide in (t.F16, t.F32, t.F64, t.BF16):
+        p.store(p.emit("ftof", [x], t.Tile((256,), wide)), (256,), wide)
+    source = np.arange(256, dtype=np.uint8).view(dtype_of(element))
+    kinds = (t.F16, t.F32, t.F64, t.BF16)
+    outs = [np.zeros(256, dtype_of(kind)) for kind in kinds]
+    p.run(source, *outs)
+    for out in outs:
+        np.testing.assert_array_equal(out.astype(np.float64), source.astype(np.float64))
+
+
+@pytest.mark.parametrize("size", [(16, 8, 8), (4, 4, 4)], ids=str)
+def test_tf32(size):
+    p = Program()
+    m, n, k = size
+    a, b = p.load((m, k), t.F32), p.load((k, n), t.F32)
+    short = [p.emit("ftof", [x], t.Tile(s, t.TF32)) for x, s in ((a, (m, k)), (b, (k, n)))]
+    c = p.load((m, n), t.F32)
+    p.store(p.emit("mmaf", [*short, c], t.Tile((m, n), t.F32)), (m, n), t.F32)
+    assert ("mma.sync.aligned.m16n8k8.row.col.f32.tf32" in p.ptx("sm_80")) == (m == 16)
+    rng = np.random.default_rng(2)
+    # 1 + 2^-12 is 1 in tf32; 1 + 3 * 2^-11 rounds to the even neighbour, 1 + 2^-9.
+    first = rng.choice(np.float32([1 + 2**-12, 1 + 3 * 2**-11, -3, 0]), (m, k))
+    second = rng.integers(-4, 5, (k, n)).astype(np.float32)
+    out = np.zeros((m, n), np.float32)
+    p.run(first, second, np.ones((m, n), np.float32), out)
+    rounded = np.where(first == 1 + 2**-12, 1, np.where(first == 1 + 3 * 2**-11, 1 + 2**-9, first))
+    np.testing.assert_array_equal(out, rounded.astype(np.float64) @ second + 1)
+
+
+@pytest.mark.parametrize("level", range(4))
+def test_a_second_product_takes_the_first(level):
+    """As in attention: rows of a product are reduced, then it is an operand itself."""
+    shapes = shapes_of(32, 32, 32)
+    kernel = Kernel()
+    for name in "abv":
+        kernel.load(f"%{name}", (32, 32), "f16")
+    kernel.op(f"%zero_acc = arith.constant dense<0.0> : {tile((32, 32), 'f32')}")
+    kernel.op(dot_text("%s", ("%a", "%b", "%zero_acc"), shapes, ("f16", "f32")))
+    kernel.op(
+        f'%p = "nv_tileaa.fp_to_fp"(%s) : ({tile((32, 32), "f32")}) -> {tile((32, 32), "f16")}'
+    )
+    kernel.op(dot_text("%o", ("%p", "%v", "%s"), shapes, ("f16", "f32")))
+    kernel.store("%o", (32, 32), "f32")
+    a, b, v = (integers((32, 32), "f16", seed, -1, 2) for seed in range(3))
+    out = np.zeros((32, 32), np.float32)
+    kernel.run(a, b, v, out, opt_level=level)
+    first = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(out, first @ v.astype(np.float64) + first)
+
+
+def bad(shapes, elements, flags=""):
+    """The first line of what is said about a wrong product."""
+    with pytest.raises(TileError) as caught:
+        ptx_of(product_kernel(shapes, elements, flags).text(), "sm_90", 2)
+    return str(caught.value)
+
+
+def test_diagnostics():
+    square = shapes_of(16, 16, 16)
+    assert "expects #C element type to be f32, but got f16" in bad(square, ("bf16", "f16"))
+    assert "expects #C element type to be either f32 or f16, but got f64" in bad(
+        square, ("f16", "f64")
+    )
+    assert "to be either all integers or all floats." in bad(square, ("i8", "f32"))
+    assert "expect signedness attribute for operand A" in bad(square, ("i8", "i32"))
+    assert "expects rank-2 or rank-3 tensor for result, but got (1)" in bad(
+        ((16,), (16,), (16,)), ("f16", "f32")
+    )
+    assert "shape of operand #A and #B to be compatible" in bad(
+        ((16, 32), (16, 16), (16, 16)), ("f16", "f32")
+    )
+    assert "shape of operand #C is compatible with operands #A and #B" in bad(
+        ((16, 16), (16, 16), (16, 32)), ("f16", "f32")
+    )

@@ -100,6 +100,10 @@ def _record_layouts(region: ir.Region, state: KernelState) -> None:
             if op.name.startswith(_NEED_LAYOUTS) and len(op.results):
                 layouts = [layout_of(operand.type) for operand in op.operands]
                 state.operand_layouts[op.results[0]] = layouts
+            if op.name == "nv_tileaa.fp_to_fp":
+                source = op.operands[0].type
+                scalar = source.element_type if layout_of(source) else source
+                state.source_elements[op.results[0]] = scalar
             if any(_lacks_layout(value) for value in (*op.operands, *op.results)):
                 raise error_at(
                     op, "works on a tile without a layout; run 'tileas-assign-layouts' before"

@@ -12,6 +12,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import map_scalar
+from tile_nvptx.passes.tileas.narrow import BYTE_FLOATS, NarrowCasts
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
@@ -170,10 +171,29 @@ def fp_to_fp(op: ir.OpView, cx: Conversion) -> ir.Value:
     if text(op, "rounding_mode", "nearest_even") != "nearest_even":
         raise error_at(op, "supports rounding mode 'nearest_even' only")
     source, result = op.operands[0], cx.type(op.results[0].type)
+    target = _element(op.results[0].type)
+    kind = state(cx).source_elements.get(op.results[0], element_of(source.type))
+    if str(kind) in BYTE_FLOATS:
+        source = NarrowCasts(cx, source).byte_to_f16(str(kind))
     before, after = element_of(source.type), element_of(result)
     for element in (before, after):
         if str(element) not in ("f16", "bf16", "f32", "f64"):
-            raise error_at(op, f"to or from {element} is not supported")
+            raise error_at(op, f"from {kind} to {target} is not supported")
+    is_tf32 = isinstance(target, ir.FloatTF32Type)
+    if is_tf32 and isinstance(before, ir.F64Type):
+        raise error_at(op, "from f64 to tf32 is not supported")  # f32 between would round twice
+    value = _to_llvm_float(cx, source, result)
+    return NarrowCasts(cx, value).f32_to_tf32() if is_tf32 else value
+
+
+def _element(type_: ir.Type) -> ir.Type:
+    return type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
+
+
+def _to_llvm_float(cx: Conversion, source: ir.Value, result: ir.Type) -> ir.Value:
+    before, after = element_of(source.type), element_of(result)
+    if before == after:
+        return source
     if before.width == after.width:
         middle = ir.F32Type.get()
         is_vector = isinstance(result, ir.VectorType)

@@ -10,6 +10,7 @@ from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder, wrap
+from tile_nvptx.passes.tileas.narrow import held_attribute
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, vector_of
 
@@ -22,7 +23,10 @@ def constant(op: ir.OpView, cx: Conversion) -> Replacement:
         return KEEP
     value, new = op.attributes["value"], cx.type(old)
     if value.is_splat:
-        attr = ir.DenseElementsAttr.get_splat(new, value.get_splat_value())
+        scalar = value.get_splat_value()
+        if isinstance(scalar, ir.FloatAttr) and scalar.type != element_of(new):
+            scalar = held_attribute(old.element_type, element_of(new), scalar.value)
+        attr = ir.DenseElementsAttr.get_splat(new, scalar)
         return cx.create("arith.constant", [], [new], {"value": attr}).result
     return _table(op, cx, value)
 

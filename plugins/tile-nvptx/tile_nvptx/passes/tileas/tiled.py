@@ -19,6 +19,7 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers
 from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.narrow import held_attribute
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.types import element_of, storage_type
 
@@ -212,7 +213,7 @@ def _padded(where: TileAddress, value: ir.Value, condition: ir.Value | None) -> 
     if number is None or condition is None:
         return value
     type_ = value.type
-    scalar = ir.FloatAttr.get(element_of(type_), number)
+    scalar = held_attribute(where.view.memref.element, element_of(type_), number)
     attr = ir.DenseElementsAttr.get_splat(type_, scalar)
     padding = where.cx.create("arith.constant", [], [type_], {"value": attr}).result
     return where.cx.create("arith.select", [condition, value, padding], [type_]).result

@@ -34,7 +34,16 @@ def convert_type(type_: ir.Type) -> ir.Type:
         return global_pointer()
     if isinstance(type_, MemTokenType):
         return ir.IntegerType.get_signless(32)
-    return type_
+    return _held_as(type_)
+
+
+def _held_as(element: ir.Type) -> ir.Type:
+    """What LLVM holds an element as: 8-bit floats are bytes, tf32 is f32."""
+    if isinstance(element, ir.FloatTF32Type):
+        return ir.F32Type.get()
+    if isinstance(element, ir.FloatType) and element.width == 8:
+        return ir.IntegerType.get_signless(8)
+    return element
 
 
 def vector_of(count: int, element: ir.Type) -> ir.Type:
@@ -58,4 +67,4 @@ def storage_type(element: ir.Type) -> ir.Type:
         return ir.IntegerType.get_signless(8)
     if not hasattr(element, "width"):
         return ir.IntegerType.get_signless(64)
-    return element
+    return _held_as(element)
