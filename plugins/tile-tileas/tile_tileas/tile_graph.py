@@ -131,7 +131,7 @@ class GraphBuilder:
                 plan.order if plan else (),
                 plan.vector if plan else 1,
                 depth,
-                tuple(op.attributes["permutation"]) if kind == "permute" else (),
+                _permutation(op) if kind == "permute" else (),
                 atom=ir.StringAttr(op.attributes["atom"]).value if kind == "dot" else "",
             )
         )
@@ -186,6 +186,10 @@ class GraphBuilder:
         self._nodes.append(
             TileNode("same", name, self._ids(sources), self._ids(targets), depth=depth)
         )
+
+
+def _permutation(op: ir.OpView) -> tuple[int, ...]:
+    return tuple(ir.DenseI32ArrayAttr(op.attributes["permutation"]))
 
 
 def _terminator(block: ir.Block) -> ir.OpView:

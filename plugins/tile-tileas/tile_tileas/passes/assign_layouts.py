@@ -106,7 +106,7 @@ class _Materialiser:
         self._set_results(op)
 
     def _permute(self, op: ir.OpView) -> None:
-        axes = tuple(op.attributes["permutation"])
+        axes = tuple(ir.DenseI32ArrayAttr(op.attributes["permutation"]))
         wanted = self._wanted[op.results[0]]
         self._convert_operands(op, permute_dims(wanted, inverse_permutation(axes)))
         self._set_results(op)
