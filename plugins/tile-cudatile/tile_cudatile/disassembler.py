@@ -67,7 +67,6 @@ def main(arguments: list[str] | None = None) -> int:
 def _disassemble(data: bytes, locations: bool) -> int:
     from tile_cudatile.bytecode.reader import read_bytecode
     from tile_cudatile.bytecode.sections import MAGIC
-    from tile_cudatile.rules.verify import verify
     from tile_cudatile.text.printer import print_text
 
     if not data.startswith(MAGIC):
@@ -75,7 +74,6 @@ def _disassemble(data: bytes, locations: bool) -> int:
         return ExitCode.INPUT
     try:
         module = read_bytecode(data)
-        verify(module)
     except TileError as error:
         print(error.render(), file=sys.stderr)
         print("error: failed to read provided Tile IR bytecode", file=sys.stderr)

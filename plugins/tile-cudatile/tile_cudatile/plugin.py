@@ -35,3 +35,19 @@ def tile_cli_commands() -> Iterable[Lazy]:
         Lazy("dis", "tile_cudatile.cli:dis", "print TileIR bytecode as assembly"),
         Lazy("as", "tile_cudatile.cli:as_", "write TileIR bytecode from assembly"),
     )
+
+
+@hookimpl
+def tile_passes() -> Iterable[Lazy]:
+    """What can be done on the input language."""
+    home = "tile_cudatile.passes"
+    return (
+        Lazy("cuda-tile-canonicalize", f"{home}:Canonicalize", "folds and patterns"),
+        Lazy("cuda-tile-fuse-fma", f"{home}:FuseFMA", "fuse products and sums"),
+        Lazy("cuda-tile-loop-split", f"{home}:LoopSplit", "split loops where a condition turns"),
+        Lazy(
+            "cuda-tile-synthesize-debug-info-scopes",
+            f"{home}:SynthesizeDebugInfoScopes",
+            "scopes for programs with positions only",
+        ),
+    )

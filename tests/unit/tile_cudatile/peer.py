@@ -33,5 +33,10 @@ def disassemble(data: bytes, folder: Path) -> subprocess.CompletedProcess[str]:
     path = folder / "program.tileirbc"
     path.write_bytes(data)
     return subprocess.run(
-        [DISASSEMBLER, str(path)], capture_output=True, text=True, check=False, timeout=20
+        [DISASSEMBLER, str(path)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=20,
     )

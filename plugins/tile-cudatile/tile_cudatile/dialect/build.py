@@ -56,18 +56,21 @@ class Builder:
     def module(self, module: tree.Module) -> ir.Module:
         """The whole program."""
         top = ir.Module.create()
+        self.program(module, ir.InsertionPoint(top.body))
+        return top
+
+    def program(self, module: tree.Module, at: ir.InsertionPoint) -> ir.Operation:
+        """The `cuda_tile.module`."""
         attributes: dict[str, ir.Attribute] = {"sym_name": ir.StringAttr.get("kernels")}
         if module.producer is not None:
             attributes["producer"] = ir.StringAttr.get(module.producer)
-        inner = ir.Operation.create(
-            "cuda_tile.module", attributes=attributes, regions=1, ip=ir.InsertionPoint(top.body)
-        )
+        inner = ir.Operation.create("cuda_tile.module", attributes=attributes, regions=1, ip=at)
         ip = ir.InsertionPoint(inner.regions[0].blocks.append())
         for item in module.globals:
             self._global(item, ip)
         for entry in module.entries:
             self._entry(entry, ip)
-        return top
+        return inner
 
     def _global(self, item: tree.Global, ip: ir.InsertionPoint) -> None:
         attributes = {

@@ -1,0 +1,196 @@
+"""Splits loops at the iteration where a condition on the induction variable turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tile_cudatile.attrs import Dense, storage_bytes
+from tile_cudatile.transforms.rewrite import constant_truth, defined, make, replaced
+from tile_cudatile.tree import Block, Module, Op, Region, Value
+from tile_cudatile.types import I1, Scalar, Tile
+
+_MIRRORED = {
+    "less_than": "greater_than",
+    "less_than_or_equal": "greater_than_or_equal",
+    "greater_than": "less_than",
+    "greater_than_or_equal": "less_than_or_equal",
+}
+#: Operations for whose sake a loop is split, however few there are.
+_HEAVY = ("load", "store", "mmaf", "mmai", "reduce", "if", "for")
+
+
+@dataclass(frozen=True)
+class _Split:
+    compare: Op
+    predicate: str  # of the induction variable and `bound`
+    bound: Value
+
+
+def split_loops(module: Module, threshold: int = 1) -> int:
+    """Splits loops in place; returns how many. `threshold`: operations in a branch; 0 is never.
+
+    The condition is a constant in both halves; `canonicalize` then removes the branches.
+    """
+    if not threshold:
+        return 0
+    module.layout = None
+    return sum(_region(entry.body, threshold) for entry in module.entries)
+
+
+def _region(region: Region, threshold: int) -> int:
+    count = 0
+    for block in region.blocks:
+        ops: list[Op] = []
+        values: dict[Value, Value] = {}
+        for op in block.ops:
+            for inner in op.walk() if values else ():
+                inner.operands = replaced(inner.operands, values)
+            count += sum(_region(inner, threshold) for inner in op.regions)
+            found = _find(op, threshold) if op.name == "for" else None
+            if found is None:
+                ops.append(op)
+                continue
+            made = _halves(op, found)
+            values.update(zip(op.results, made[-1].results, strict=True))
+            ops += made
+            count += 1
+        block.ops = ops
+    return count
+
+
+def _find(loop: Op, threshold: int) -> _Split | None:
+    block = loop.regions[0].block
+    induction, inside = block.args[0], defined(loop.regions[0])
+    signedness = "unsigned" if loop.attrs.get("unsignedCmp") else "signed"
+    for op in block.ops:
+        compare = op.operands[0].owner if op.name == "if" else None  # type: ignore[union-attr]
+        if not isinstance(compare, Op) or compare.name != "cmpi" or compare not in block.ops:
+            continue
+        left, right = compare.operands
+        predicate = str(compare.attrs["comparison_predicate"])
+        if predicate not in _MIRRORED or compare.attrs["signedness"] != signedness:
+            continue
+        if right is induction:
+            left, right, predicate = right, left, _MIRRORED[predicate]
+        if left is not induction or right in inside or not _pays(op, threshold):
+            continue
+        assert isinstance(right, Value)
+        return _Split(compare, predicate, right)
+    return None
+
+
+def _pays(branch: Op, threshold: int) -> bool:
+    if threshold == 1:
+        return True
+    for region in branch.regions:
+        ops = region.block.ops if region.blocks else []
+        if len(ops) >= threshold or any(op.name.startswith(_HEAVY) for op in ops):
+            return True
+    return False
+
+
+def _halves(loop: Op, split: _Split) -> list[Op]:
+    lower, upper, step, init = loop.operands
+    assert isinstance(lower, Value)
+    assert isinstance(upper, Value)
+    assert isinstance(step, Value)
+    bounds = _Bounds(loop, lower, upper, step)
+    end, start = bounds.around(split)
+    first_holds = split.predicate.startswith("less")
+    first = _half(loop, split, (lower, end, step, init), first_holds)
+    second = _half(loop, split, (start, upper, step, first.results), not first_holds)
+    return [*bounds.ops, first, second]
+
+
+def _half(loop: Op, split: _Split, operands: Any, holds: bool) -> Op:
+    values: dict[Value, Value] = {}
+    region = _copied(loop.regions[0], values, {split.compare: holds})
+    results = tuple(Value(r.type) for r in loop.results)
+    return Op(loop.spec, operands, results, dict(loop.attrs), (region,), loop.loc)
+
+
+def _copied(region: Region, values: dict[Value, Value], known: dict[Op, bool]) -> Region:
+    blocks: list[Block] = []
+    for block in region.blocks:
+        args = tuple(Value(arg.type) for arg in block.args)
+        values.update(zip(block.args, args, strict=True))
+        blocks.append(Block(args, [_copied_op(op, values, known) for op in block.ops]))
+    return Region(blocks)
+
+
+def _copied_op(op: Op, values: dict[Value, Value], known: dict[Op, bool]) -> Op:
+    if op in known:
+        made = constant_truth(Tile((), I1), known[op], op.loc)
+    else:
+        regions = tuple(_copied(region, values, known) for region in op.regions)
+        results = tuple(Value(r.type) for r in op.results)
+        operands = replaced(op.operands, values)
+        made = Op(op.spec, operands, results, dict(op.attrs), regions, op.loc)
+    values.update(zip(op.results, made.results, strict=True))
+    return made
+
+
+class _Bounds:
+    """Computes where the first half ends and the second starts, without overflow."""
+
+    def __init__(self, loop: Op, lower: Value, upper: Value, step: Value) -> None:
+        self.ops: list[Op] = []
+        self._lower, self._upper, self._step, self._loc = lower, upper, step, loop.loc
+        self._signedness = "unsigned" if loop.attrs.get("unsignedCmp") else "signed"
+
+    def around(self, split: _Split) -> tuple[Value, Value]:
+        """End of the first half and start of the second."""
+        bound, upper = split.bound, self._upper
+        if split.predicate in ("less_than_or_equal", "greater_than"):
+            # The next number; where there is none, the loop ends before.
+            after = self._emit("addi", bound, self._number(1))
+            bound = self._choose(self._less(bound, upper), after, upper)
+        end = self._emit("mini", bound, upper, signedness=self._signedness)
+        start = self._emit("maxi", end, self._lower, signedness=self._signedness)
+        return end, start if self._is_one(self._step) else self._aligned(start)
+
+    def _aligned(self, start: Value) -> Value:
+        """The first iteration not before `start`; the upper bound if there is none."""
+        lower, upper, step = self._lower, self._upper, self._step
+        distance = self._emit("subi", start, lower)
+        over = self._emit("remi", distance, step, signedness="unsigned")
+        missing = self._emit("subi", step, over)
+        room = self._emit("subi", upper, start)
+        fits = self._less(missing, room, "unsigned")
+        later = self._choose(fits, self._emit("addi", start, missing), upper)
+        met = self._compare("equal", over, self._number(0), "unsigned")
+        return self._choose(met, start, later)
+
+    def _emit(self, name: str, *operands: Value, **attrs: Any) -> Value:
+        self.ops.append(make(name, operands, [operands[0].type], self._loc, **attrs))
+        return self.ops[-1].result
+
+    def _less(self, left: Value, right: Value, signedness: str | None = None) -> Value:
+        return self._compare("less_than", left, right, signedness or self._signedness)
+
+    def _compare(self, predicate: str, left: Value, right: Value, signedness: str) -> Value:
+        attrs: dict[str, Any] = {"comparison_predicate": predicate, "signedness": signedness}
+        self.ops.append(make("cmpi", (left, right), [Tile((), I1)], self._loc, **attrs))
+        return self.ops[-1].result
+
+    def _choose(self, condition: Value, then: Value, other: Value) -> Value:
+        self.ops.append(make("select", (condition, then, other), [then.type], self._loc))
+        return self.ops[-1].result
+
+    def _number(self, value: int) -> Value:
+        type_ = self._lower.type
+        assert isinstance(type_, Tile)
+        data = value.to_bytes(storage_bytes(type_.element), "little")
+        if type_.element == I1:
+            data = b"\xff" if value else b"\x00"
+        self.ops.append(make("constant", (), [type_], self._loc, value=Dense(type_, data)))
+        return self.ops[-1].result
+
+    @staticmethod
+    def _is_one(value: Value) -> bool:
+        owner = value.owner
+        data = owner.attrs.get("value") if isinstance(owner, Op) else None
+        if not isinstance(data, Dense) or not isinstance(data.type.element, Scalar):
+            return False
+        return data.type.element != I1 and int.from_bytes(data.data, "little") == 1
