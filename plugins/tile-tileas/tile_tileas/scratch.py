@@ -66,8 +66,8 @@ def plan_reduction(source: LinearLayout, axis: int) -> ReductionPlan | None:
 
 def storage_bits(type_: ir.Type) -> int:
     """Bits that one element takes in registers and shared memory; at least a byte."""
-    bits = max(8, getattr(type_, "width", POINTER_BITS))
-    return int(1 << (bits - 1).bit_length())  # tf32 has 19 bits, and takes 32
+    width = getattr(type_, "width", POINTER_BITS)
+    return max(8, 1 << (width - 1).bit_length())  # tf32 counts 19 bits and takes 32
 
 
 def plan_move(src: LinearLayout, dst: LinearLayout, bits: int) -> Plan:

@@ -13,6 +13,7 @@ from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.walk import children
 from tile_nvptx.passes.tileas import (
     atomics,
+    casts,
     convert_layout,
     dot,
     elementwise,
@@ -28,11 +29,12 @@ from tile_nvptx.passes.tileas.helpers import Helpers
 from tile_nvptx.passes.tileas.rules import rules
 from tile_nvptx.passes.tileas.shared import GLOBAL_SMEM
 from tile_nvptx.passes.tileas.state import KernelState
-from tile_nvptx.passes.tileas.types import convert_type
+from tile_nvptx.passes.tileas.types import convert_type, element_of
 
 __all__ = [
     "ConvertTileASToLLVM",
     "atomics",
+    "casts",
     "convert_layout",
     "dot",
     "elementwise",
@@ -45,6 +47,7 @@ __all__ = [
     "tiled",
 ]
 
+_NEED_TYPES = ("nv_tileaa.fp_to_fp", "nv_tileaa.fp_to_int")
 _NEED_LAYOUTS = ("nv_tileaa.broadcast", "nv_tileas.")
 
 
@@ -100,10 +103,8 @@ def _record_layouts(region: ir.Region, state: KernelState) -> None:
             if op.name.startswith(_NEED_LAYOUTS) and len(op.results):
                 layouts = [layout_of(operand.type) for operand in op.operands]
                 state.operand_layouts[op.results[0]] = layouts
-            if op.name == "nv_tileaa.fp_to_fp":
-                source = op.operands[0].type
-                scalar = source.element_type if layout_of(source) else source
-                state.source_elements[op.results[0]] = scalar
+            if op.name in _NEED_TYPES:
+                state.source_types[op.results[0]] = element_of(op.operands[0].type)
             if any(_lacks_layout(value) for value in (*op.operands, *op.results)):
                 raise error_at(
                     op, "works on a tile without a layout; run 'tileas-assign-layouts' before"

@@ -35,8 +35,8 @@ def pointee_bytes(type_: ir.Type) -> int:
 
 
 def element_bytes(type_: ir.Type) -> int:
-    """Size of a scalar in memory, in bytes; i1 takes one, and tf32, of 19 bits, four."""
-    return max(1, (1 << (type_.width - 1).bit_length()) // 8)
+    """Size of a scalar in memory, in bytes; i1 takes one, tf32 (19 bits) four."""
+    return 1 << max(0, (type_.width - 1).bit_length() - 3)
 
 
 class AxisAnalysis:

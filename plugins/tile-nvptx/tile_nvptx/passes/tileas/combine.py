@@ -6,6 +6,7 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.rules import state
 from tile_nvptx.passes.tileas.types import count_of, vector_of
 
 Fragments = list[ir.Value]  # one vector per folded tile, all of one width
@@ -51,6 +52,9 @@ def combine(
         for at, operand in enumerate(operands):
             clone.operands[at] = operand
         _widen_results(clone, count)
+        known = state(cx).source_types
+        if len(inner.results) and inner.results[0] in known:
+            known[clone.results[0]] = known[inner.results[0]]
         mapping.update(zip(inner.results, clone.results, strict=True))
         clones.append(clone)
     end = clones.pop()  # holds the results while the other clones are converted

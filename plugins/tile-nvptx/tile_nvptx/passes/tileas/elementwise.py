@@ -12,7 +12,6 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import map_scalar
-from tile_nvptx.passes.tileas.narrow import BYTE_FLOATS, NarrowCasts
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
@@ -163,60 +162,6 @@ def _nan_aware(op: ir.OpView, cx: Conversion) -> ir.Value:
     unclear = cx.create("arith.cmpf", [left, right], [flags], unordered).result
     total = cx.create("arith.addf", [left, right], [left.type]).result  # NaN if either is
     return cx.create("arith.select", [unclear, total, best], [left.type]).result
-
-
-@rules.on("nv_tileaa.fp_to_fp")
-def fp_to_fp(op: ir.OpView, cx: Conversion) -> ir.Value:
-    """fp_to_fp => arith.extf or arith.truncf; f16 <-> bf16 through f32, which is exact"""
-    if text(op, "rounding_mode", "nearest_even") != "nearest_even":
-        raise error_at(op, "supports rounding mode 'nearest_even' only")
-    source, result = op.operands[0], cx.type(op.results[0].type)
-    target = _element(op.results[0].type)
-    kind = state(cx).source_elements.get(op.results[0], element_of(source.type))
-    if str(kind) in BYTE_FLOATS:
-        source = NarrowCasts(cx, source).byte_to_f16(str(kind))
-    before, after = element_of(source.type), element_of(result)
-    for element in (before, after):
-        if str(element) not in ("f16", "bf16", "f32", "f64"):
-            raise error_at(op, f"from {kind} to {target} is not supported")
-    is_tf32 = isinstance(target, ir.FloatTF32Type)
-    if is_tf32 and isinstance(before, ir.F64Type):
-        raise error_at(op, "from f64 to tf32 is not supported")  # f32 between would round twice
-    value = _to_llvm_float(cx, source, result)
-    return NarrowCasts(cx, value).f32_to_tf32() if is_tf32 else value
-
-
-def _element(type_: ir.Type) -> ir.Type:
-    return type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
-
-
-def _to_llvm_float(cx: Conversion, source: ir.Value, result: ir.Type) -> ir.Value:
-    before, after = element_of(source.type), element_of(result)
-    if before == after:
-        return source
-    if before.width == after.width:
-        middle = ir.F32Type.get()
-        is_vector = isinstance(result, ir.VectorType)
-        wide = vector_of(count_of(result), middle) if is_vector else middle
-        source = cx.create("arith.extf", [source], [wide]).result
-        before = middle
-    name = "arith.extf" if before.width < after.width else "arith.truncf"
-    return cx.create(name, [source], [result]).result
-
-
-@rules.on("nv_tileaa.fp_to_int")
-def fp_to_int(op: ir.OpView, cx: Conversion) -> ir.Value:
-    """fp_to_int => the intrinsic llvm.fptosi.sat or fptoui.sat: saturates, NaN is 0"""
-    name = "fptoui" if text(op, "signedness") == "unsigned" else "fptosi"
-    result, source = cx.type(op.results[0].type), op.operands[0]
-    mangled = f"llvm.{name}.sat.{_mangled(result)}.{_mangled(source.type)}"
-    return Builder(cx).intrinsic(mangled, [source], result)
-
-
-def _mangled(type_: ir.Type) -> str:
-    """A type as it stands in the names of overloaded LLVM intrinsics."""
-    count = f"v{count_of(type_)}" if isinstance(type_, ir.VectorType) else ""
-    return count + str(element_of(type_))
 
 
 @rules.on("nv_tileaa.bitcast")

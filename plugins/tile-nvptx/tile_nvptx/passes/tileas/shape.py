@@ -7,28 +7,53 @@ from tile_tileas.analysis.axis import pointee_bytes
 from tile_tileas.dialect import layout_of
 
 from tile_core.convert import KEEP, Conversion, Replacement
+from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder, wrap
-from tile_nvptx.passes.tileas.narrow import held_attribute
 from tile_nvptx.passes.tileas.rules import rules, state
-from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, vector_of
+from tile_nvptx.passes.tileas.small_floats import FORMATS, float_values
+from tile_nvptx.passes.tileas.types import (
+    count_of,
+    element_of,
+    held_type,
+    storage_type,
+    vector_of,
+)
 
 
 @rules.on("arith.constant")
 def constant(op: ir.OpView, cx: Conversion) -> Replacement:
     """A splat stays a splat, of the fragment; other dense constants are read from a table"""
     old = op.results[0].type
+    if isinstance(old, ir.VectorType):  # in the region of a reduction
+        new = cx.type(old)
+        if new == old:
+            return KEEP
+        attr = ir.DenseElementsAttr.get_splat(new, _held(op.attributes["value"].get_splat_value()))
+        return cx.create("arith.constant", [], [new], {"value": attr}).result
     if not isinstance(old, ir.RankedTensorType):
-        return KEEP
+        if cx.type(old) == old:
+            return KEEP
+        held = _held(op.attributes["value"])
+        return cx.create("arith.constant", [], [held.type], {"value": held}).result
     value, new = op.attributes["value"], cx.type(old)
     if value.is_splat:
-        scalar = value.get_splat_value()
-        if isinstance(scalar, ir.FloatAttr) and scalar.type != element_of(new):
-            scalar = held_attribute(old.element_type, element_of(new), scalar.value)
-        attr = ir.DenseElementsAttr.get_splat(new, scalar)
+        attr = ir.DenseElementsAttr.get_splat(new, _held(value.get_splat_value()))
         return cx.create("arith.constant", [], [new], {"value": attr}).result
     return _table(op, cx, value)
+
+
+def _held(number: ir.Attribute) -> ir.Attribute:
+    """A number as threads hold it."""
+    name = str(number.type)
+    if name in FORMATS:
+        code = FORMATS[name].encode(number.value)
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(8), wrap(code, 8))
+    held = held_type(number.type)
+    if isinstance(held, ir.IntegerType) and isinstance(number, ir.FloatAttr):
+        raise CompileError(f"constants of {name} are not supported")
+    return number if held == number.type else ir.FloatAttr.get(held, number.value)
 
 
 def _table(op: ir.OpView, cx: Conversion, value: ir.Attribute) -> ir.Value:
@@ -50,7 +75,13 @@ def _numbers(value: ir.Attribute, stored: ir.Type) -> list[ir.Attribute]:
     """The elements of a dense constant, in row-major order, as attributes of the stored type."""
     if isinstance(value, ir.DenseIntElementsAttr):
         return [ir.IntegerAttr.get(stored, int(number)) for number in value]
-    return [ir.FloatAttr.get(stored, number) for number in ir.DenseFPElementsAttr(value)]
+    element = str(value.type.element_type)
+    if element in ("f16", "f32", "f64"):
+        return [ir.FloatAttr.get(stored, number) for number in ir.DenseFPElementsAttr(value)]
+    numbers = float_values(str(value).rsplit(" : ", 1)[0], element)
+    if element not in FORMATS:
+        return [ir.FloatAttr.get(stored, number) for number in numbers]
+    return [ir.IntegerAttr.get(stored, wrap(FORMATS[element].encode(n), 8)) for n in numbers]
 
 
 def element_indices(cx: Conversion, layout: LinearLayout) -> list[ir.Value]:

@@ -30,8 +30,8 @@ class KernelState:
     #: Layouts of the operands of operations whose rules need them; types forget them.
     #: Keyed by first result: the hash of an operation changes with its operands.
     operand_layouts: dict[ir.Value, list[LinearLayout | None]] = field(default_factory=dict)
-    #: Element types of the operands of fp_to_fp; what holds them may say less. Keyed as above.
-    source_elements: dict[ir.Value, ir.Type] = field(default_factory=dict)
+    #: Element type of operand 0 of conversions from formats that threads hold as something else.
+    source_types: dict[ir.Value, ir.Type] = field(default_factory=dict)
     views: list[ir.OpView] = field(default_factory=list)  # erased at the end
     _values: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
 

@@ -18,9 +18,9 @@ from tile_tileas.dialect import layout_of
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers
-from tile_nvptx.passes.tileas.build import Builder
-from tile_nvptx.passes.tileas.narrow import held_attribute
+from tile_nvptx.passes.tileas.build import Builder, wrap
 from tile_nvptx.passes.tileas.rules import rules, state
+from tile_nvptx.passes.tileas.small_floats import FORMATS
 from tile_nvptx.passes.tileas.types import element_of, storage_type
 
 _EQ, _ULT = 0, 6  # arith.CmpIPredicate
@@ -213,7 +213,12 @@ def _padded(where: TileAddress, value: ir.Value, condition: ir.Value | None) -> 
     if number is None or condition is None:
         return value
     type_ = value.type
-    scalar = held_attribute(where.view.memref.element, element_of(type_), number)
+    element = where.view.memref.element
+    if str(element) in FORMATS:
+        code = wrap(FORMATS[str(element)].encode(number), 8)
+        scalar: ir.Attribute = ir.IntegerAttr.get(element_of(type_), code)
+    else:
+        scalar = ir.FloatAttr.get(element_of(type_), number)
     attr = ir.DenseElementsAttr.get_splat(type_, scalar)
     padding = where.cx.create("arith.constant", [], [type_], {"value": attr}).result
     return where.cx.create("arith.select", [condition, value, padding], [type_]).result

@@ -22,6 +22,16 @@ def shared_pointer() -> ir.Type:
     return ir.Type.parse(f"!llvm.ptr<{SHARED_SPACE}>")
 
 
+#: What threads hold of formats that have no arithmetic: fp8 as bytes, tf32 as f32.
+HELD_AS = {"f8E4M3FN": "i8", "f8E5M2": "i8", "f8E8M0FNU": "i8", "tf32": "f32"}
+
+
+def held_type(element: ir.Type) -> ir.Type:
+    """The type in which a thread holds a number."""
+    name = HELD_AS.get(str(element))
+    return element if name is None else ir.Type.parse(name)
+
+
 def convert_type(type_: ir.Type) -> ir.Type:
     """tensor<SxE, layout> -> vector<NxE>, N registers; ptr -> !llvm.ptr<1>; token -> i32."""
     if isinstance(type_, ir.RankedTensorType):
@@ -34,16 +44,11 @@ def convert_type(type_: ir.Type) -> ir.Type:
         return global_pointer()
     if isinstance(type_, MemTokenType):
         return ir.IntegerType.get_signless(32)
-    return _held_as(type_)
-
-
-def _held_as(element: ir.Type) -> ir.Type:
-    """What LLVM holds an element as: 8-bit floats are bytes, tf32 is f32."""
-    if isinstance(element, ir.FloatTF32Type):
-        return ir.F32Type.get()
-    if isinstance(element, ir.FloatType) and element.width == 8:
-        return ir.IntegerType.get_signless(8)
-    return element
+    if isinstance(type_, ir.VectorType):
+        return ir.VectorType.get(type_.shape, held_type(type_.element_type))
+    if isinstance(type_, ir.FloatType):
+        return held_type(type_)
+    return type_
 
 
 def vector_of(count: int, element: ir.Type) -> ir.Type:
@@ -52,8 +57,9 @@ def vector_of(count: int, element: ir.Type) -> ir.Type:
 
 
 def element_of(type_: ir.Type) -> ir.Type:
-    """Element type of a vector; a scalar's own type."""
-    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+    """Element type of a vector or tile; a scalar's own type."""
+    is_many = isinstance(type_, ir.VectorType | ir.RankedTensorType)
+    return type_.element_type if is_many else type_
 
 
 def count_of(type_: ir.Type) -> int:
@@ -62,9 +68,10 @@ def count_of(type_: ir.Type) -> int:
 
 
 def storage_type(element: ir.Type) -> ir.Type:
-    """What an element is in memory: i1 is a byte, pointers are addresses."""
+    """What an element is in memory: i1 is a byte, pointers are addresses, fp8 is bytes."""
+    element = held_type(element)
     if isinstance(element, ir.IntegerType) and element.width == 1:
         return ir.IntegerType.get_signless(8)
     if not hasattr(element, "width"):
         return ir.IntegerType.get_signless(64)
-    return _held_as(element)
+    return element

@@ -1,0 +1,131 @@
+"""Conversions between number formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tile_core.convert import KEEP, Conversion, Replacement
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.rules import rules, state, text
+from tile_nvptx.passes.tileas.small_floats import (
+    FORMATS,
+    exact_f64,
+    from_f32,
+    odd_f32,
+    to_f32,
+    to_tf32,
+)
+from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
+
+_ARITHMETIC = ("f16", "bf16", "f32", "f64")
+_TF32 = "tf32"
+
+
+def _on_vectors(
+    cx: Conversion, value: ir.Value, convert: Callable[[ir.Value], ir.Value]
+) -> ir.Value:
+    """`convert` on a fragment, or on a scalar as a fragment of one."""
+    if isinstance(value.type, ir.VectorType):
+        return convert(value)
+    b = Builder(cx)
+    return b.extract(convert(b.splat(value, 1)), 0)
+
+
+def _cast(cx: Conversion, name: str, value: ir.Value, element: ir.Type) -> ir.Value:
+    type_ = vector_of(count_of(value.type), element)
+    return cx.create(f"arith.{name}", [value], [type_]).result
+
+
+@rules.on("nv_tileaa.fp_to_fp")
+def fp_to_fp(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """fp_to_fp => one rounding to nearest; formats of a byte saturate"""
+    if text(op, "rounding_mode", "nearest_even") != "nearest_even":
+        raise error_at(op, "supports rounding mode 'nearest_even' only")
+    before = _known(op, state(cx).source_types[op.results[0]])
+    after = _known(op, element_of(op.results[0].type))
+
+    def convert(value: ir.Value) -> ir.Value:
+        if str(before) in _ARITHMETIC and str(after) in _ARITHMETIC:
+            return _arithmetic(cx, value, before, after)
+        return _narrow(cx, _widened(cx, value, before), after, saturate=True)
+
+    return _on_vectors(cx, op.operands[0], convert)
+
+
+def _known(op: ir.OpView, element: ir.Type) -> ir.Type:
+    if str(element) not in (*_ARITHMETIC, *FORMATS, _TF32):
+        raise error_at(op, f"to or from {element} is not supported")
+    return element
+
+
+def _arithmetic(cx: Conversion, value: ir.Value, before: ir.Type, after: ir.Type) -> ir.Value:
+    """extf or truncf; f16 <-> bf16 through f32, which is exact."""
+    if before == after:
+        return value
+    if before.width == after.width:
+        value, before = _cast(cx, "extf", value, ir.F32Type.get()), ir.F32Type.get()
+    return _cast(cx, "extf" if before.width < after.width else "truncf", value, after)
+
+
+def _widened(cx: Conversion, value: ir.Value, before: ir.Type) -> ir.Value:
+    """The same numbers in f32, or f64 as they are."""
+    if str(before) in FORMATS:
+        return to_f32(cx, value, FORMATS[str(before)])
+    if str(before) in ("f16", "bf16"):
+        return _cast(cx, "extf", value, ir.F32Type.get())
+    return value
+
+
+def _narrow(cx: Conversion, value: ir.Value, after: ir.Type, *, saturate: bool) -> ir.Value:
+    """f32 or f64 rounded to `after`, once."""
+    kind, wide = str(after), isinstance(element_of(value.type), ir.F64Type)
+    if kind in _ARITHMETIC:
+        return _arithmetic(cx, value, element_of(value.type), after)
+    if wide:
+        value = odd_f32(cx, value)
+    if kind == _TF32:
+        return to_tf32(cx, value)
+    return from_f32(cx, value, FORMATS[kind], saturate=saturate)
+
+
+@rules.on("arith.sitofp", "arith.uitofp")
+def int_to_fp(op: ir.OpView, cx: Conversion) -> Replacement:
+    """sitofp stays for f16, f32 and f64; bf16, fp8 and tf32 are rounded once, from f64"""
+    after = element_of(op.results[0].type)
+    if str(after) in ("f16", "f32", "f64"):
+        op.results[0].set_type(cx.type(op.results[0].type))
+        return KEEP
+    _known(op, after)
+    signed = op.operation.name.endswith("sitofp")
+
+    def convert(value: ir.Value) -> ir.Value:
+        wide = exact_f64(cx, value, signed=signed)
+        if str(after) == "bf16":
+            return _cast(cx, "truncf", odd_f32(cx, wide), after)
+        return _narrow(cx, wide, after, saturate=False)
+
+    return _on_vectors(cx, op.operands[0], convert)
+
+
+@rules.on("nv_tileaa.fp_to_int")
+def fp_to_int(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """fp_to_int => the intrinsic llvm.fptosi.sat or fptoui.sat: saturates, NaN is 0"""
+    name = "fptoui" if text(op, "signedness") == "unsigned" else "fptosi"
+    before = _known(op, state(cx).source_types[op.results[0]])
+    after = element_of(cx.type(op.results[0].type))
+
+    def convert(value: ir.Value) -> ir.Value:
+        if str(before) in FORMATS:
+            value = to_f32(cx, value, FORMATS[str(before)])
+        result = vector_of(count_of(value.type), after)
+        mangled = f"llvm.{name}.sat.{_mangled(result)}.{_mangled(value.type)}"
+        return Builder(cx).intrinsic(mangled, [value], result)
+
+    return _on_vectors(cx, op.operands[0], convert)
+
+
+def _mangled(type_: ir.Type) -> str:
+    """A vector type as it stands in the names of overloaded LLVM intrinsics."""
+    return f"v{count_of(type_)}{element_of(type_)}"

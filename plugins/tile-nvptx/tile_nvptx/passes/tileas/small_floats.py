@@ -1,0 +1,233 @@
+"""Formats without arithmetic of their own, on fragments: f8E4M3FN, f8E5M2 (as i8), tf32 (as f32).
+
+Every number of these formats is one of f32, and every rounding to them starts from f32: nearest
+even, in integer arithmetic, so that all targets give the same bits. Targets with `cvt` for pairs
+of fp8 numbers (PTX ISA, "cvt", sm_89) use that. A number of f64 is first rounded to odd in f32,
+after which the second rounding is exact (Boldo and Melquiond 2008).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.helpers import pack_fp8
+from tile_nvptx.passes.tileas.rules import state
+from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
+
+_HARDWARE_SINCE = 89
+_ULT, _UGT, _NE, _EQ = 6, 8, 1, 0  # arith.CmpIPredicate
+_OGT, _UNE, _UNO = 2, 13, 14  # arith.CmpFPredicate
+
+
+@dataclass(frozen=True)
+class SmallFloat:
+    """A format of a byte: `mantissa` stored bits, exponent `bias`, code of the largest number.
+
+    `overflow` is the code of what lies beyond: infinity, or NaN where there is none.
+    """
+
+    ptx: str
+    mantissa: int
+    bias: int
+    largest: int
+    overflow: int
+    nan: int
+
+    def decode(self, code: int) -> float:
+        """The number that a code stands for."""
+        sign = -1.0 if code & 0x80 else 1.0
+        rest = code & 0x7F
+        if rest > self.largest:
+            return sign * math.inf if rest == self.overflow != self.nan else math.nan
+        exponent, fraction = divmod(rest, 1 << self.mantissa)
+        if exponent:
+            fraction += 1 << self.mantissa
+        return sign * math.ldexp(fraction, max(exponent, 1) - self.bias - self.mantissa)
+
+    @cache  # noqa: B019 - there are two formats
+    def codes(self) -> dict[float, int]:
+        """Number -> code, of those that are not negative."""
+        return {self.decode(code): code for code in range(self.largest + 1)}
+
+    def encode(self, number: float) -> int:
+        """The code of a number of this format."""
+        sign = 0x80 if math.copysign(1.0, number) < 0 else 0
+        if math.isnan(number):
+            return sign | self.nan
+        return sign | self.codes().get(abs(number), self.overflow)
+
+
+FORMATS = {
+    "f8E4M3FN": SmallFloat("e4m3", 3, 7, 0x7E, 0x7F, 0x7F),
+    "f8E5M2": SmallFloat("e5m2", 2, 15, 0x7B, 0x7C, 0x7F),
+}
+
+
+class Vectors:
+    """Arithmetic of vectors with constants."""
+
+    def __init__(self, cx: Conversion, count: int) -> None:
+        self.cx, self.b, self.count = cx, Builder(cx), count
+
+    def number(self, value: int | float, element: ir.Type) -> ir.Value:
+        """A constant vector."""
+        type_ = vector_of(self.count, element)
+        scalar = (
+            ir.FloatAttr.get(element, float(value))
+            if not isinstance(element, ir.IntegerType)
+            else ir.IntegerAttr.get(element, int(value))
+        )
+        attr = ir.DenseElementsAttr.get_splat(type_, scalar)
+        return self.cx.create("arith.constant", [], [type_], {"value": attr}).result
+
+    def op(self, name: str, left: ir.Value, right: ir.Value | int | float) -> ir.Value:
+        """`arith.<name>` of a vector and a vector or number."""
+        if not isinstance(right, ir.Value):
+            right = self.number(right, element_of(left.type))
+        return self.b.binary(name, left, right)
+
+    def compare(self, name: str, predicate: int, left: ir.Value, right: ir.Value) -> ir.Value:
+        """`arith.<name>`: a vector of i1."""
+        attr = {"predicate": ir.IntegerAttr.get(self.b.i64, predicate)}
+        flags = vector_of(self.count, self.b.i1)
+        return self.cx.create(f"arith.{name}", [left, right], [flags], attr).result
+
+    def above(self, left: ir.Value, bound: int) -> ir.Value:
+        """left > bound, unsigned."""
+        return self.compare("cmpi", _UGT, left, self.number(bound, element_of(left.type)))
+
+    def select(self, flag: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
+        """`arith.select`."""
+        return self.cx.create("arith.select", [flag, yes, no], [yes.type]).result
+
+    def cast(self, name: str, value: ir.Value, element: ir.Type) -> ir.Value:
+        """`arith.<name>` to vectors of `element`."""
+        type_ = vector_of(self.count, element)
+        return self.cx.create(f"arith.{name}", [value], [type_]).result
+
+    def bits(self, value: ir.Value) -> ir.Value:
+        """The bits of f32 as i32."""
+        return self.b.bitcast(value, vector_of(self.count, self.b.i32))
+
+    def floats(self, value: ir.Value) -> ir.Value:
+        """i32 as the f32 with those bits."""
+        return self.b.bitcast(value, vector_of(self.count, ir.F32Type.get()))
+
+
+def to_f32(cx: Conversion, codes: ir.Value, kind: SmallFloat) -> ir.Value:
+    """fp8 codes (vector of i8) as f32: exponent and mantissa in place, then scaled exactly."""
+    v = Vectors(cx, count_of(codes.type))
+    wide = v.cast("extui", codes, v.b.i32)
+    rest = v.op("andi", wide, 0x7F)
+    sign = v.op("shli", v.op("andi", wide, 0x80), 24)
+    scaled = v.floats(v.op("shli", rest, 23 - kind.mantissa))
+    magnitude = v.bits(v.op("mulf", scaled, 2.0 ** (127 - kind.bias)))
+    if kind.overflow != kind.nan:
+        infinite = v.number(0x7F800000, v.b.i32)
+        magnitude = v.select(v.above(rest, kind.largest), infinite, magnitude)
+    quiet = v.number(0x7FC00000, v.b.i32)
+    limit = kind.largest if kind.overflow == kind.nan else kind.overflow
+    magnitude = v.select(v.above(rest, limit), quiet, magnitude)
+    return v.floats(v.op("ori", magnitude, sign))
+
+
+def from_f32(cx: Conversion, value: ir.Value, kind: SmallFloat, *, saturate: bool) -> ir.Value:
+    """f32 as fp8 codes, to nearest even; what is too large is the largest number, or overflows."""
+    if saturate and cx.target.sm >= _HARDWARE_SINCE:
+        name, body = pack_fp8(kind.ptx, count_of(value.type))
+        result = vector_of(count_of(value.type), ir.IntegerType.get_signless(8))
+        return state(cx).helpers.call(cx, name, body, [value], result).result
+    return _round(cx, value, kind, saturate=saturate)
+
+
+def _round(cx: Conversion, value: ir.Value, kind: SmallFloat, *, saturate: bool) -> ir.Value:
+    v = Vectors(cx, count_of(value.type))
+    bits = v.bits(value)
+    magnitude = v.op("andi", bits, 0x7FFFFFFF)
+    drop = 23 - kind.mantissa
+    # Normal numbers: the bits that go away round the rest, carries run into the exponent.
+    odd = v.op("andi", v.op("shrui", magnitude, drop), 1)
+    rounded = v.op("addi", v.op("addi", magnitude, odd), (1 << drop - 1) - 1)
+    normal = v.op("subi", v.op("shrui", rounded, drop), (127 - kind.bias) << kind.mantissa)
+    # Subnormal ones: adding a number whose last place is theirs rounds in hardware.
+    place = 1 - kind.bias - kind.mantissa
+    magic = 2.0 ** (23 + place)
+    summed = v.bits(v.op("addf", v.floats(magnitude), magic))
+    tiny = v.op("subi", summed, (127 + 23 + place) << 23)
+    smallest_normal = v.number((127 + 1 - kind.bias) << 23, v.b.i32)
+    code = v.select(v.compare("cmpi", _ULT, magnitude, smallest_normal), tiny, normal)
+    beyond = v.number(kind.largest if saturate else kind.overflow, v.b.i32)
+    # Infinity and NaN lie above every number, in their bits as well.
+    too_large = v.above(rounded, ((kind.largest >> kind.mantissa) + 127 - kind.bias << 23)
+                        + ((kind.largest & (1 << kind.mantissa) - 1) + 1 << drop) - 1)  # fmt: skip
+    code = v.select(too_large, beyond, code)
+    code = v.select(v.above(magnitude, 0x7F800000), v.number(kind.nan, v.b.i32), code)
+    sign = v.op("andi", v.op("shrui", bits, 24), 0x80)
+    return v.cast("trunci", v.op("ori", code, sign), v.b.i8)
+
+
+def to_tf32(cx: Conversion, value: ir.Value) -> ir.Value:
+    """f32 rounded to nearest even at 10 bits of mantissa, in f32."""
+    v = Vectors(cx, count_of(value.type))
+    bits = v.bits(value)
+    odd = v.op("andi", v.op("shrui", bits, 13), 1)
+    rounded = v.op("addi", v.op("addi", bits, odd), 0xFFF)
+    cut = v.op("andi", rounded, -0x2000)
+    nan = v.compare("cmpf", _UNO, value, value)
+    return v.floats(v.select(nan, v.number(0x7FFFE000, v.b.i32), cut))
+
+
+def odd_f32(cx: Conversion, value: ir.Value) -> ir.Value:
+    """f64 rounded to odd in f32: towards zero, the last bit set if anything was lost."""
+    v = Vectors(cx, count_of(value.type))
+    near = v.cast("truncf", value, ir.F32Type.get())
+    back = v.cast("extf", near, ir.F64Type.get())
+    size, limit = (cx.create("math.absf", [x], [x.type]).result for x in (back, value))
+    over = v.cast("extui", v.compare("cmpf", _OGT, size, limit), v.b.i32)
+    lost = v.cast("extui", v.compare("cmpf", _UNE, back, value), v.b.i32)
+    return v.floats(v.op("ori", v.op("subi", v.bits(near), over), lost))
+
+
+def exact_f64(cx: Conversion, value: ir.Value, *, signed: bool) -> ir.Value:
+    """Integers as f64 that round to any narrower format as the integers do.
+
+    64 bits do not fit: the low ones of large numbers are gathered in one that does.
+    """
+    v = Vectors(cx, count_of(value.type))
+    if element_of(value.type).width == 64:
+        low = v.op("andi", value, 0xFFF)
+        none = v.compare("cmpi", _EQ, low, v.number(0, v.b.i64))
+        sticky = v.op("ori", v.op("andi", value, -0x1000), 0x800)
+        gathered = v.select(none, value, sticky)
+        size = cx.create("math.absi", [value], [value.type]).result if signed else value
+        value = v.select(v.above(size, (1 << 52) - 1), gathered, value)
+    return v.cast("sitofp" if signed else "uitofp", value, ir.F64Type.get())
+
+
+def float_values(literal: str, element: str) -> Iterable[float]:
+    """The numbers of a printed `dense<..>`, in row-major order."""
+    text = literal.removeprefix("dense<").rsplit(">", 1)[0]
+    size = {"bf16": 2, "tf32": 4}.get(element, 1)
+    if text.startswith('"0x'):
+        raw = bytes.fromhex(text[3:-1])
+        words = [raw[at : at + size] for at in range(0, len(raw), size)]
+        return [_from_bits(int.from_bytes(word, "little"), element) for word in words]
+    tokens = text.replace("[", " ").replace("]", " ").replace(",", " ").split()
+    return [
+        _from_bits(int(token, 16), element) if token.startswith("0x") else float(token)
+        for token in tokens
+    ]
+
+
+def _from_bits(bits: int, element: str) -> float:
+    if element in FORMATS:
+        return FORMATS[element].decode(bits)
+    shift = {"bf16": 16, "tf32": 13}[element]
+    return struct.unpack("<f", (bits << shift).to_bytes(4, "little"))[0]
