@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.strategies import RandomStrategy, random_layout
 from tile_cute.linear import LinearLayout, slice_dim
+from tile_tileas.dots import FMA, choose_atom
 from tile_tileas.layouts import Assignment, TileGraph, TileNode, TileValue, problem_with
 from tile_tileas.scratch import plan_reduction
 from tile_tileas.strategies.blocked import BlockedStrategy, spread
@@ -87,13 +88,57 @@ class GraphMaker:
         if left:  # a fold to a scalar has no tile as its result
             self.node("reduce", (source,), (self.value(left),), axis=axis)
 
+    def permute(self) -> None:
+        source = self.some()
+        shape = self.values[source].shape
+        axes = tuple(self.draw(st.permutations(range(len(shape)))))
+        result = self.value(tuple(shape[axis] for axis in axes))
+        self.node("permute", (source,), (result,), permutation=axes)
+
+    def scan(self) -> None:
+        source = self.some()
+        shape = self.values[source].shape
+        axis = self.draw(st.integers(0, len(shape) - 1))
+        self.node("scan", (source,), (self.value(shape),), axis=axis)
+
+    def cat(self) -> None:
+        source = self.some()
+        shape = list(self.values[source].shape)
+        axis = self.draw(st.integers(0, len(shape) - 1))
+        shape[axis] *= 2
+        self.node("cat", (source, self.like(source)), (self.value(tuple(shape)),), axis=axis)
+
+    def slice(self) -> None:
+        source = self.some()
+        shape = list(self.values[source].shape)
+        axis = self.draw(st.integers(0, len(shape) - 1))
+        shape[axis] = max(1, shape[axis] // 2)
+        self.node("slice", (source,), (self.value(tuple(shape)),))
+
+    def dot(self) -> None:
+        m, n, k = (self.draw(st.sampled_from([8, 16, 64])) for _ in range(3))
+        batch = self.draw(st.sampled_from([(), (1,), (4,)]))
+        tensor_cores = choose_atom("sm_80", ("f16", "f16", "f32"), (m, n, k))
+        names = [FMA] if tensor_cores is None else [FMA, tensor_cores.row.name]
+        shapes = ((*batch, m, k), (*batch, k, n), (*batch, m, n))
+        operands = tuple(self.value(shape) for shape in shapes)
+        for operand in operands:
+            self.node("source", (), (operand,))
+        result = self.value(shapes[2])
+        self.node("dot", operands, (result,), atom=self.draw(st.sampled_from(names)))
+
+
+STEPS = (
+    "broadcast", "cat", "convert", "dot", "load", "permute", "reduce", "same", "scan", "slice",
+    "source", "store", "view",
+)  # fmt: skip
+
 
 @st.composite
 def graphs(draw: st.DrawFn) -> TileGraph:
     maker = GraphMaker(draw)
     maker.source()
-    steps = ["source", "load", "store", "same", "convert", "view", "broadcast", "reduce"]
-    for name in draw(st.lists(st.sampled_from(steps), max_size=10)):
+    for name in draw(st.lists(st.sampled_from(STEPS), max_size=10)):
         getattr(maker, name)()
     warps = draw(st.sampled_from([1, 2, 4, 8, 16]))
     return TileGraph(tuple(maker.values), tuple(maker.nodes), warps)
