@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import support.strategies
 from support.programs import Program
-from support.tiles import DTYPES, Kernel, ptx_of, tile
+from support.tiles import DTYPES, Kernel, ptx_of, registry, tile
 from tile_cudatile import types as t
 from tile_cudatile.evaluator.formats import dtype_of
 
+import tile_core
 from tile_core.diagnostics import TileError
 
 STRATEGIES = ["blocked", "first-legal", *range(2)]  # numbers: seeds of random layouts
@@ -221,6 +222,51 @@ def test_a_second_product_takes_the_first(level):
     kernel.run(a, b, v, out, opt_level=level)
     first = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_array_equal(out, first @ v.astype(np.float64) + first)
+
+
+def loop_kernel() -> Kernel:
+    """Three turns of acc = dot(a, b, acc)."""
+    kernel = Kernel()
+    kernel.load("%a", (64, 32), "f16")
+    kernel.load("%b", (32, 64), "f16")
+    acc = tile((64, 64), "f32")
+    kernel.op(f"%init = arith.constant dense<0.0> : {acc}")
+    kernel.op("%one = arith.constant 1 : i32")
+    kernel.op("%three = arith.constant 3 : i32")
+    kernel.op(
+        f"%r = scf.for %i = %zero to %three step %one iter_args(%acc = %init) -> ({acc}) : i32 {{"
+    )
+    kernel.op(dot_text("%d", ("%a", "%b", "%acc"), shapes_of(64, 64, 32), ("f16", "f32")))
+    kernel.op(f"scf.yield %d : {acc}")
+    kernel.op("}")
+    kernel.store("%r", (64, 64), "f32")
+    return kernel
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_loop_carries_the_accumulator(strategy):
+    kernel = loop_kernel()
+    a, b = integers((64, 32), "f16", 1), integers((32, 64), "f16", 2)
+    out = np.zeros((64, 64), np.float32)
+    kernel.run(a, b, out, **settings(strategy))
+    np.testing.assert_array_equal(out, 3 * (a.astype(np.float64) @ b.astype(np.float64)))
+
+
+def test_no_conversion_remains_in_the_loop():
+    artifact = tile_core.compile(
+        loop_kernel().text(),
+        "sm_80",
+        opt_level=1,
+        start_at="convert-tileaa-to-tileas",
+        emit="ptx",
+        registry=registry(),
+    )
+    assert "nv_tileas.dot" in artifact.stages["mlir:tileas"]
+    assert "convert_layout" not in artifact.stages["mlir:tileas"]
+    ptx = artifact.stages["ptx"]
+    loop = ptx[ptx.index("$L__BB0_1:") : ptx.index("bra", ptx.index("$L__BB0_1:"))]
+    assert loop.count("bar.sync") <= 2
+    assert "mma.sync" in loop
 
 
 def bad(shapes, elements, flags=""):

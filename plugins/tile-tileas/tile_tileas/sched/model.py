@@ -18,6 +18,7 @@ _FACTS: dict[str, tuple[str, str, int]] = {
     "nv_tileas.atomic_cas": ("store", "lsu", 400),
     "nv_tileas.atomic_rmw": ("store", "lsu", 400),
     "nv_tileas.convert_layout": ("compute", "lsu", 60),
+    "nv_tileas.dot": ("compute", "alu", 120),
     "nv_tileas.extract_slice": ("compute", "lsu", 60),
     "nv_tileas.reduce": ("compute", "lsu", 120),
     "nv_tileas.reduce_mixed": ("compute", "lsu", 120),
@@ -111,6 +112,7 @@ def memory_effect(op: ir.OpView | ir.Operation) -> str:
 _PURE = (
     "nv_tileas.cat",
     "nv_tileas.convert_layout",
+    "nv_tileas.dot",
     "nv_tileas.extract_slice",
     "nv_tileas.reduce",
     "nv_tileas.reduce_mixed",
