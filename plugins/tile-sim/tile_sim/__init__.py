@@ -9,14 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tile_sim.device import Device
     from tile_sim.errors import SimError
     from tile_sim.machine.launch import LaunchReport
+    from tile_sim.machine.parameters import RawBuffer
     from tile_sim.machine.tensormap import TensorMap
     from tile_sim.module import Module
 
-__all__ = ["LaunchReport", "Module", "SimError", "TensorMap"]
+__all__ = ["Device", "LaunchReport", "Module", "RawBuffer", "SimError", "TensorMap"]
 
 _HOMES = {
+    "Device": "tile_sim.device",
+    "RawBuffer": "tile_sim.machine.parameters",
     "Module": "tile_sim.module",
     "SimError": "tile_sim.errors",
     "TensorMap": "tile_sim.machine.tensormap",

@@ -9,8 +9,9 @@ import numpy as np
 
 from tile_sim import isa
 from tile_sim.errors import SimError
-from tile_sim.machine.launch import Argument, Launcher, LaunchReport
+from tile_sim.machine.launch import Launcher, LaunchReport
 from tile_sim.machine.memory import Buffer, GlobalMemory
+from tile_sim.machine.parameters import Argument, RawBuffer, RawParameters
 from tile_sim.machine.wave import Dim
 from tile_sim.program.build import build_program
 from tile_sim.program.layout import (
@@ -40,6 +41,7 @@ class Module:
     def __init__(self, ptx: str) -> None:
         """Raises SimError (`syntax`, `unknown-instruction`, `bad-instruction`, ...)."""
         isa.load_all()
+        self.text = ptx
         self.syntax, self.source = parse(ptx)
         self.memory = GlobalMemory()
         self._globals = self._place_variables()
@@ -121,12 +123,31 @@ class Module:
             raise SimError("launch", f"no kernel {entry!r}; this module has: {known}")
         return found
 
+    def launch_raw(
+        self,
+        entry: str,
+        grid: Dim,
+        block: Dim | None,
+        parameters: bytes,
+        buffers: Sequence[RawBuffer | np.ndarray],
+        **options: Any,
+    ) -> LaunchReport:
+        """Run a kernel on memory of this process, as the CUDA driver would launch it.
+
+        `parameters` are the bytes of all parameters as the kernel declares them (each at its
+        natural alignment); pointers in them are real addresses. Accesses are only allowed inside
+        `buffers`: arrays (the bytes from their first to their last element) or `RawBuffer`.
+        `options` are those of `launch`.
+        """
+        raw = RawParameters(parameters, tuple(buffers))
+        return self.launch(entry, grid, block, raw, **options)
+
     def launch(
         self,
         entry: str,
         grid: Dim,
         block: Dim | None,
-        args: Sequence[Argument],
+        args: Sequence[Argument] | RawParameters,
         *,
         shared_bytes: int = 0,
         cluster: Dim | None = None,

@@ -113,7 +113,7 @@ def _global(
     shift = U64(dtype.itemsize.bit_length() - 1)
     for buffer, here in memory.split(address, width):
         mine = address if here is None else address[here]
-        index = ((mine - U64(buffer.base)) >> shift).view(np.int64)
+        index = ((mine - U64(buffer.origin)) >> shift).view(np.int64)
         pick = here
         if outer is not None:
             pick = outer.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import ctypes
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,13 +14,22 @@ from tile_sim.program.layout import HEAP_WINDOW, align_up
 Array = np.ndarray
 _ALIGNMENT = 256
 _GUARD = 4096
+# The widest element of a view, in bytes.
+SKEW = 16
+
+
+def bytes_at(address: int, size: int) -> Array:
+    """The memory of this process at an address, as flat uint8."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 @dataclass(eq=False)
 class Buffer:
     """`size` bytes at `base`. `data` is a flat uint8 view of the user's array.
 
-    `valid`, where kept, has 1 for each byte that has been written.
+    `valid`, where kept, has 1 for each byte that has been written. `skew` is how far a base that is
+    a real address lies behind a multiple of `SKEW`; views then begin that much before it, so that
+    aligned addresses are whole elements of them.
     """
 
     name: str
@@ -27,18 +37,25 @@ class Buffer:
     data: Array
     writable: bool = True
     valid: Array | None = None
+    skew: int = 0
     _views: dict[str, Array] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
         return len(self.data)
 
+    @property
+    def origin(self) -> int:
+        """The address of the first element of a view."""
+        return self.base - self.skew
+
     def view(self, dtype: np.dtype) -> Array:
-        """The buffer as elements of `dtype`; an incomplete last element is left out."""
+        """Elements of `dtype` from `origin` on; an incomplete last element is left out."""
         found = self._views.get(dtype.str)
         if found is None:
-            whole = len(self.data) // dtype.itemsize * dtype.itemsize
-            found = self._views[dtype.str] = self.data[:whole].view(dtype)
+            data = bytes_at(self.origin, self.size + self.skew) if self.skew else self.data
+            whole = len(data) // dtype.itemsize * dtype.itemsize
+            found = self._views[dtype.str] = data[:whole].view(dtype)
         return found
 
 
@@ -54,6 +71,20 @@ class GlobalMemory:
         """Register `data` (flat uint8) at a fresh aligned address, guard bytes around it."""
         buffer = Buffer(name, self._next, data, writable)
         self._next = align_up(self._next + len(data) + _GUARD, _ALIGNMENT)
+        self.insert(buffer)
+        return buffer
+
+    def map(self, name: str, address: int, size: int, writable: bool = True) -> Buffer:
+        """Register memory of this process at its real address.
+
+        Raises SimError (`launch`) where it overlaps a registered buffer.
+        """
+        at = bisect.bisect_left(self._bases, address + size)
+        if at and self._buffers[at - 1].base + self._buffers[at - 1].size > address:
+            other = self._buffers[at - 1].name
+            raise SimError("launch", f"{name} at {address:#x} overlaps {other!r}")
+        data = bytes_at(address, size)
+        buffer = Buffer(name, address, data, writable, skew=address % SKEW)
         self.insert(buffer)
         return buffer
 

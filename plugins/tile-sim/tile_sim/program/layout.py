@@ -13,12 +13,14 @@ from tile_sim.ptx.syntax import Float, Int, Name, Variable
 
 # Windows of the 64-bit generic address space. Global, const and kernel parameters are addressed
 # the same in their own space; shared and local addresses are 32-bit offsets into their window.
+# Local and shared windows lie above what a process can map: a launch with raw parameters uses
+# real addresses.
 FUNCTION_WINDOW = 0x0000_0100_0000
 PARAM_WINDOW = 0x0010_0000_0000
 MODULE_WINDOW = 0x0020_0000_0000
 HEAP_WINDOW = 0x0100_0000_0000
-LOCAL_WINDOW = 0x7E00_0000_0000
-SHARED_WINDOW = 0x7F00_0000_0000
+LOCAL_WINDOW = 0x00FE_0000_0000_0000
+SHARED_WINDOW = 0x00FF_0000_0000_0000
 WINDOW_SIZE = 1 << 32
 # The first bytes of shared memory belong to the system, as on sm_90, so that address 0 is wrong
 # and the first variable is aligned for every swizzle.
