@@ -101,6 +101,21 @@ def test_batches(elements, batch, warps):
     np.testing.assert_array_equal(got, wanted)
 
 
+LARGE = [
+    (("f32", "f32"), (128, 128, 64)),  # 64 KiB of operands: K in two parts
+    (("f64", "f64"), (4, 128, 128)),  # no atom has 4 rows
+    (("f16", "f32"), (256, 32, 64)),  # A is too large to be staged inside the product
+    (("i8", "i32"), (128, 64, 128)),
+]
+
+
+@pytest.mark.parametrize("strategy", ["blocked", "first-legal"])
+@pytest.mark.parametrize(("elements", "size"), LARGE, ids=str)
+def test_operands_larger_than_shared_memory(elements, size, strategy):
+    got, wanted = run_product(shapes_of(*size), elements, **settings(strategy))
+    np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("elements", PAIRS, ids="-".join)
 def test_tensor_cores_on_every_target(elements, target):
