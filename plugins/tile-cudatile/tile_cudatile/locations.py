@@ -28,7 +28,7 @@ class CompileUnit:
 
 @dataclass(frozen=True, slots=True)
 class Subprogram:
-    """`di_subprogram`; `flags` came with 13.5 and is 0 in every known file."""
+    """`di_subprogram`; `flags` came with 13.5."""
 
     file: File
     line: int
@@ -77,6 +77,7 @@ class FileLine:
 
 
 UNKNOWN = Unknown()
+DECLARATION = 1  # the only flag of a subprogram
 Scope: TypeAlias = Subprogram | LexicalBlock
 Location: TypeAlias = Unknown | DebugLoc | CallSite | FileLine
 DebugRecord: TypeAlias = File | CompileUnit | Scope | Location
@@ -91,6 +92,11 @@ def place(location: Location) -> str | None:
     return None
 
 
+def flags_text(record: Subprogram) -> str:
+    """The flags as the last parameter of a subprogram."""
+    return ", flags = declaration" if record.flags & DECLARATION else ""
+
+
 def scope_text(record: Scope | CompileUnit | File, *, bare: bool = False) -> str:
     """A debug-info attribute in MLIR's syntax; `bare` as a parameter of another."""
     if isinstance(record, File):
@@ -103,7 +109,7 @@ def scope_text(record: Scope | CompileUnit | File, *, bare: bool = False) -> str
             f"file = {scope_text(record.file, bare=True)}, line = {record.line}, "
             f'name = "{record.name}", linkageName = "{record.linkage_name}", '
             f"compileUnit = {scope_text(record.compile_unit, bare=True)}, "
-            f"scopeLine = {record.scope_line}"
+            f"scopeLine = {record.scope_line}{flags_text(record)}"
         )
     else:
         prefix = "di_lexical_block"

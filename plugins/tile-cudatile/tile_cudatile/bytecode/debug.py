@@ -10,6 +10,7 @@ from tile_cudatile.bytecode.tables import Strings, read_offsets
 from tile_cudatile.bytecode.wire import Cursor
 from tile_cudatile.errors import BytecodeError
 from tile_cudatile.locations import (
+    DECLARATION,
     UNKNOWN,
     CallSite,
     CompileUnit,
@@ -150,8 +151,8 @@ class DebugInfo:
         unit = self._need((CompileUnit,), cursor)
         scope_line = cursor.varint()
         flags = cursor.varint() if self._version >= V13_5 else 0
-        if flags:
-            raise BytecodeError()  # no bit has a meaning yet
+        if flags & ~DECLARATION:
+            raise BytecodeError()
         return Subprogram(file, line, name, linkage, unit, scope_line, flags)
 
     def _call_site(self, cursor: Cursor) -> CallSite:

@@ -34,7 +34,7 @@ def from_mlir(module: ir.Module | ir.Operation, version: Version = NEWEST) -> tr
         top = inside[0]
     if top.name != "cuda_tile.module":
         raise _refuse(top, "expected a 'cuda_tile.module'")
-    return Reader().module(top, version)
+    return Reader(version).module(top)
 
 
 def _refuse(op: Any, message: str) -> CompileError:
@@ -44,16 +44,17 @@ def _refuse(op: Any, message: str) -> CompileError:
 class Reader:
     """Reads one module. Constants, scopes and locations are made once each."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: Version = NEWEST) -> None:
+        self._version = version
         self._values: dict[ir.Value, tree.Value] = {}
         self._locations: dict[ir.Attribute, loc.Location] = {}
         self._scopes: dict[ir.Attribute, loc.Scope] = {}
         self._dense: dict[ir.Attribute, a.Dense] = {}
 
-    def module(self, op: ir.Operation, version: Version) -> tree.Module:
+    def module(self, op: ir.Operation) -> tree.Module:
         """The whole program."""
         producer = op.attributes.get("producer", None)
-        made = tree.Module(version, producer=None if producer is None else _text(producer))
+        made = tree.Module(self._version, producer=None if producer is None else _text(producer))
         for view in op.regions[0].blocks[0].operations:
             inner = view.operation
             if inner.name == "cuda_tile.global":
@@ -136,8 +137,9 @@ class Reader:
                     found[attr.name] = attr.default
                 continue
             value = self._inherent(attr, present[attr.name])
-            if attr.name == "inbounds" and not any(value):  # type: ignore[arg-type]
-                value = ()  # the language has one way to say that no index is
+            since = attr.since or spec.since
+            if attr.name == "inbounds" and since > self._version and not any(value):  # type: ignore[arg-type]
+                value = ()  # what older versions, which do not know it, mean
             found[attr.name] = value
         return found
 

@@ -84,7 +84,7 @@ def _meaning(record: loc.DebugRecord, names: dict[loc.DebugRecord, str]) -> str:
         inside = (
             f"file = {parts[0]}, line = {record.line}, name = {quoted(record.name)}, "
             f"linkageName = {quoted(record.linkage_name)}, compileUnit = {parts[1]}, "
-            f"scopeLine = {record.scope_line}"
+            f"scopeLine = {record.scope_line}{loc.flags_text(record)}"
         )
     else:
         inside = (
