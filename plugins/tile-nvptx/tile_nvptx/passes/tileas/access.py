@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tile_cute.linear import LinearLayout
+
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
+from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import predicated_load, predicated_store, words_of
 from tile_nvptx.passes.tileas.rules import state, text
@@ -20,6 +23,24 @@ def qualifiers(op: ir.OpView) -> str:
     if semantic == "weak":
         return ""
     return f".{semantic}.{_SCOPES[text(op, 'mem_scope')]}"
+
+
+def refuse_copies(op: ir.OpView, layout: LinearLayout | None) -> None:
+    """Refuse an ordered load that several threads would make of one element (None: a scalar).
+
+    Memory may change between their reads, and then what should be one value is not the same in
+    all threads.
+
+    Raises:
+        CompileError: the load is ordered, and the layout holds copies.
+    """
+    if qualifiers(op) and (layout is None or not layout.is_injective):
+        raise error_at(
+            op,
+            f"with memory ordering '{text(op, 'mem_semantic')}' would be read by several threads, "
+            "which is not supported",
+            hint="load a tile with an element for each thread of the block",
+        )
 
 
 @dataclass

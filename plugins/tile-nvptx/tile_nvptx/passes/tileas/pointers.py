@@ -7,7 +7,7 @@ from tile_tileas.dialect import layout_of
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers
+from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers, refuse_copies
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.tiled import token
@@ -20,6 +20,7 @@ def load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     if "barrier_before" in op.attributes:
         Builder(cx).barrier()
     type_ = cx.type(op.result.type)
+    refuse_copies(op, layout_of(op.result.type))
     if isinstance(type_, ir.VectorType):
         return [_load_tile(op, cx, type_), token(cx)]
     return [_load_scalar(op, cx, type_), token(cx)]

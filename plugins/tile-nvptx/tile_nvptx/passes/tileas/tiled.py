@@ -17,7 +17,7 @@ from tile_tileas.dialect import layout_of
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers
+from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers, refuse_copies
 from tile_nvptx.passes.tileas.build import Builder, wrap
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.small_floats import FORMATS
@@ -161,6 +161,7 @@ def tiled_load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """tiled_load => vector loads; padded and predicated where the tile leaves the view"""
     layout = layout_of(op.result.type)
     assert layout is not None
+    refuse_copies(op, layout)
     where = _prepare(op, cx, layout)
     type_ = cx.type(op.result.type)
     extra = qualifiers(op)
