@@ -54,8 +54,8 @@ class AccessPlan:
 def plan_tiled(view: ir.Value, known: AxisAnalysis, max_bits: int) -> AccessPlan:
     """The plan for one tile of a tiled view.
 
-    The tile's origin is a multiple of its extent along every axis, so a vector is aligned when
-    the base, the other strides and the extent along the contiguous axis are.
+    The tile's origin is a multiple of its step along every axis, so a vector is aligned when
+    the base, the other strides and the step along the contiguous axis are.
     """
     record = tiled_view(view)
     memref = record.memref
@@ -64,10 +64,14 @@ def plan_tiled(view: ir.Value, known: AxisAnalysis, max_bits: int) -> AccessPlan
     size = element_bytes(memref.element)
     fast = order[0]
     extents = [_divisor(memref.sizes[dim], known) for dim in record.dim_map]
-    checked = tuple(t for t, extent in enumerate(extents) if extent % record.tile[t])
+    checked = tuple(
+        t
+        for t, extent in enumerate(extents)
+        if extent % record.tile[t] or record.steps[t] % record.tile[t]
+    )
     if steps[fast] != 1:
         return AccessPlan(order, 1, True, checked)
-    alignment = gcd(known[memref.base].scalar, record.tile[fast] * size)
+    alignment = gcd(known[memref.base].scalar, record.steps[fast] * size)
     for axis, step in enumerate(steps):
         if axis != fast:
             alignment = gcd(alignment, _divisor(step, known) * size)

@@ -33,7 +33,10 @@ class MakeMemRefOp(Operation, dialect=NvTileAA, name="make_memref", traits=[Pure
 
 
 class BlockTileOp(Operation, dialect=NvTileAA, name="block_tile", traits=[Pure]):
-    """Cut a memref into a grid of tiles; the tile is part of the result type."""
+    """Cut a memref into a grid of tiles; the tile is part of the result type.
+
+    With `steps` (array<i32>), tiles begin that many elements apart instead of side by side.
+    """
 
     source: Operand[Any]
     result: Result[Any]

@@ -21,12 +21,18 @@ class MemRef:
 
 @dataclass(frozen=True)
 class TiledView:
-    """A grid of tiles over a memref: tile axis t lies along memref axis dim_map[t]."""
+    """Tiles of a memref: tile axis t lies along memref axis dim_map[t]."""
 
     memref: MemRef
     tile: tuple[int, ...]
     dim_map: tuple[int, ...]
     padding: str | None
+    steps: tuple[int, ...]  # from one tile to the next, in elements; the tile itself in a grid
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether tiles lie side by side."""
+        return self.steps == self.tile
 
 
 def maker(value: ir.Value) -> ir.OpView:
@@ -49,11 +55,14 @@ def view_of_memref(op: ir.OpView | ir.Operation) -> MemRef:
 def tiled_view(value: ir.Value) -> TiledView:
     """The record of a tiled view; `value` is the result of `nv_tileaa.block_tile`."""
     _, tile, dim_map, padding = value.type.params
-    memref = view_of_memref(maker(maker(value).operands[0]))
+    op = maker(value)
+    memref = view_of_memref(maker(op.operands[0]))
     word = ir.StringAttr(padding).value  # empty: elements outside are unspecified
+    steps = op.attributes.get("steps", tile)
     return TiledView(
         memref,
         tuple(ir.DenseI32ArrayAttr(tile)),
         tuple(ir.DenseI32ArrayAttr(dim_map)),
         word or None,
+        tuple(ir.DenseI32ArrayAttr(steps)),
     )

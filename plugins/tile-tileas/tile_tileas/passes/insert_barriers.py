@@ -204,7 +204,7 @@ def _same_thread_touches_same(before: ir.OpView, after: ir.OpView) -> bool:
     # each time round.
     if before.view != after.view or not _is_function_level(maker(before.view)):
         return False
-    if not _elements_apart(before.view):
+    if not _elements_apart(before.view) or not tiled_view(before.view).is_grid:
         return False
     layouts = [
         layout_of((op.result if op.name in _LOADS else op.value).type) for op in (before, after)

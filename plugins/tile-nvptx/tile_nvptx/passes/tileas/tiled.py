@@ -50,7 +50,7 @@ class TileAddress:
         self._registers = layout.coords("register")
         origins = [
             self.builder.with_constant("muli", self.builder.widen(c, self.builder.i64), extent)
-            for c, extent in zip(coords, view.tile, strict=True)
+            for c, extent in zip(coords, view.steps, strict=True)
         ]
         self._strides = [self._stride(axis) for axis in range(len(view.tile))]
         self._left = {axis: self._remaining(axis, origins[axis]) for axis in self.checked}

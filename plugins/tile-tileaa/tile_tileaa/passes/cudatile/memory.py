@@ -5,6 +5,7 @@ from __future__ import annotations
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_tileaa.passes.cudatile.gather import ViewAddresses, is_gather, padding
 from tile_tileaa.passes.cudatile.rules import constant, groups, i32, rules, text
 
 
@@ -53,6 +54,24 @@ def make_partition_view(op: ir.OpView, cx: Conversion) -> ir.Value:
     return cx.create("nv_tileaa.block_tile", [op.operands[0]], [cx.type(op.results[0].type)]).result
 
 
+@rules.on("cuda_tile.make_strided_view")
+def make_strided_view(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """make_strided_view => block_tile {steps}"""
+    steps = {"steps": op.results[0].type.params[1]}
+    return cx.create(
+        "nv_tileaa.block_tile", [op.operands[0]], [cx.type(op.results[0].type)], steps
+    ).result
+
+
+@rules.on("cuda_tile.make_gather_scatter_view")
+def make_gather_scatter_view(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """make_gather_scatter_view => block_tile {sparse_dim}; accesses go through pointers"""
+    sparse = {"sparse_dim": op.results[0].type.params[2]}
+    return cx.create(
+        "nv_tileaa.block_tile", [op.operands[0]], [cx.type(op.results[0].type)], sparse
+    ).result
+
+
 @rules.on("cuda_tile.get_tensor_shape")
 def get_tensor_shape(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """get_tensor_shape => get_dim_size per axis"""
@@ -73,7 +92,10 @@ def get_index_space_shape(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     tiled = view.owner
     if tiled.name != "nv_tileaa.block_tile":
         raise error_at(op, "needs a view that make_partition_view made in this function")
-    tile = list(ir.DenseI32ArrayAttr(view.type.params[1]))
+    if "sparse_dim" in tiled.attributes:
+        raise error_at(op, "is not supported on gather/scatter views")
+    steps = tiled.attributes["steps"] if "steps" in tiled.attributes else view.type.params[1]
+    tile = list(ir.DenseI32ArrayAttr(steps))
     dim_map = list(ir.DenseI32ArrayAttr(view.type.params[2]))
     found = []
     for axis, result in enumerate(op.results):
@@ -100,6 +122,8 @@ def load_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     parts = groups(op)
     index, token = parts["index"], parts["token"]
     _expect_partition(op, parts["view"][0])
+    if is_gather(index):
+        return _gather(op, cx, parts)
     return list(
         cx.create(
             "nv_tileaa.tiled_load",
@@ -116,6 +140,8 @@ def store_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     parts = groups(op)
     index, token = parts["index"], parts["token"]
     _expect_partition(op, parts["view"][0])
+    if is_gather(index):
+        return _scatter(op, cx, parts)
     return list(
         cx.create(
             "nv_tileaa.tiled_store",
@@ -126,10 +152,59 @@ def store_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     )
 
 
+def _gather(op: ir.OpView, cx: Conversion, parts: dict[str, list[ir.Value]]) -> list[ir.Value]:
+    """load_view_tko of a gather/scatter view => load through pointers"""
+    view, token = parts["view"][0], parts["token"]
+    where = ViewAddresses(op, cx, view).of(parts["index"])
+    types = [cx.type(result.type) for result in op.results]
+    other = padding(op, cx, view, types[0])
+    return list(
+        cx.create(
+            "nv_tileaa.load",
+            [where.pointers, where.inside, other, *token],
+            types,
+            {**ordering(op), "operandSegmentSizes": _segments(1, 1, 1, len(token))},
+        ).results
+    )
+
+
+def _scatter(op: ir.OpView, cx: Conversion, parts: dict[str, list[ir.Value]]) -> list[ir.Value]:
+    """store_view_tko of a gather/scatter view => store through pointers"""
+    token = parts["token"]
+    where = ViewAddresses(op, cx, parts["view"][0]).of(parts["index"])
+    return list(
+        cx.create(
+            "nv_tileaa.store",
+            [where.pointers, *parts["tile"], where.inside, *token],
+            [cx.type(result.type) for result in op.results],
+            {**ordering(op), "operandSegmentSizes": _segments(1, 1, 1, len(token))},
+        ).results
+    )
+
+
+@rules.on("cuda_tile.atomic_red_view_tko")
+def atomic_red_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """atomic_red_view_tko => atomic_rmw through pointers, its result unused"""
+    parts = groups(op)
+    token, value = parts["token"], parts["value"][0]
+    where = ViewAddresses(op, cx, parts["view"][0]).of(parts["index"])
+    made = cx.create(
+        "nv_tileaa.atomic_rmw",
+        [where.pointers, value, where.inside, *token],
+        [value.type, cx.type(op.results[0].type)],
+        {
+            **ordering(op),
+            "rmw_mode": ir.StringAttr.get(text(op, "mode")),
+            "operandSegmentSizes": _segments(1, 1, 1, len(token)),
+        },
+    )
+    return [made.results[1]]
+
+
 def _expect_partition(op: ir.OpView, view: ir.Value) -> None:
     owner = view.owner
     if isinstance(owner, ir.Block) or owner.name != "nv_tileaa.block_tile":
-        raise error_at(op, f"is supported on partition views only, but got '{view.type}'")
+        raise error_at(op, f"needs a view that was made in this function, but got '{view.type}'")
 
 
 @rules.on("cuda_tile.load_ptr_tko")

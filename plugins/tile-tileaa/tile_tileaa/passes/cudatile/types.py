@@ -29,4 +29,13 @@ def convert_type(type_: ir.Type) -> ir.Type:
         tile, view, dim_map, padding = type_.params
         source = convert_type(ir.TypeAttr(view).value)
         return aa.TiledViewType.get(source, tile, dim_map, padding)
+    if isinstance(type_, ct.GatherScatterViewType):
+        tile, view, _, padding = type_.params
+        source = convert_type(ir.TypeAttr(view).value)
+        axes = ir.DenseI32ArrayAttr.get(list(range(len(ir.DenseI32ArrayAttr(tile)))))
+        return aa.TiledViewType.get(source, tile, axes, padding)
+    if isinstance(type_, ct.StridedViewType):
+        tile, _, view, dim_map, padding = type_.params
+        source = convert_type(ir.TypeAttr(view).value)
+        return aa.TiledViewType.get(source, tile, dim_map, padding)
     return type_
