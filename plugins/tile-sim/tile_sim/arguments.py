@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +107,15 @@ def parse_extent(text: str) -> tuple[int, int, int]:
         raise SimError("argument", f"{text!r} is not an extent such as 8, 8,4 or 8,4,2")
     x, y, z = numbers + [1] * (3 - len(numbers))
     return x, y, z
+
+
+def with_shape(values: Sequence[np.ndarray | np.generic]) -> list[np.ndarray | np.generic]:
+    """Arguments as cuTile's kernels take them: each array followed by its shape and its strides
+    in elements, as 32-bit integers."""
+    flat: list[np.ndarray | np.generic] = []
+    for value in values:
+        flat.append(value)
+        if isinstance(value, np.ndarray):
+            strides = [stride // value.itemsize for stride in value.strides]
+            flat += [np.int32(n) for n in (*value.shape, *strides)]
+    return flat

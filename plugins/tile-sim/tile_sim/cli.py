@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
@@ -12,8 +13,6 @@ from tile_core.cli.output import read_bytes
 from tile_core.diagnostics import ExitCode, SourceLocation, TileError, UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tile_sim.machine.launch import LaunchReport
     from tile_sim.module import Module
 
@@ -26,13 +25,17 @@ _SHOWN = 8
 def _launch_options(command: F) -> F:
     options = (
         click.argument("source", metavar="INPUT"),
+        click.argument("script_args", nargs=-1, metavar="[-- SCRIPT ARGS]"),
+        click.option("--cutile", is_flag=True, help="INPUT is a cuTile program in Python."),
         click.option("--entry", metavar="NAME", help="The kernel, if there are several."),
-        click.option("--grid", required=True, metavar="X,Y,Z", help="CTAs of the launch."),
+        click.option("--grid", metavar="X,Y,Z", help="CTAs of the launch."),
         click.option("--block", metavar="X,Y,Z", help="Threads of a CTA, if not in the kernel."),
         click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster."),
         click.option("--shared", default=0, metavar="BYTES", help="Dynamic shared memory."),
         click.option("--arg", "args", multiple=True, metavar="SPEC",
                      help="f32=1.5, f32[128,64]=random or @file.npy, in order."),
+        click.option("--with-shape", is_flag=True, help="Pass arrays as cuTile does: address, "
+                     "shape, strides."),
         click.option("--schedule", type=click.Choice(["late", "early", "random"]), default="late",
                      show_default=True, help="When asynchronous work completes."),
         click.option("--seed", default=0, show_default=True, help="For random data and schedules."),
@@ -46,22 +49,34 @@ def _launch_options(command: F) -> F:
 @click.command("run")
 @_launch_options
 @click.option("--expect", multiple=True, metavar="N=FILE.npy", help="What argument N has to be.")
-@click.option("--rtol", default=1e-3, show_default=True, help="Relative tolerance of --expect.")
+@click.option("--reference", is_flag=True, help="Compare with the reference evaluator (bytecode).")
+@click.option("--rtol", default=1e-3, show_default=True, help="Tolerance of comparisons.")
 @click.option("--save", multiple=True, metavar="N=FILE.npy", help="Write argument N to a file.")
 @click.option("--stats", is_flag=True, help="Print how many instructions were executed.")
 @click.pass_obj
 def run(
-    app: Any, expect: tuple[str, ...], rtol: float, save: tuple[str, ...], stats: bool, **given: Any
+    app: Any,
+    expect: tuple[str, ...],
+    reference: bool,
+    rtol: float,
+    save: tuple[str, ...],
+    stats: bool,
+    **given: Any,
 ) -> int:
-    """Run a kernel (PTX, TileIR bytecode or MLIR) in the simulator and print its arrays."""
-    values, report = _launch(app, given, check=False)
-    click.echo(report.text, nl=False)
-    _show(values)
-    _save(values, save)
+    """Run a kernel (PTX, TileIR bytecode or MLIR) in the simulator and print its arrays.
+
+    With --cutile, run a cuTile program: its launches take CPU arrays.
+    """
+    if given["cutile"]:
+        _only_kernels(expect=expect, reference=reference, save=save)
+        return _run_script(given, stats)
+    done = _launch(app, given, check=False, reference=reference)
+    click.echo(done.report.text, nl=False)
+    _show(done.values)
+    _save(done.values, save)
     if stats:
-        click.echo(f"warp instructions: {report.warp_instructions}")
-        click.echo(f"thread instructions: {report.thread_instructions}")
-    return _compare(values, expect, rtol)
+        _show_stats(done.report)
+    return _compare(done, expect, rtol)
 
 
 @click.command("check")
@@ -69,37 +84,116 @@ def run(
 @click.pass_obj
 def check(app: Any, **given: Any) -> int:
     """Run a kernel in the simulator and report races, missing fences and wrong accesses."""
-    _, report = _launch(app, given, check=True)
-    for finding in report.findings:
+    if given["cutile"]:
+        reports = [launch.report for launch in _script(given, check=True)]
+    else:
+        reports = [_launch(app, given, check=True).report]
+    findings = [finding for report in reports for finding in report.findings]
+    for finding in findings:
         click.echo(str(finding))
-    count = len(report.findings)
+    count = len(findings)
     click.echo(f"{count} finding{'' if count == 1 else 's'}" if count else "no findings")
     return ExitCode.COMPILE if count else ExitCode.OK
 
 
-def _launch(
-    app: Any, given: dict[str, Any], check: bool
-) -> tuple[list[np.ndarray | np.generic], LaunchReport]:
-    """Compile what is not PTX, run the kernel; the arguments and the report."""
+# --- cuTile programs ----------------------------------------------------------------------------
+
+
+def _only_kernels(**options: Any) -> None:
+    for name, value in options.items():
+        if value:
+            raise UsageError(f"--{name} compares one kernel and does not go with --cutile")
+
+
+def _script(given: dict[str, Any], **launch: Any) -> list[Any]:
+    from tile_sim.errors import SimError
+    from tile_sim.script import run_script
+
+    for name in ("entry", "grid", "block", "cluster", "shared", "args", "with_shape"):
+        if given[name]:
+            flag = name.rstrip("s").replace("_", "-")
+            raise UsageError(f"--{flag} is for one kernel; with --cutile the program launches")
+    try:
+        return run_script(given, given["script_args"], **launch)
+    except SimError as error:
+        raise _as_tile_error(error, f"{given['source']} (ptx)") from None
+
+
+def _run_script(given: dict[str, Any], stats: bool) -> int:
+    from tile_sim.script import show_launches
+
+    launches = _script(given)
+    show_launches(launches, given["gpu_name"])
+    if stats:
+        for launch in launches:
+            _show_stats(launch.report)
+    return ExitCode.OK
+
+
+# --- one kernel ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Done:
+    """A finished launch; `expected` are the values by the reference evaluator, if asked for."""
+
+    values: list[Any]
+    report: LaunchReport
+    expected: list[Any] | None = None
+
+
+def _launch(app: Any, given: dict[str, Any], check: bool, reference: bool = False) -> _Done:
+    """Compile what is not PTX, run the kernel."""
     import numpy as np
 
-    from tile_sim.arguments import parse_argument, parse_extent
+    from tile_sim.arguments import parse_argument, parse_extent, with_shape
     from tile_sim.errors import SimError
 
-    ptx, name = _ptx(app, given)
+    if given["grid"] is None:
+        raise UsageError("--grid X,Y,Z is needed: the number of CTAs")
+    if given["script_args"]:
+        raise UsageError(f"'{given['script_args'][0]}': arguments of a kernel are given by --arg")
+    ptx, name, data = _ptx(app, given)
     extent = lambda text: parse_extent(text) if text else None  # noqa: E731
     try:
         module = _module(ptx)
         rng = np.random.default_rng(given["seed"])
         values = [parse_argument(text, rng) for text in given["args"]]
+        flat = with_shape(values) if given["with_shape"] else values
+        entry, grid = _entry(module, given["entry"]), parse_extent(given["grid"])
+        expected = _expected(data, entry, grid, values, flat, given) if reference else None
         report = module.launch(
-            _entry(module, given["entry"]), parse_extent(given["grid"]), extent(given["block"]),
-            values, shared_bytes=given["shared"], cluster=extent(given["cluster"]),
+            entry, grid, extent(given["block"]), flat,
+            shared_bytes=given["shared"], cluster=extent(given["cluster"]),
             schedule=given["schedule"], seed=given["seed"], check=check,
         )  # fmt: skip
     except SimError as error:
         raise _as_tile_error(error, name) from None
-    return values, report
+    _show_launch(name, report)
+    return _Done(values, report, expected)
+
+
+def _expected(
+    data: bytes | None, entry: str, grid: Any, values: list[Any], flat: list[Any], given: Any
+) -> list[Any]:
+    """The values after the kernel, by the reference evaluator."""
+    from tile_sim.reference import reference_values
+
+    if data is None:
+        raise UsageError("--reference needs TileIR bytecode, the input is PTX")
+    after = reference_values(data, entry, grid, flat, given["source"])
+    by_id = {id(one): result for one, result in zip(flat, after, strict=True)}
+    return [by_id[id(value)] for value in values]
+
+
+def _show_launch(name: str, report: LaunchReport) -> None:
+    grid, block = ("x".join(str(n) for n in extent) for extent in (report.grid, report.block))
+    click.echo(f"ran {report.entry} of {name}: grid {grid}, block {block}")
+
+
+def _show_stats(report: LaunchReport) -> None:
+    click.echo(f"warp instructions: {report.warp_instructions}")
+    click.echo(f"thread instructions: {report.thread_instructions}")
 
 
 def _module(ptx: str) -> Module:
@@ -108,12 +202,12 @@ def _module(ptx: str) -> Module:
     return Module(ptx)
 
 
-def _ptx(app: Any, given: dict[str, Any]) -> tuple[str, str]:
-    """The PTX text of the input, and what to call it in messages."""
+def _ptx(app: Any, given: dict[str, Any]) -> tuple[str, str, bytes | None]:
+    """The PTX text of the input, what to call it in messages, and the input if it was compiled."""
     data = read_bytes(given["source"])
     text = data[:4096].decode("utf-8", "replace")
     if any(line.lstrip().startswith(".version") for line in text.splitlines()):
-        return data.decode("utf-8", "replace"), given["source"]
+        return data.decode("utf-8", "replace"), given["source"], None
     from tile_core.api import compile as compile_program
 
     artifact = compile_program(
@@ -129,7 +223,16 @@ def _ptx(app: Any, given: dict[str, Any]) -> tuple[str, str]:
         keep_stages=False,
     )
     output = artifact.output
-    return output.decode() if isinstance(output, bytes) else output, f"{given['source']} (ptx)"
+    text = output.decode() if isinstance(output, bytes) else output
+    return text, f"{given['source']} (ptx for {_target(text)})", data
+
+
+def _target(ptx: str) -> str:
+    """The `.target` of PTX text."""
+    for line in ptx.splitlines():
+        if line.startswith(".target"):
+            return line.split()[1].rstrip(",")
+    return "an unknown target"
 
 
 def _entry(module: Module, name: str | None) -> str:
@@ -186,28 +289,28 @@ def _save(values: list[Any], wanted: tuple[str, ...]) -> None:
             raise UsageError(f"cannot write '{path}': {error.strerror}") from None
 
 
-def _compare(values: list[Any], expected: tuple[str, ...], rtol: float) -> int:
-    """Exit code: whether every `--expect` holds."""
+def _compare(done: _Done, expected: tuple[str, ...], rtol: float) -> int:
+    """Exit code: whether every `--expect`, and the reference evaluator, agree."""
     import numpy as np
 
     from tile_sim.arguments import parse_argument
     from tile_sim.errors import SimError
+    from tile_sim.reference import difference
 
     wrong = 0
     for text in expected:
-        number, path = _numbered(text, values, "--expect")
+        number, path = _numbered(text, done.values, "--expect")
         try:
             wanted = np.asarray(parse_argument(f"@{path}", np.random.default_rng(0)))
         except SimError as error:
             raise _as_tile_error(error, path) from None
-        got = np.asarray(values[number])
-        if got.shape != wanted.shape:
-            click.echo(f"argument {number}: shape {got.shape}, expected {wanted.shape}")
-            wrong += 1
-            continue
-        a, b = got.astype(np.float64), wanted.astype(np.float64)
-        close = np.isclose(a, b, rtol=rtol, atol=rtol, equal_nan=True)
-        bad = int((~close).sum())
-        click.echo(f"argument {number}: {'as expected' if not bad else f'{bad} elements differ'}")
-        wrong += bool(bad)
+        bad, sentence = difference(done.values[number], wanted, rtol)
+        click.echo(f"argument {number}: {sentence}")
+        wrong += bad
+    for number, wanted in enumerate(done.expected or ()):
+        if isinstance(wanted, np.ndarray):
+            bad, sentence = difference(done.values[number], wanted, rtol)
+            sentence = "equal to the reference evaluator's" if not bad else sentence
+            click.echo(f"argument {number}: {sentence}")
+            wrong += bad
     return ExitCode.COMPILE if wrong else ExitCode.OK

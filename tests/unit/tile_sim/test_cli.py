@@ -93,3 +93,40 @@ def test_argument_spellings() -> None:
             parse_argument(text, rng)
     with pytest.raises(SimError):
         parse_extent("1,2,3,4")
+
+
+BYTECODE = Path(__file__).parents[3] / "examples" / "bytecode"
+VECTOR_ADD = [
+    str(BYTECODE / "vector_add_tail_f32.tileirbc"), "--grid", "3", "--gpu-name", "sm_80",
+    "--with-shape", *(x for _ in range(3) for x in ("--arg", "f32[2500]=random")),
+]  # fmt: skip
+
+
+def test_bytecode_is_compiled_and_compared_with_the_evaluator() -> None:
+    result = _invoke(run, [*VECTOR_ADD, "--reference"])
+    assert result.return_value == 0, result.output
+    assert "vector_add_tail_f32.tileirbc (ptx for sm_80): grid 3x1x1, block" in result.output
+    assert "argument 2: equal to the reference evaluator's" in result.output
+
+
+def test_reference_sees_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tile_sim.reference as reference
+
+    honest = reference.reference_values
+
+    def planted(*args):
+        values = honest(*args)
+        next(v for v in reversed(values) if isinstance(v, np.ndarray))[7] += 1
+        return values
+
+    monkeypatch.setattr(reference, "reference_values", planted)
+    result = _invoke(run, [*VECTOR_ADD, "--reference"])
+    assert result.return_value == 5
+    assert "argument 2: 1 elements differ, first at (7,)" in result.output
+
+
+def test_reference_needs_bytecode_and_a_grid() -> None:
+    result = _invoke(run, [*SAXPY, "--reference"])
+    assert "--reference needs TileIR bytecode" in str(result.exception)
+    result = _invoke(run, [SAXPY[0]])
+    assert "--grid X,Y,Z is needed" in str(result.exception)

@@ -1,0 +1,255 @@
+"""Compiling and launching for cuTile: its compile hook, its launch function, its driver."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_sim.cutile.driver import Driver
+from tile_sim.cutile.exposed import Exposed, is_array
+from tile_sim.errors import SimError
+from tile_sim.machine.parameters import as_array
+from tile_sim.module import Module
+from tile_sim.program.layout import size_of
+
+if TYPE_CHECKING:
+    from tile_sim.machine.launch import LaunchReport
+
+_LOADER = "cuda.tile._load_libcuda"
+
+
+@dataclass
+class Settings:
+    """`arch` is fixed once cuTile has asked for it, which is when it first compiles.
+
+    `opt_level` None takes each kernel's own. `options` and `pass_options` go to the compiler,
+    `launch` to `Module.launch` (`schedule`, `seed`, `check`, ...).
+    """
+
+    arch: str = field(default_factory=lambda: os.environ.get("TILE_SIM_ARCH", "sm_90"))
+    opt_level: int | None = None
+    pipeline: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    pass_options: dict[str, Any] = field(default_factory=dict)
+    launch: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability, (9, 0) for sm_90."""
+        digits = self.arch.removeprefix("sm_").rstrip("af")
+        if not digits.isdigit() or len(digits) < 2:
+            raise SimError("launch", f"{self.arch!r} is no architecture such as sm_90")
+        return int(digits[:-1]), int(digits[-1])
+
+
+@dataclass
+class Compiled:
+    """A kernel for one specialisation; `symbol` is its mangled name."""
+
+    symbol: str
+    bytecode: bytes
+    ptx: str
+    module: Module
+
+
+@dataclass
+class Launch:
+    """One finished launch."""
+
+    kernel: Compiled
+    grid: tuple[int, int, int]
+    report: LaunchReport
+
+
+class Session:
+    """The simulator behind `cuda.tile` in this process."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.launches: list[Launch] = []
+        self.compiled: list[Compiled] = []
+        self.driver: Driver | None = None
+        self._native: Any = None
+        self._arrays: list[np.ndarray] = []
+
+    # --- the driver -------------------------------------------------------------------------
+
+    def make_driver(self) -> int:
+        """The address that cuTile's loader hands to its native code."""
+        self.driver = Driver(self.settings.capability, self.run)
+        return self.driver.address
+
+    # --- compiling --------------------------------------------------------------------------
+
+    def compile(
+        self, kernel: Any, signature: Any, context: Any, capability: tuple[int, int] | None = None
+    ) -> tuple[bytes, str, None, tuple[()]]:
+        """Stands for `kernel._compile`: the "cubin" is the number of a compiled module."""
+        from tile_core.api import compile as compile_program
+
+        arch = self.settings.arch
+        sm = "sm_{}{}".format(*self.settings.capability)
+        result = import_module("cuda.tile._compile").compile_tile(
+            kernel._annotated_function, (signature,), sm, kernel._compiler_options, context,
+            bytecode_version=_bytecode_version(), return_bytecode=True, return_cubin=False,
+        )  # fmt: skip
+        [found] = result.kernel_signatures
+        level = self.settings.opt_level
+        if level is None and self.settings.pipeline is None:
+            level = kernel._compiler_options.opt_level_for_target(sm)
+        bytecode = bytes(result.bytecode)
+        ptx = compile_program(
+            bytecode, arch, opt_level=level, pipeline=self.settings.pipeline,
+            options=self.settings.options, pass_options=self.settings.pass_options, emit="ptx",
+            name=found.symbol, keep_stages=False,
+        ).output  # fmt: skip
+        text = ptx.decode() if isinstance(ptx, bytes) else ptx
+        self.compiled.append(Compiled(found.symbol, bytecode, text, Module(text)))
+        return str(len(self.compiled) - 1).encode(), found.symbol, None, ()
+
+    # --- launching --------------------------------------------------------------------------
+
+    def launch(self, stream: Any, grid: Any, kernel: Any, arguments: Any, /, **options: Any) -> Any:
+        """Stands for `cuda.tile.launch`; raises what went wrong in the compiler or simulator."""
+        self._arrays = list(_arrays(arguments))
+        shown = _expose(arguments) if isinstance(arguments, tuple | list) else arguments
+        if self.driver is not None:
+            self.driver.failure = None
+        try:
+            return self._native(0 if stream is None else stream, grid, kernel, shown, **options)
+        except Exception:
+            failure = None if self.driver is None else self.driver.failure
+            if failure is not None:
+                raise failure from None
+            raise
+        finally:
+            self._arrays = []
+
+    def run(
+        self,
+        image: str,
+        name: str,
+        grid: tuple[int, int, int],
+        cluster: tuple[int, int, int] | None,
+        parameters: int,
+    ) -> None:
+        """What the driver's launch does."""
+        assert self.driver is not None
+        compiled = self.compiled[int(image)]
+        data = _parameter_bytes(compiled.module, name, parameters)
+        buffers = [*self._arrays, *self.driver.allocations]
+        report = compiled.module.launch_raw(
+            name, grid, None, data, buffers, cluster=cluster, **self.settings.launch
+        )
+        sys.stdout.write(report.text)
+        self.launches.append(Launch(compiled, grid, report))
+
+
+def install() -> Session:
+    """Put the simulator behind `cuda.tile`.
+
+    Raises ImportError where cuTile is not installed, RuntimeError where it already uses the
+    driver of this machine.
+    """
+    if _LOADER in sys.modules:
+        raise RuntimeError("import tile_sim.cutile before cuTile has used the CUDA driver")
+    try:
+        native = import_module("cuda.tile._cext")
+        kernel = import_module("cuda.tile._execution").kernel
+    except ImportError as error:
+        message = "tile_sim.cutile needs cuTile Python: pip install cuda-tile"
+        raise ImportError(message) from error
+    session = Session()
+    session._native = native.launch
+    sys.modules[_LOADER] = _Loader(session)
+    setattr(kernel, "_compile", _hook(session))  # noqa: B010
+    _replace(session._native, session.launch)
+    return session
+
+
+def _replace(old: Any, new: Any) -> None:
+    """Also where programs have imported `launch` by name already."""
+    for module in list(sys.modules.values()):
+        names = vars(module) if isinstance(module, ModuleType) else {}
+        for name in [name for name, value in names.items() if value is old]:
+            setattr(module, name, new)
+
+
+class _Loader(ModuleType):
+    """Stands for cuTile's module that loads the driver; the driver is made when it is asked for."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(_LOADER)
+        self._session = session
+
+    @property
+    def cuGetProcAddress_v2_ptrptr(self) -> int:  # noqa: N802 - cuTile's name
+        return self._session.make_driver()
+
+
+def _hook(session: Session) -> Any:
+    def compile_kernel(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return session.compile(self, *args, **kwargs)
+
+    return compile_kernel
+
+
+def _bytecode_version() -> Any:
+    """The newest version that both cuTile writes and this compiler reads."""
+    from tile_cudatile.versions import SUPPORTED, version_text
+
+    known = {version_text(version) for version in SUPPORTED}
+    written = import_module("cuda.tile._compile")._SUPPORTED_VERSIONS
+    both = [version for version in written if version.as_string() in known]
+    if not both:
+        raise SimError("launch", "this cuTile writes no version of bytecode that tilec reads")
+    return both[-1]
+
+
+def _items(value: Any) -> list[Any] | None:
+    """What an aggregate argument consists of."""
+    if isinstance(value, tuple | list):
+        return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, one.name) for one in fields(value)]
+    return None
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    """The arrays in the arguments of a launch."""
+    if is_array(value):
+        yield as_array(value)
+    for item in _items(value) or ():
+        yield from _arrays(item)
+
+
+def _expose(value: Any) -> Any:
+    """The same arguments with their arrays shown as device arrays."""
+    if is_array(value):
+        return Exposed(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_expose(item) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{f.name: _expose(getattr(value, f.name)) for f in fields(value)})
+    return value
+
+
+def _parameter_bytes(module: Module, name: str, parameters: int) -> bytes:
+    """Gather parameters from an array of pointers to them, laid out as the kernel declares."""
+    program = module.program(name)
+    raw = bytearray(program.param_size)
+    pointers = c.cast(parameters, c.POINTER(c.c_void_p))
+    for i, (param, start) in enumerate(
+        zip(program.entry.params, program.param_offsets, strict=True)
+    ):
+        size = size_of(param)
+        raw[start : start + size] = c.string_at(pointers[i], size)
+    return bytes(raw)

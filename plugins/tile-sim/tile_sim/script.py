@@ -1,0 +1,50 @@
+"""`tilec run --cutile script.py`: a cuTile program as it is, in the simulator."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from tile_core.cli.arguments import pass_settings_of, settings_of
+from tile_core.diagnostics import UsageError
+
+
+def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -> list[Any]:
+    """Run a script as `python script.py arguments`; its launches.
+
+    `given` holds the pipeline options of the command line; `launch` are options of each launch.
+    """
+    script = given["source"]
+    if not Path(script).is_file():
+        raise UsageError(f"cannot read '{script}': no such file")
+    try:
+        from tile_sim import cutile
+    except ImportError as error:
+        raise UsageError(f"--cutile: {error}") from None
+    settings = cutile.settings
+    settings.arch, settings.opt_level = given["gpu_name"], given["opt_level"]
+    settings.pipeline = given["pipeline"]
+    settings.options = settings_of(given["settings"], given["scheduler"], given["layout_strategy"])
+    settings.pass_options = pass_settings_of(given["pass_settings"])
+    settings.launch = {"schedule": given["schedule"], "seed": given["seed"], **launch}
+    argv, path = sys.argv, list(sys.path)
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    first = len(cutile.launches)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = argv, path
+    return cutile.launches[first:]
+
+
+def show_launches(launches: Sequence[Any], arch: str) -> None:
+    """One line for each launch."""
+    for number, launch in enumerate(launches):
+        grid = "x".join(str(n) for n in launch.grid)
+        click.echo(f"launch {number}: {launch.kernel.symbol} for {arch}, grid {grid}", err=True)

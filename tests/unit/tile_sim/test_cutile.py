@@ -1,0 +1,273 @@
+"""cuTile programs in the simulator. Each runs in a process of its own: the patch is for good."""
+
+from __future__ import annotations
+
+import ctypes as c
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tile_sim.cli import run
+from tile_sim.script import run_script
+
+from tile_core.cli.main import Application
+from tile_core.diagnostics import UsageError
+
+HAVE_CUTILE = (
+    importlib.util.find_spec("cuda") is not None
+    and importlib.util.find_spec("cuda.tile") is not None
+)
+needs_cutile = pytest.mark.skipif(not HAVE_CUTILE, reason="cuda-tile is not installed")
+
+HEAD = """
+import numpy as np
+import cuda.tile as ct
+from cuda.tile import launch as ct_launch
+import tile_sim.cutile as sim
+
+@ct.kernel
+def scale(x, y, n: ct.Constant[int], s):
+    i = ct.bid(0)
+    t = ct.load(x, (i,), (n,))
+    ct.store(y, (i,), (t * s).astype(y.dtype))
+"""
+SCALE = """
+x, y = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
+ct.launch(None, (8,), scale, (x, y, 128, 2.5))
+assert np.array_equal(y, x * 2.5)
+"""
+
+
+def _python(tmp_path: Path, text: str) -> str:
+    script = tmp_path / "program.py"
+    script.write_text(HEAD + text)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_cutile
+def test_launch_updates_arrays_in_place(tmp_path: Path) -> None:
+    _python(tmp_path, SCALE)
+
+
+# A GPU array as other libraries show theirs, for the names that cuTile would give.
+PEER = """
+from cuda.tile.compilation import CallingConvention, KernelSignature
+
+class Shown:
+    def __init__(self, a):
+        self.a = a
+        strides = None if a.flags.c_contiguous else a.strides
+        self.__cuda_array_interface__ = dict(shape=a.shape, typestr=a.dtype.str, version=3,
+            data=(a.ctypes.data, False), strides=strides)
+
+def compare(x, y):
+    ct.launch(None, (1,), scale, (x, y, 128, 2.5))
+    wanted = KernelSignature.from_kernel_args(
+        scale, (Shown(x), Shown(y), 128, 2.5), CallingConvention.cutile_python_v1())
+    last = sim.launches[-1].kernel.symbol
+    assert last == wanted.symbol, (last, wanted.symbol)
+    print(last)
+
+def aligned(n, dtype):
+    raw = np.zeros(n * 8 + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + n * np.dtype(dtype).itemsize].view(dtype)
+
+compare(aligned(1024, np.float32), aligned(1000, np.float32))
+compare(aligned(1024, np.float16)[1:], aligned(1024, np.float16))
+compare(aligned(1024, np.int32)[::2], aligned(1024, np.int32)[::16])
+compare(aligned(1024, np.float64)[::3], aligned(64, np.int8))
+"""
+
+
+@needs_cutile
+def test_symbols_are_those_of_gpu_arrays(tmp_path: Path) -> None:
+    names = _python(tmp_path, PEER).split()
+    assert names[0] == "scale_Kt1_A1f32_1i16t1_p16_A1f32_1t1_p16_I128_Sf32"
+    assert len(set(names)) == 4
+
+
+@needs_cutile
+def test_lists_matrices_and_narrow_types(tmp_path: Path) -> None:
+    _python(
+        tmp_path,
+        """
+import ml_dtypes
+
+@ct.kernel
+def pick(xs, y, n: ct.Constant[int]):
+    ct.store(y, (ct.bid(0), 0), ct.load(xs[1], (ct.bid(0), 0), (1, n)))
+
+a = np.arange(512, dtype=np.float32).astype(ml_dtypes.bfloat16).reshape(4, 128)
+b, y = (a + a).astype(a.dtype), np.zeros_like(a)
+ct_launch(0, (4,), pick, ([a, b], y, 128))
+assert np.array_equal(y, b)
+""",
+    )
+
+
+@needs_cutile
+def test_each_specialisation_is_compiled_once(tmp_path: Path) -> None:
+    _python(
+        tmp_path,
+        SCALE
+        + SCALE
+        + """
+assert len(sim.launches) == 2
+assert sim.launches[0].kernel is sim.launches[1].kernel
+assert sim.launches[0].report.thread_instructions > 1000
+""",
+    )
+
+
+@needs_cutile
+def test_failures_reach_the_program(tmp_path: Path) -> None:
+    _python(
+        tmp_path,
+        """
+from tile_sim import SimError
+
+@ct.kernel
+def past(x, n: ct.Constant[int]):
+    at = ct.arange(n, dtype=ct.int32)
+    ct.store(ct.Array.slice(x, 0, 0, 1 << 20), (1000,), ct.full((n,), 1, x.dtype))
+
+x = np.zeros(128, np.float32)
+try:
+    ct.launch(None, (1,), past, (x, 128))
+except SimError as error:
+    assert error.kind == "out-of-bounds", error
+else:
+    raise AssertionError("no error")
+try:
+    ct.launch(None, (1,), scale, (x, x.astype(complex), 128, 1.0))
+except TypeError as error:
+    assert "complex128" in str(error)
+else:
+    raise AssertionError("no error")
+""",
+    )
+
+
+@needs_cutile
+def test_run_and_check_a_script(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        HEAD.replace("import tile_sim.cutile as sim\n", "import sys\n")
+        + SCALE
+        + "assert sys.argv[1:] == ['one']\n"
+    )
+    for verb, said in (("run", "thread instructions"), ("check", "no findings")):
+        options = ["--stats"] if verb == "run" else []
+        done = subprocess.run(
+            [sys.executable, "-m", "tile_core", verb, "--cutile", str(script), *options,
+             "--gpu-name", "sm_90", "--", "one"],
+            capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout
+
+
+# --- without cuTile -----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(HAVE_CUTILE, reason="cuda-tile is installed")
+def test_needs_cutile(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("")
+    with pytest.raises(UsageError, match="pip install cuda-tile"):
+        run_script({"source": str(script)}, [])
+
+
+@pytest.mark.parametrize(("option", "message"), [
+    (["--grid", "4"], "--grid is for one kernel"),
+    (["--expect", "0=x.npy"], "--expect compares one kernel"),
+])  # fmt: skip
+def test_options_of_one_kernel(tmp_path: Path, option: list[str], message: str) -> None:
+    arguments = ["--cutile", str(tmp_path / "x.py"), *option]
+    result = CliRunner().invoke(run, arguments, obj=Application(), standalone_mode=False)
+    assert isinstance(result.exception, UsageError)
+    assert message in str(result.exception)
+
+
+def _driver():
+    driver_module = _load("driver")
+    calls = []
+    driver = driver_module.Driver((9, 0), lambda *args: calls.append(args))
+    pointer = c.cast(driver.address, c.POINTER(c.c_void_p))[0]
+    assert pointer is not None
+    lookup = c.CFUNCTYPE(
+        c.c_int, c.c_char_p, c.POINTER(c.c_void_p), c.c_int, c.c_uint64, c.c_void_p
+    )(pointer)
+
+    def call(name: str, *args):
+        entry = c.c_void_p()
+        assert lookup(name.encode(), c.byref(entry), 13000, 0, None) == 0
+        assert entry.value is not None
+        return c.CFUNCTYPE(c.c_int, *[c.c_void_p] * len(args))(entry.value)(*args)
+
+    return driver, call, calls
+
+
+def _load(name: str):
+    """A module of `tile_sim.cutile`, whose package needs cuTile, by its file."""
+    import tile_sim
+
+    path = Path(tile_sim.__file__).parent / "cutile" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"cutile_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_driver_memory_and_kernels() -> None:
+    driver, call, calls = _driver()
+    at, source = c.c_uint64(), np.arange(8, dtype=np.int32)
+    assert call("cuMemAlloc", c.addressof(at), 32) == 0
+    assert [b.size for b in driver.allocations] == [32]
+    assert call("cuMemcpyHtoDAsync", at.value, source.ctypes.data, 32, 0) == 0
+    assert list((c.c_int32 * 8).from_address(at.value)) == list(range(8))
+    assert call("cuMemFree", at.value) == 0
+    assert driver.allocations == []
+    library, kernel, image = c.c_uint64(), c.c_uint64(), c.create_string_buffer(b"image")
+    name = c.create_string_buffer(b"name")
+    assert call("cuLibraryLoadData", c.addressof(library), c.addressof(image)) == 0
+    assert call("cuLibraryGetKernel", c.addressof(kernel), library.value, c.addressof(name)) == 0
+    config = (c.c_uint32 * 14)(4, 2, 1, 1, 1, 1)
+    assert call("cuLaunchKernelEx", c.addressof(config), kernel.value, 0x1234, 0) == 0
+    assert calls == [("image", "name", (4, 2, 1), None, 0x1234)]
+
+
+def test_driver_names_what_it_has_not() -> None:
+    driver, call, _ = _driver()
+    assert call("cuGraphCreate", 0, 0) == 801
+    assert "cuGraphCreate" in str(driver.failure)
+    value = c.c_int()
+    assert call("cuDeviceGetAttribute", c.addressof(value), 75, 0) == 0
+    assert value.value == 9
+    assert call("cuDeviceGetAttribute", c.addressof(value), 9999, 0) == 801
+
+
+def test_arrays_are_shown_with_their_layout() -> None:
+    exposed = _load("exposed")
+    array = np.zeros((6, 8), np.float16)[::2, 1:]
+    shown = exposed.Exposed(array)
+    assert shown.__dlpack_device__() == (2, 0)
+    tensor = shown._managed.tensor
+    assert (tensor.data, tensor.code, tensor.bits) == (array.ctypes.data, 2, 16)
+    assert list(shown.shape) == [3, 7]
+    assert list(shown.strides) == [16, 1]
+    with pytest.raises(TypeError, match="no multiple of elements"):
+        exposed.Exposed(np.zeros(8, np.dtype([("a", "i1"), ("b", "i2")]))["b"])
+    with pytest.raises(TypeError, match="arrays of complex64"):
+        exposed.Exposed(np.zeros(2, np.complex64))
