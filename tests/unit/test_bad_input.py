@@ -78,7 +78,8 @@ def test_missing_ptxas(tmp_path):
 def test_an_operation_that_nothing_converts_is_named(tmp_path):
     source = tmp_path / "in.mlir"
     source.write_text(
-        "module { gpu.module @kernels attributes {tt.num_ctas = 1 : i32, tt.num_warps = 4 : i32} {\n"
+        "module { gpu.module @kernels attributes "
+        "{tt.num_ctas = 1 : i32, tt.num_warps = 4 : i32} {\n"
         "func.func @k(%x: i32) attributes {nv_tileaa.kernel} {\n"
         '%0 = "nv_tileaa.create_mem_token"() : () -> !nv_tileaa.mem_token\n'
         '"nv_tileaa.yield"() : () -> ()\n} } }'
