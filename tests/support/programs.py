@@ -30,7 +30,7 @@ class Program:
         self.args: list[Value] = []
         self.globals: list[Global] = []
 
-    def emit(self, name: str, operands: list[Any], *results: t.Type, **attrs: Any) -> Any:
+    def emit(self, name: str, operands: list[Any], /, *results: t.Type, **attrs: Any) -> Any:
         """An operation; its first result, or None. Absent attributes get their defaults."""
         spec = BODY_OPS.by_name[name]
         regions = attrs.pop("regions", ())

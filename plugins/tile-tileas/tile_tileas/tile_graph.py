@@ -47,10 +47,13 @@ KINDS |= {
 _ALONG_AXIS = ("reduce", "cat", "scan")
 _ELEMENTWISE_DIALECTS = ("arith.", "math.")
 # Control flow is seen through what it carries; `extract` reads one element from any layout.
+# So do assertions and printing.
 _TRANSPARENT = (
     "scf.condition",
     "scf.yield",
+    "nv_tileaa.assert",
     "nv_tileaa.extract",
+    "nv_tileaa.print",
     "nv_tileas.yield",
     "nv_tileas.yield_mixed",
 )

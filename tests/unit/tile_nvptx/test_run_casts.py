@@ -126,3 +126,20 @@ def test_formats_without_arithmetic_move(element, strategy):
         numbers(element)[:256].reshape(shape), flags, np.zeros((32, 16), dtype_of(element)),
         strategy=strategy,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("element", [t.F16, t.BF16, t.F32, t.F64], ids=str)
+@pytest.mark.parametrize("power", [t.I8, t.I32], ids=str)
+def test_whole_powers(element, power):
+    """Odd and even exponents, beyond what f32 can tell apart, of numbers of both signs."""
+    p, shape = Program(), (16,)
+    x, n = p.load(shape, element), p.load(shape, power)
+    p.store(p.emit("fpowi", [x, n], t.Tile(shape, element)), shape, element)
+    base = np.array([-1, -1, 2, -2, 0.5, -0.5, 0, 1.5, -3, 1, -1, -1, 4, -4, 1, 2])
+    base = base.astype(dtype_of(element))
+    edge = np.iinfo(dtype_of(power)).max  # odd
+    exponents = [edge, edge - 1, 3, 3, -2, -3, 0, 4, 3, -9, -edge, 0, 2, -1, edge, 7]
+    out = np.zeros(shape, dtype_of(element))
+    p.run(base, np.array(exponents, dtype_of(power)), out)
+    exact = base.astype(np.float64) ** np.array(exponents, np.float64)
+    np.testing.assert_array_equal(out, exact.astype(dtype_of(element)))

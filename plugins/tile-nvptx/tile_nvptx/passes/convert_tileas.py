@@ -17,6 +17,7 @@ from tile_nvptx.passes.tileas import (
     convert_layout,
     dot,
     elementwise,
+    host,
     pointers,
     program,
     reduce,
@@ -38,6 +39,7 @@ __all__ = [
     "convert_layout",
     "dot",
     "elementwise",
+    "host",
     "pointers",
     "program",
     "reduce",
@@ -48,7 +50,7 @@ __all__ = [
 ]
 
 _NEED_TYPES = ("nv_tileaa.fp_to_fp", "nv_tileaa.fp_to_int")
-_NEED_LAYOUTS = ("nv_tileaa.broadcast", "nv_tileas.")
+_NEED_LAYOUTS = ("nv_tileaa.print", "nv_tileaa.broadcast", "nv_tileas.")
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class ConvertTileASToLLVM(Pass):
         ruleset = rules.joined(cx.services.patterns(self.name))
         helpers = Helpers(op)
         shared = 0
+        for item in [item for item in children(op) if item.name == "nv_tileaa.global"]:
+            host.define_global(item)
         for func in children(op):
             if func.name != "func.func":
                 continue
@@ -103,6 +107,12 @@ def _record_layouts(region: ir.Region, state: KernelState) -> None:
             if op.name.startswith(_NEED_LAYOUTS) and len(op.results):
                 layouts = [layout_of(operand.type) for operand in op.operands]
                 state.operand_layouts[op.results[0]] = layouts
+            if op.name == "nv_tileaa.print":
+                state.print_types[op.results[0]] = [
+                    element_of(operand.type)
+                    for operand in op.operands
+                    if operand.type != op.results[0].type  # the token
+                ]
             if op.name in _NEED_TYPES:
                 state.source_types[op.results[0]] = element_of(op.operands[0].type)
             if any(_lacks_layout(value) for value in (*op.operands, *op.results)):

@@ -1,6 +1,6 @@
 """The nv_tileaa dialect; importing this package declares every operation."""
 
-from tile_tileaa.dialect import atomics, dot, folds, math, memory, shape
+from tile_tileaa.dialect import atomics, dot, folds, host, math, memory, shape
 from tile_tileaa.dialect.base import (
     MemRefType,
     MemTokenType,
@@ -20,6 +20,7 @@ __all__ = [
     "atomics",
     "dot",
     "folds",
+    "host",
     "load",
     "math",
     "mem_token",

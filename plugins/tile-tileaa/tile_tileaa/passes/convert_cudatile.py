@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
-from tile_tileaa.passes.cudatile import arith, atomics, control, dot, folds, memory, shape
+from tile_tileaa.passes.cudatile import arith, atomics, control, dot, folds, host, memory, shape
 from tile_tileaa.passes.cudatile.rules import rules
 from tile_tileaa.passes.cudatile.types import convert_type
 
@@ -18,6 +18,7 @@ __all__ = [
     "control",
     "dot",
     "folds",
+    "host",
     "memory",
     "shape",
 ]

@@ -101,6 +101,8 @@ def memory_effect(op: ir.OpView | ir.Operation) -> str:
         return "read" if weak else "write"
     if name in ("nv_tileas.tiled_store", "nv_tileas.store"):
         return "write"
+    if name in _HOST:
+        return "write"
     if name.startswith(("arith.", "math.", "nv_tileaa.")) or name in _PURE:
         return "none"
     inner = [memory_effect(i) for r in op.regions for b in r.blocks for i in b.operations]
@@ -109,6 +111,7 @@ def memory_effect(op: ir.OpView | ir.Operation) -> str:
     return "write"
 
 
+_HOST = ("nv_tileaa.assert", "nv_tileaa.print")
 _PURE = (
     "nv_tileas.cat",
     "nv_tileas.convert_layout",

@@ -78,6 +78,12 @@ def _widened(cx: Conversion, value: ir.Value, before: ir.Type) -> ir.Value:
     return value
 
 
+def as_f64(op: ir.OpView, cx: Conversion, value: ir.Value, before: ir.Type) -> ir.Value:
+    """A fragment of `before` as f64, which has all numbers of every format."""
+    wide = _widened(cx, value, _known(op, before))
+    return _arithmetic(cx, wide, element_of(wide.type), ir.F64Type.get())
+
+
 def _narrow(cx: Conversion, value: ir.Value, after: ir.Type, *, saturate: bool) -> ir.Value:
     """f32 or f64 rounded to `after`, once."""
     kind, wide = str(after), isinstance(element_of(value.type), ir.F64Type)

@@ -41,6 +41,32 @@ class Helpers:
                 helper.detach_from_parent()
                 ir.InsertionPoint(self._block).insert(helper)
 
+    def text(self, cx: Conversion, text: str) -> ir.Value:
+        """The generic address of a constant string, zero-terminated."""
+        data = ir.StringAttr.get(text.encode() + bytes(1))
+        name = self._tables.get(data)
+        if name is None:
+            name = self._tables[data] = f"__tile_text_{len(self._tables)}"
+            array = f"!llvm.array<{len(text.encode()) + 1} x i8>"
+            ir.Operation.create(
+                "llvm.mlir.global",
+                attributes={
+                    "sym_name": ir.StringAttr.get(name),
+                    "value": data,
+                    "global_type": ir.TypeAttr.get(ir.Type.parse(array)),
+                    "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
+                    "constant": ir.UnitAttr.get(),
+                    "addr_space": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1),
+                },
+                regions=1,
+                loc=ir.Location.unknown(),
+                ip=ir.InsertionPoint.at_block_begin(self._block),
+            )
+        symbol = {"global_name": ir.FlatSymbolRefAttr.get(name)}
+        pointer = ir.Type.parse("!llvm.ptr<1>")
+        place = cx.create("llvm.mlir.addressof", [], [pointer], symbol).result
+        return cx.create("llvm.addrspacecast", [place], [ir.Type.parse("!llvm.ptr")]).result
+
     def table(self, cx: Conversion, values: list[ir.Attribute], element: ir.Type) -> ir.Value:
         """The address of a constant array in global memory that holds `values`."""
         type_ = ir.RankedTensorType.get([len(values)], element)
@@ -238,6 +264,44 @@ def pack_fp8(kind: str, count: int) -> tuple[str, str]:
                 f": {result}"
             )
     lines += [f"  llvm.return %v{count} : {result}", "}"]
+    return name, "\n".join(lines)
+
+
+ASSERT_FAIL = (
+    "__assertfail",
+    "llvm.func @__assertfail(!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, i64)",
+)
+
+
+def print_values(kinds: tuple[str, ...]) -> tuple[str, str]:
+    """Name and text of `(format, values..)`: one call of vprintf, its arguments in a struct.
+
+    `kinds` are i32, i64 and f64, as C passes variable arguments.
+    """
+    name = "__tile_print" + "".join(f"_{kind}" for kind in kinds)
+    arguments = ", ".join(["%f: !llvm.ptr", *(f"%a{i}: {kind}" for i, kind in enumerate(kinds))])
+    lines = [
+        "llvm.func @vprintf(!llvm.ptr, !llvm.ptr) -> i32",
+        f"llvm.func internal @{name}({arguments}) {{",
+    ]
+    if kinds:
+        struct = f"!llvm.struct<({', '.join(kinds)})>"
+        lines += [
+            "  %one = llvm.mlir.constant(1 : i32) : i32",
+            f"  %b = llvm.alloca %one x {struct} {{alignment = 8 : i64}} : (i32) -> !llvm.ptr",
+        ]
+        for i, kind in enumerate(kinds):
+            lines.append(
+                f"  %p{i} = llvm.getelementptr %b[0, {i}] : (!llvm.ptr) -> !llvm.ptr, {struct}"
+            )
+            lines.append(f"  llvm.store %a{i}, %p{i} : {kind}, !llvm.ptr")
+    else:
+        lines.append("  %b = llvm.mlir.zero : !llvm.ptr")
+    lines += [
+        "  %r = llvm.call @vprintf(%f, %b) : (!llvm.ptr, !llvm.ptr) -> i32",
+        "  llvm.return",
+        "}",
+    ]
     return name, "\n".join(lines)
 
 

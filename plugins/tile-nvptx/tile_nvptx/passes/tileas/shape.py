@@ -30,30 +30,32 @@ def constant(op: ir.OpView, cx: Conversion) -> Replacement:
         new = cx.type(old)
         if new == old:
             return KEEP
-        attr = ir.DenseElementsAttr.get_splat(new, _held(op.attributes["value"].get_splat_value()))
+        attr = ir.DenseElementsAttr.get_splat(new, held(op.attributes["value"].get_splat_value()))
         return cx.create("arith.constant", [], [new], {"value": attr}).result
     if not isinstance(old, ir.RankedTensorType):
         if cx.type(old) == old:
             return KEEP
-        held = _held(op.attributes["value"])
-        return cx.create("arith.constant", [], [held.type], {"value": held}).result
+        constant_held = held(op.attributes["value"])
+        return cx.create(
+            "arith.constant", [], [constant_held.type], {"value": constant_held}
+        ).result
     value, new = op.attributes["value"], cx.type(old)
     if value.is_splat:
-        attr = ir.DenseElementsAttr.get_splat(new, _held(value.get_splat_value()))
+        attr = ir.DenseElementsAttr.get_splat(new, held(value.get_splat_value()))
         return cx.create("arith.constant", [], [new], {"value": attr}).result
     return _table(op, cx, value)
 
 
-def _held(number: ir.Attribute) -> ir.Attribute:
+def held(number: ir.Attribute) -> ir.Attribute:
     """A number as threads hold it."""
     name = str(number.type)
     if name in FORMATS:
         code = FORMATS[name].encode(number.value)
         return ir.IntegerAttr.get(ir.IntegerType.get_signless(8), wrap(code, 8))
-    held = held_type(number.type)
-    if isinstance(held, ir.IntegerType) and isinstance(number, ir.FloatAttr):
+    type_ = held_type(number.type)
+    if isinstance(type_, ir.IntegerType) and isinstance(number, ir.FloatAttr):
         raise CompileError(f"constants of {name} are not supported")
-    return number if held == number.type else ir.FloatAttr.get(held, number.value)
+    return number if type_ == number.type else ir.FloatAttr.get(type_, number.value)
 
 
 def _table(op: ir.OpView, cx: Conversion, value: ir.Attribute) -> ir.Value:
@@ -63,7 +65,7 @@ def _table(op: ir.OpView, cx: Conversion, value: ir.Attribute) -> ir.Value:
     builder = Builder(cx)
     element = element_of(cx.type(op.results[0].type))
     stored = storage_type(element)
-    base = state(cx).helpers.table(cx, _numbers(value, stored), stored)
+    base = state(cx).helpers.table(cx, numbers(value, stored), stored)
     loads = []
     for index in element_indices(cx, layout):
         pointer = builder.offset(base, index, stored)
@@ -71,12 +73,12 @@ def _table(op: ir.OpView, cx: Conversion, value: ir.Attribute) -> ir.Value:
     return builder.from_storage(builder.concat(loads), element)
 
 
-def _numbers(value: ir.Attribute, stored: ir.Type) -> list[ir.Attribute]:
+def numbers(value: ir.Attribute, stored: ir.Type) -> list[ir.Attribute]:
     """The elements of a dense constant, in row-major order, as attributes of the stored type."""
     if isinstance(value, ir.DenseIntElementsAttr):
         return [ir.IntegerAttr.get(stored, int(number)) for number in value]
     element = str(value.type.element_type)
-    if element in ("f16", "f32", "f64"):
+    if element in ("f32", "f64"):
         return [ir.FloatAttr.get(stored, number) for number in ir.DenseFPElementsAttr(value)]
     numbers = float_values(str(value).rsplit(" : ", 1)[0], element)
     if element not in FORMATS:

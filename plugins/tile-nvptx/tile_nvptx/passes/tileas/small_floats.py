@@ -214,7 +214,7 @@ def exact_f64(cx: Conversion, value: ir.Value, *, signed: bool) -> ir.Value:
 def float_values(literal: str, element: str) -> Iterable[float]:
     """The numbers of a printed `dense<..>`, in row-major order."""
     text = literal.removeprefix("dense<").rsplit(">", 1)[0]
-    size = {"bf16": 2, "tf32": 4}.get(element, 1)
+    size = {"f16": 2, "bf16": 2, "tf32": 3}.get(element, 1)
     if text.startswith('"0x'):
         raw = bytes.fromhex(text[3:-1])
         words = [raw[at : at + size] for at in range(0, len(raw), size)]
@@ -229,5 +229,7 @@ def float_values(literal: str, element: str) -> Iterable[float]:
 def _from_bits(bits: int, element: str) -> float:
     if element in FORMATS:
         return FORMATS[element].decode(bits)
+    if element == "f16":
+        return struct.unpack("<e", bits.to_bytes(2, "little"))[0]
     shift = {"bf16": 16, "tf32": 13}[element]
     return struct.unpack("<f", (bits << shift).to_bytes(4, "little"))[0]

@@ -30,6 +30,8 @@ class KernelState:
     #: Layouts of the operands of operations whose rules need them; types forget them.
     #: Keyed by first result: the hash of an operation changes with its operands.
     operand_layouts: dict[ir.Value, list[LinearLayout | None]] = field(default_factory=dict)
+    #: Element types of what is printed, as the program has them.
+    print_types: dict[ir.Value, list[ir.Type]] = field(default_factory=dict)
     #: Element type of operand 0 of conversions from formats that threads hold as something else.
     source_types: dict[ir.Value, ir.Type] = field(default_factory=dict)
     views: list[ir.OpView] = field(default_factory=list)  # erased at the end

@@ -220,3 +220,25 @@ def exp_or_tanh(op: ir.OpView, cx: Conversion) -> ir.Value:
         assert isinstance(element(result), ir.F32Type), "verified: approx is for f32"
         flags["nv_tileaa.approx"] = ir.UnitAttr.get()
     return cx.create(name, list(op.operands), [result], flags).result
+
+
+@rules.on("cuda_tile.fpowi")
+def fpowi(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """fpowi(x, n) => math.powf in f64, which has every n, rounded once to the type of x"""
+    source, exponent = op.operands
+    result = _result(op, cx)
+    wide = _with_element(result, ir.F64Type.get())
+    power = cx.create("arith.sitofp", [exponent], [wide]).result
+    if source.type != wide:
+        source = cx.create("nv_tileaa.fp_to_fp", [source], [wide]).result
+    value = cx.create("math.powf", [source, power], [wide]).result
+    if result == wide:
+        return value
+    return cx.create("nv_tileaa.fp_to_fp", [value], [result]).result
+
+
+def _with_element(type_: ir.Type, kind: ir.Type) -> ir.Type:
+    """The tile or scalar type `type_` with elements of `kind`."""
+    if isinstance(type_, ir.RankedTensorType):
+        return ir.RankedTensorType.get(type_.shape, kind)
+    return kind
