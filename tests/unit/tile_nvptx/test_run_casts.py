@@ -143,3 +143,21 @@ def test_whole_powers(element, power):
     p.run(base, np.array(exponents, dtype_of(power)), out)
     exact = base.astype(np.float64) ** np.array(exponents, np.float64)
     np.testing.assert_array_equal(out, exact.astype(dtype_of(element)))
+
+
+@pytest.mark.parametrize("strategy", ["blocked", 0])
+@pytest.mark.parametrize("element", [t.I1, t.I16, t.BF16, t.F32, t.I64], ids=str)
+def test_pack_and_unpack(element, strategy):
+    p, count = Program(), 64
+    size = 8 if element == t.I1 else count * element.width // 8
+    x, raw = p.load((count,), element), p.load((size,), t.I8)
+    p.store(p.emit("pack", [x], t.Tile((size,), t.I8)), (size,), t.I8)
+    p.store(p.emit("unpack", [raw], t.Tile((count,), element)), (count,), element)
+    rng = np.random.default_rng(4)
+    data = rng.integers(0, 2, count).astype(bool)
+    if element != t.I1:
+        data = rng.integers(-50, 50, count).astype(dtype_of(element))
+    p.agrees(
+        data, rng.integers(-128, 128, size).astype(np.int8), np.zeros(size, np.int8),
+        np.zeros(count, dtype_of(element)), strategy=strategy,
+    )  # fmt: skip

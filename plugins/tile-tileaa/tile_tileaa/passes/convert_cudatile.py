@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
-from tile_tileaa.passes.cudatile import arith, atomics, control, dot, folds, host, memory, shape
+from tile_tileaa.passes.cudatile import (
+    arith,
+    atomics,
+    control,
+    dot,
+    folds,
+    host,
+    memory,
+    pack,
+    shape,
+)
 from tile_tileaa.passes.cudatile.rules import rules
 from tile_tileaa.passes.cudatile.types import convert_type
 
@@ -20,6 +30,7 @@ __all__ = [
     "folds",
     "host",
     "memory",
+    "pack",
     "shape",
 ]
 
