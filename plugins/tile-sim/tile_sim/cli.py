@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
@@ -52,7 +54,8 @@ def _launch_options(command: F) -> F:
 @click.option("--reference", is_flag=True, help="Compare with the reference evaluator (bytecode).")
 @click.option("--rtol", default=1e-3, show_default=True, help="Tolerance of comparisons.")
 @click.option("--save", multiple=True, metavar="N=FILE.npy", help="Write argument N to a file.")
-@click.option("--stats", is_flag=True, help="Print how many instructions were executed.")
+@click.option("--stats", is_flag=True, help="Print what was executed: instructions, sectors, ...")
+@click.option("--stats-json", metavar="FILE", help="Write the same to a file.")
 @click.pass_obj
 def run(
     app: Any,
@@ -61,6 +64,7 @@ def run(
     rtol: float,
     save: tuple[str, ...],
     stats: bool,
+    stats_json: str | None,
     **given: Any,
 ) -> int:
     """Run a kernel (PTX, TileIR bytecode or MLIR) in the simulator and print its arrays.
@@ -69,13 +73,13 @@ def run(
     """
     if given["cutile"]:
         _only_kernels(expect=expect, reference=reference, save=save)
-        return _run_script(given, stats)
-    done = _launch(app, given, check=False, reference=reference)
+        return _run_script(given, stats, stats_json)
+    counted = stats or stats_json is not None
+    done = _launch(app, given, check=False, stats=counted, reference=reference)
     click.echo(done.report.text, nl=False)
     _show(done.values)
     _save(done.values, save)
-    if stats:
-        _show_stats(done.report)
+    _show_stats([done.report], stats, stats_json)
     return _compare(done, expect, rtol)
 
 
@@ -119,14 +123,12 @@ def _script(given: dict[str, Any], **launch: Any) -> list[Any]:
         raise _as_tile_error(error, f"{given['source']} (ptx)") from None
 
 
-def _run_script(given: dict[str, Any], stats: bool) -> int:
+def _run_script(given: dict[str, Any], stats: bool, stats_json: str | None) -> int:
     from tile_sim.script import show_launches
 
-    launches = _script(given)
+    launches = _script(given, stats=stats or stats_json is not None)
     show_launches(launches, given["gpu_name"])
-    if stats:
-        for launch in launches:
-            _show_stats(launch.report)
+    _show_stats([launch.report for launch in launches], stats, stats_json)
     return ExitCode.OK
 
 
@@ -142,7 +144,9 @@ class _Done:
     expected: list[Any] | None = None
 
 
-def _launch(app: Any, given: dict[str, Any], check: bool, reference: bool = False) -> _Done:
+def _launch(
+    app: Any, given: dict[str, Any], check: bool, stats: bool = False, reference: bool = False
+) -> _Done:
     """Compile what is not PTX, run the kernel."""
     import numpy as np
 
@@ -165,7 +169,7 @@ def _launch(app: Any, given: dict[str, Any], check: bool, reference: bool = Fals
         report = module.launch(
             entry, grid, extent(given["block"]), flat,
             shared_bytes=given["shared"], cluster=extent(given["cluster"]),
-            schedule=given["schedule"], seed=given["seed"], check=check,
+            schedule=given["schedule"], seed=given["seed"], check=check, stats=stats,
         )  # fmt: skip
     except SimError as error:
         raise _as_tile_error(error, name) from None
@@ -191,9 +195,16 @@ def _show_launch(name: str, report: LaunchReport) -> None:
     click.echo(f"ran {report.entry} of {name}: grid {grid}, block {block}")
 
 
-def _show_stats(report: LaunchReport) -> None:
-    click.echo(f"warp instructions: {report.warp_instructions}")
-    click.echo(f"thread instructions: {report.thread_instructions}")
+def _show_stats(reports: list[LaunchReport], shown: bool, path: str | None) -> None:
+    costs = [report.cost for report in reports if report.cost is not None]
+    for cost in costs if shown else ():
+        click.echo(cost.text, nl=False)
+    if path is not None:
+        text = json.dumps([cost.json for cost in costs], indent=1) + "\n"
+        try:
+            Path(path).write_text(text)
+        except OSError as error:
+            raise UsageError(f"cannot write '{path}': {error.strerror}") from None
 
 
 def _module(ptx: str) -> Module:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tile_sim import isa
 from tile_sim.errors import SimError
+from tile_sim.machine.counters import Counters
 from tile_sim.machine.launch import Launcher, LaunchReport
 from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.parameters import Argument, RawBuffer, RawParameters
@@ -154,6 +155,7 @@ class Module:
         schedule: str = "late",
         seed: int = 0,
         check: Any = None,
+        stats: bool = False,
         wave_threads: int = 16384,
         check_uninitialised: bool = True,
         max_steps: int | None = None,
@@ -167,7 +169,8 @@ class Module:
 
         `schedule` says when asynchronous work completes: `late` (only when something has to
         wait for it), `early` (at once) or `random` (by `seed`). `check` True records findings
-        (races, uninitialised reads, ...) in the report.
+        (races, uninitialised reads, ...) in the report. `stats` True counts what the kernel did,
+        as `cost` of the report.
         `wave_threads` bounds how many threads are resident at a time (at least one cluster is).
         `max_steps` ends a wave (SimError `timeout`) after so many executed blocks, against loops
         without end.
@@ -177,4 +180,5 @@ class Module:
         launcher = Launcher(self.memory, self.program(entry), schedule, seed, check)
         launcher.check_uninitialised = check_uninitialised
         launcher.max_steps = max_steps
+        launcher.counters = Counters(launcher.program) if stats else None
         return launcher.run(grid, block, args, shared_bytes, cluster, wave_threads)

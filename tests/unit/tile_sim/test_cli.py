@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +30,17 @@ def test_run_prints_and_compares(tmp_path: Path) -> None:
     expected, saved = tmp_path / "expected.npy", tmp_path / "saved.npy"
     np.save(expected, np.arange(100, dtype=np.float32) + 2)
     options = [f"--expect=3={expected}", f"--save=3={saved}", "--stats"]
+    options.append(f"--stats-json={tmp_path / 'stats.json'}")
     result = _invoke(run, [*SAXPY, *options])
     assert result.return_value == 0, result.output
     assert "argument 3: float32[100] = [2.0, 3.0" in result.output
     assert "argument 3: as expected" in result.output
+    assert "global sectors" in result.output
+    [stats] = json.loads((tmp_path / "stats.json").read_text())
+    # 100 elements of 4 bytes, read twice and written once.
+    assert stats["total"]["lsu_global_bytes"] == 1200
+    assert stats["total"]["global_bytes"] == 1200
+    assert stats["total"]["global_sectors"] == 3 * 13
     np.testing.assert_array_equal(np.load(saved), np.arange(100) + 2)
     np.save(expected, np.zeros(100, np.float32))
     result = _invoke(run, [*SAXPY, options[0]])

@@ -165,7 +165,7 @@ def test_run_and_check_a_script(tmp_path: Path) -> None:
         + SCALE
         + "assert sys.argv[1:] == ['one']\n"
     )
-    for verb, said in (("run", "thread instructions"), ("check", "no findings")):
+    for verb, said in (("run", "coalescing efficiency"), ("check", "no findings")):
         options = ["--stats"] if verb == "run" else []
         done = subprocess.run(
             [sys.executable, "-m", "tile_core", verb, "--cutile", str(script), *options,

@@ -159,6 +159,8 @@ def _copy_in(
     bar_cta, bar_offset = shared.locate(wave, row, barrier, "bulk copy")
     ends = [(c, c) for c in receivers(wave, row, mask)] if mask else [(cta, bar_cta)]
     span = offset + np.arange(amount)
+    if wave.counters is not None:
+        wave.counters.moved(wave, amount * len(ends))
     for to, bar in ends:
         where = shared.flat(wave, to, span, "bulk copy")
         shared.mark_pending(wave, row, where, "bulk copy")
@@ -213,6 +215,8 @@ def outgoing(
 ) -> None:
     """An operation in the bulk group of a thread: read the shared bytes `span`, later write."""
     taken: list[Array] = []
+    if wave.counters is not None:
+        wave.counters.moved(wave, span.size)
 
     def take() -> None:
         taken.append(read())
@@ -295,6 +299,8 @@ def _reduce_shared(cx: Decode, op: str, type_: str) -> Exec:
             read = _reader(wave, int(row), "shared", origin, amount)
             cta, offset = shared.locate(wave, int(row), target, "bulk reduction")
             where = shared.flat(wave, cta, offset + np.arange(amount), "bulk reduction")
+            if wave.counters is not None:
+                wave.counters.moved(wave, amount)
             bar_cta, bar_offset = shared.locate(wave, int(row), barrier, "bulk reduction")
 
             def write(where=where, read=read, end=(bar_cta, bar_offset, amount)) -> None:

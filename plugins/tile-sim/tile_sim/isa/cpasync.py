@@ -77,6 +77,9 @@ def _issue(
     wanted = np.flatnonzero(size > 0)
     if len(wanted):
         where = of[wanted]
+        if g.wave.counters is not None:
+            rows = g.lane_rows()[wanted]
+            g.wave.counters.global_access(g.wave, rows, where, width, size[wanted])
         if (where & np.uint64(width - 1)).any():
             raise SimError("misaligned", f"a source of {width} bytes needs that alignment")
         for buffer, here in _split(g, where, size[wanted]):

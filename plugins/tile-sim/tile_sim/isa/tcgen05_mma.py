@@ -71,6 +71,8 @@ def mma(cx: Decode) -> Exec:
             form = umma.decode(word, kind, group)
             product = Product(g.wave, int(g.wave.cta_of[row]), form, work, blocks, group == 2)
             product.mark()
+            if g.wave.counters is not None:
+                g.wave.counters.products(g.wave, form.m * form.n * form.k)
             if g.wave.monitor is not None:
                 product.observe(int(row))
             g.wave.tmem.issue(int(thread), Step(product.run))

@@ -156,6 +156,8 @@ class _TensorLoad:
                 (c, self._barrier_cta(c, bar_cta)) for c in receivers(wave, self.row, self.mask)
             ]
         amount = len(coordinates) * tensor.element_bytes
+        if wave.counters is not None:
+            wave.counters.moved(wave, amount * len(ends))
         for to, bar in ends:
             where = tma.shared_places(wave, to, offset, tensor, len(coordinates))
             shared.mark_pending(wave, self.row, where, "tensor copy")

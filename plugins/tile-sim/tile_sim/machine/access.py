@@ -31,6 +31,7 @@ class Part:
     """Lanes `pick` (None: all) of an access find their elements at `index` of `data`.
 
     `state` has the same shape as `data`: each byte UNWRITTEN, WRITTEN or PENDING (None: not kept).
+    `base` is the address of the first element, for global memory.
     """
 
     data: Array
@@ -40,6 +41,7 @@ class Part:
     space: str
     writable: bool = True
     name: str = ""
+    base: int = 0
 
 
 class Space:
@@ -120,7 +122,8 @@ def _global(
             if here is not None:
                 pick[outer] = here
         state = None if buffer.valid is None else buffer.valid.view(f"<u{dtype.itemsize}")
-        yield Part(buffer.view(dtype), index, pick, state, "global", buffer.writable, buffer.name)
+        data, base = buffer.view(dtype), buffer.origin
+        yield Part(data, index, pick, state, "global", buffer.writable, buffer.name, base)
 
 
 def _shared(g: Group, address: Array, width: int, dtype: np.dtype, pick: Array | None) -> Part:

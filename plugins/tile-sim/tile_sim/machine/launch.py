@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tile_sim.errors import SimError
+from tile_sim.machine.counters import Counters, instructions_of
 from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.monitor import Finding, Monitor
 from tile_sim.machine.parameters import Argument, Parameters, RawParameters
@@ -16,6 +17,7 @@ from tile_sim.machine.scheduler import Scheduler
 from tile_sim.machine.wave import Backlog, Dim, Settings, Shape, Wave
 from tile_sim.program.layout import PARAM_WINDOW
 from tile_sim.program.program import Program
+from tile_sim.report import CostReport, make_report
 
 SCHEDULES = ("late", "early", "random")
 _MAX_BLOCK = (1024, 1024, 64)
@@ -27,7 +29,7 @@ class LaunchReport:
     """What a launch did.
 
     `output` holds the texts of printf in order; `block_counts[b]` is (warps, threads) that
-    entered block b; `findings` are the reports of check mode.
+    entered block b; `findings` are the reports of check mode, `cost` the counters of `stats`.
     """
 
     entry: str
@@ -39,6 +41,7 @@ class LaunchReport:
     warp_instructions: int = 0
     thread_instructions: int = 0
     findings: list[Finding] = field(default_factory=list)
+    cost: CostReport | None = None
 
     @property
     def text(self) -> str:
@@ -61,6 +64,7 @@ class Launcher:
         self.check = check
         self.check_uninitialised = True
         self.max_steps: int | None = None
+        self.counters: Counters | None = None
 
     def run(
         self,
@@ -86,6 +90,9 @@ class Launcher:
             parameters.release()
         parameters.write_back()
         self._sum_up(report)
+        if self.counters is not None:
+            found = self.counters.finish(report.block_counts)
+            report.cost = make_report(self.program, found)
         return report
 
     # --- waves ------------------------------------------------------------------------------
@@ -100,6 +107,7 @@ class Launcher:
         settings = Settings(self.schedule, self.seed, self.check_uninitialised)
         settings.max_steps = self.max_steps
         settings.monitor = self._monitor(report)
+        settings.counters = self.counters
         with np.errstate(all="ignore"):
             while backlog.first < backlog.stop:
                 first = backlog.first
@@ -127,7 +135,7 @@ class Launcher:
     def _sum_up(self, report: LaunchReport) -> None:
         for block in self.program.blocks:
             warps, threads = (int(n) for n in report.block_counts[block.number])
-            length = len(block.code) + (block.end_instr is not None and block.sync is None)
+            length = sum(1 for _ in instructions_of(block))
             report.warp_instructions += warps * length
             report.thread_instructions += threads * length
 

@@ -20,6 +20,7 @@ from tile_sim.program.layout import RANK_SHIFT, SHARED_START, align_up
 from tile_sim.program.types import STORAGE
 
 if TYPE_CHECKING:
+    from tile_sim.machine.counters import Counters
     from tile_sim.machine.memory import GlobalMemory
     from tile_sim.machine.scheduler import Scheduler
     from tile_sim.program.program import Program
@@ -102,6 +103,7 @@ class Settings:
     check_uninitialised: bool = True
     sm_count: int = 132
     monitor: Any = None
+    counters: Counters | None = None
     max_steps: int | None = None
 
 
@@ -139,6 +141,7 @@ class Wave:
         self.rng = np.random.default_rng(self.settings.seed + self.first_cta)
         self.check_uninitialised = self.settings.check_uninitialised
         self.monitor = self.settings.monitor
+        self.counters = self.settings.counters
 
     # --- identity ---------------------------------------------------------------------------
 
@@ -195,7 +198,9 @@ class Wave:
     # --- hooks ------------------------------------------------------------------------------
 
     def observe(self, kind: str, g: Group, part: Part, count: int) -> None:
-        """Tell the checker, where there is one, about an access."""
+        """Tell the checker and the counters, where there are any, about an access."""
+        if self.counters is not None:
+            self.counters.access(self, kind, g, part, count)
         if self.monitor is not None:
             self.monitor.access(kind, g, part, count)
 
