@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import rich_click as click
 
 from tile_core.cli.arguments import pass_settings_of, settings_of
-from tile_core.diagnostics import UsageError
+from tile_core.diagnostics import TileError, UsageError
+from tile_sim.errors import SimError
 
 
 def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -> list[Any]:
@@ -38,6 +40,11 @@ def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -
     first = len(cutile.launches)
     try:
         runpy.run_path(script, run_name="__main__")
+    except (SimError, TileError):
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        raise TileError(f"'{script}' raised {type(error).__name__}: {error}") from None
     finally:
         sys.argv, sys.path[:] = argv, path
     return cutile.launches[first:]

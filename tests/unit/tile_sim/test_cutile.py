@@ -115,6 +115,39 @@ assert np.array_equal(y, b)
 
 
 @needs_cutile
+def test_tensors_with_the_attributes_of_torch(tmp_path: Path) -> None:
+    _python(
+        tmp_path,
+        """
+class Tensor:
+    def __init__(self, a):
+        self.a, self.shape, self.device, self.dtype = a, a.shape, "cpu", f"torch.{a.dtype.name}"
+    def data_ptr(self): return self.a.ctypes.data
+    def element_size(self): return self.a.itemsize
+    def stride(self): return tuple(s // self.a.itemsize for s in self.a.strides)
+
+x, y = np.arange(1000, dtype=np.float16), np.zeros(1000, np.float16)
+ct.launch(None, (8,), scale, (Tensor(x), Tensor(y), 128, 2.0))
+assert np.array_equal(y, x * 2)
+""",
+    )
+
+
+@needs_cutile
+def test_errors_of_a_script_are_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("def broken():\n    raise ValueError('mine')\nbroken()\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "tile_core", "run", "--cutile", str(script)],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 5
+    assert "program.py' raised ValueError: mine" in done.stderr
+    assert "line 2, in broken" in done.stderr
+    assert "internal error" not in done.stderr
+
+
+@needs_cutile
 def test_each_specialisation_is_compiled_once(tmp_path: Path) -> None:
     _python(
         tmp_path,

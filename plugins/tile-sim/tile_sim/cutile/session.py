@@ -34,7 +34,7 @@ class Settings:
     `launch` to `Module.launch` (`schedule`, `seed`, `check`, ...).
     """
 
-    arch: str = field(default_factory=lambda: os.environ.get("TILE_SIM_ARCH", "sm_90"))
+    arch: str = field(default_factory=lambda: os.environ.get("TILE_SIM_ARCH", "sm_100"))
     opt_level: int | None = None
     pipeline: str | None = None
     options: dict[str, Any] = field(default_factory=dict)

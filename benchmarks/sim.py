@@ -1,6 +1,6 @@
 """How fast the simulator executes: thread-instructions a second on one core, by kind of code.
 
-    python benchmarks/simulator.py
+    python benchmarks/sim.py
 
 Aims, for one core: 50 million thread-instructions a second of straight-line f32 code with 4,096
 threads, and a 512x512x512 f16 matrix product in less than 20 seconds. Exits with 1 if one is
