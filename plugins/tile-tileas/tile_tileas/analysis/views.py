@@ -58,7 +58,7 @@ def tiled_view(value: ir.Value) -> TiledView:
     op = maker(value)
     memref = view_of_memref(maker(op.operands[0]))
     word = ir.StringAttr(padding).value  # empty: elements outside are unspecified
-    steps = op.attributes["steps"] if "steps" in op.attributes else tile
+    steps = op.attributes.get("steps", None) or tile
     return TiledView(
         memref,
         tuple(ir.DenseI32ArrayAttr(tile)),
