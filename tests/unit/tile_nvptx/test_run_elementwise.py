@@ -166,7 +166,7 @@ def test_extrema(name, element):
     same(run(f"arith.{name}", [element] * 2, element, [a, b]), best.astype(DTYPES[element]))
 
 
-@pytest.mark.parametrize(("source", "target"), permutations(FLOATS, 2))
+@pytest.mark.parametrize(("source", "target"), list(permutations(FLOATS, 2)))
 def test_float_conversions(source, target):
     a = values(source, 14)
     with np.errstate(all="ignore"):
