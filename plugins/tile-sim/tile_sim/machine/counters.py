@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _SECTOR, _WORD, _BANKS = 32, 4, 32
+# Keys of a warp and an address: addresses of a process have 47 bits, a wave has fewer warps than
+# the rest can number. An access of 32 bytes a lane goes in 8 parts.
+_ADDRESS_BITS, _SHARED_BITS, _MOST_PARTS = 47, 40, 8
 _MMA_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 # Warps that execute one product together.
 _MMA_WARPS = {"mma": 1, "wmma": 1, "wgmma": 4}
@@ -137,7 +140,7 @@ class Counters:
         _, cost = self._current(wave)
         cost.global_requests += self._new_rows(wave, "global", rows)
         start = start.astype(np.int64)
-        _, first = np.unique(np.stack([rows, start], axis=1), axis=0, return_index=True)
+        _, first = np.unique(rows << _ADDRESS_BITS | start, return_index=True)
         cost.global_bytes += width * len(first) if sizes is None else int(sizes[first].sum())
         spans = start[:, None] // _SECTOR + np.arange(-(-width // _SECTOR))
         cost.global_sectors += _distinct(np.repeat(rows, spans.shape[1]), spans.reshape(-1))
@@ -147,20 +150,22 @@ class Counters:
     ) -> None:
         cost.shared_requests += self._new_rows(wave, "shared", rows)
         words = max(width // _WORD, 1)
-        at = (start[:, None] // _WORD + np.arange(words)).reshape(-1)
-        turn = np.repeat(rows * words + lanes * words // 32, words)
-        first = np.unique(np.stack([np.repeat(rows, words), at, turn], axis=1), axis=0)
+        at = start[:, None] // _WORD + np.arange(words)
+        part = (lanes * words // 32)[:, None]
+        keys = np.unique((rows[:, None] << _SHARED_BITS | at) * _MOST_PARTS + part)
         # A word that an earlier part of the warp fetched is there.
-        fresh = np.ones(len(first), bool)
-        fresh[1:] = (first[1:, :2] != first[:-1, :2]).any(axis=1)
-        first = first[fresh]
-        banks = first[:, 2] * _BANKS + first[:, 1] % _BANKS
+        whole = keys // _MOST_PARTS
+        fresh = np.ones(len(keys), bool)
+        fresh[1:] = whole[1:] != whole[:-1]
+        keys, whole = keys[fresh], whole[fresh]
+        turn = (whole >> _SHARED_BITS) * _MOST_PARTS + keys % _MOST_PARTS
+        banks = turn * _BANKS + whole % _BANKS
         used, depth = np.unique(banks, return_counts=True)
         turns, where = np.unique(used // _BANKS, return_inverse=True)
         deepest = np.zeros(len(turns), np.int64)
         np.maximum.at(deepest, where, depth)
         cost.shared_wavefronts += int(deepest.sum())
-        amount = np.bincount(np.searchsorted(turns, first[:, 2]))
+        amount = np.bincount(np.searchsorted(turns, turn))
         cost.shared_ideal += int((-(-amount // _BANKS)).sum())
 
     def moved(self, wave: Wave, amount: int) -> None:
@@ -243,4 +248,4 @@ def _waits(ins: Instr) -> bool:
 
 def _distinct(rows: Array, values: Array) -> int:
     """Number of different pairs."""
-    return len(np.unique(np.stack([rows, values], axis=1), axis=0))
+    return len(np.unique(rows << _ADDRESS_BITS | values))
