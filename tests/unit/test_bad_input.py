@@ -45,6 +45,13 @@ def test_a_broken_header_is_an_input_error(place):
     assert caught.value.exit_code == ExitCode.INPUT
 
 
+def test_a_name_that_is_not_utf8_is_refused():
+    data = BYTECODE.read_bytes().replace(b"vector_add_f32", b"vector\xffadd_f32")
+    with pytest.raises(TileError, match="is not UTF-8") as caught:
+        tile_core.compile(data, "sm_90")
+    assert caught.value.exit_code == ExitCode.INPUT
+
+
 def test_not_bytecode(tmp_path):
     (tmp_path / "in").write_bytes(b"MZ\0\0 nothing of ours")
     out = tmp_path / "out.cubin"

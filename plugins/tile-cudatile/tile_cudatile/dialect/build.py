@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.diagnostics import CompileError
+from tile_core.diagnostics import CompileError, InputError
 from tile_core.mlir import ir
 from tile_cudatile import attrs as a
 from tile_cudatile import locations as loc
@@ -63,7 +63,7 @@ class Builder:
         """The `cuda_tile.module`."""
         attributes: dict[str, ir.Attribute] = {"sym_name": ir.StringAttr.get("kernels")}
         if module.producer is not None:
-            attributes["producer"] = ir.StringAttr.get(module.producer)
+            attributes["producer"] = self.string(module.producer)
         inner = ir.Operation.create("cuda_tile.module", attributes=attributes, regions=1, ip=at)
         ip = ir.InsertionPoint(inner.regions[0].blocks.append())
         for item in module.globals:
@@ -74,7 +74,7 @@ class Builder:
 
     def _global(self, item: tree.Global, ip: ir.InsertionPoint) -> None:
         attributes = {
-            "sym_name": ir.StringAttr.get(item.name),
+            "sym_name": self.string(item.name),
             "value": self.dense(item.value),
             "alignment": ir.IntegerAttr.get(self._i64, item.alignment),
             "symbol_visibility": self.string(item.visibility),
@@ -85,7 +85,7 @@ class Builder:
 
     def _entry(self, entry: tree.Entry, ip: ir.InsertionPoint) -> None:
         attributes = {
-            "sym_name": ir.StringAttr.get(entry.name),
+            "sym_name": self.string(entry.name),
             "function_type": ir.TypeAttr.get(self.types(entry.type)),
         }
         if entry.hints.targets:
@@ -177,7 +177,7 @@ class Builder:
         """A string attribute, made once per text."""
         found = self._strings.get(text)
         if found is None:
-            found = self._strings[text] = ir.StringAttr.get(text)
+            found = self._strings[text] = ir.StringAttr.get(_utf8(text))
         return found
 
     def inherent(self, spec: AttrSpec, value: Any) -> ir.Attribute:
@@ -241,12 +241,14 @@ class Builder:
 
     def _make_location(self, where: loc.Location) -> ir.Location:
         if isinstance(where, loc.DebugLoc):
-            position = ir.Location.file(where.filename, _u32(where.line), _u32(where.column))
+            position = ir.Location.file(
+                _readable(where.filename), _u32(where.line), _u32(where.column)
+            )
             return ir.Location.fused([position], self._scope(where.scope))
         if isinstance(where, loc.CallSite):
             return ir.Location.callsite(self.location(where.callee), [self.location(where.caller)])
         if isinstance(where, loc.FileLine):
-            return ir.Location.file(where.filename, where.line, where.column)
+            return ir.Location.file(_readable(where.filename), where.line, where.column)
         return self.unknown
 
     def _scope(self, scope: loc.Scope) -> ir.Attribute:
@@ -349,7 +351,7 @@ _SELF_CONTAINED: dict[type, Callable[[Builder, Any], ir.Attribute]] = {
     int: lambda b, v: b._number(v),
     str: lambda b, v: b.string(v),
     tuple: lambda b, v: ir.ArrayAttr.get([b.attribute(i) for i in v]),
-    dict: lambda b, v: ir.DictAttr.get({k: b.attribute(i) for k, i in v.items()}),
+    dict: lambda b, v: ir.DictAttr.get({_utf8(k): b.attribute(i) for k, i in v.items()}),
     a.Hints: lambda b, v: b.attribute(v.targets),
     a.Integer: Builder._integer,
     a.Float: Builder._float,
@@ -369,6 +371,27 @@ def _i64(value: int) -> int:
     """`value` modulo 2**64, read as signed."""
     value &= (1 << 64) - 1
     return value - (1 << 64) if value >> 63 else value
+
+
+def _utf8(text: str) -> str:
+    """`text`, if MLIR's bindings can hand it back.
+
+    Raises:
+        InputError: it has bytes that are not UTF-8, which files may hold and Python strings not.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raw = text.encode("utf-8", "surrogateescape")
+        raise InputError(
+            f"string {raw!r} is not UTF-8, so the program cannot be compiled"
+        ) from None
+    return text
+
+
+def _readable(text: str) -> str:
+    """A file name for messages; bytes that are not UTF-8 are replaced."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _u32(value: int) -> int:
