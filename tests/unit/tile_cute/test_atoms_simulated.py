@@ -17,7 +17,7 @@ from simulated import (
     values,
 )
 from tile_cute import gf2
-from tile_cute.atoms import CopyAtom, MmaAtom, find_copies, find_mma
+from tile_cute.atoms import CopyAtom, MmaAtom, MmaRow, find_copies, find_mma
 from tile_cute.atoms.descriptors import canonical_buffer, hopper_descriptor, match_operand
 from tile_cute.atoms.types import BITS
 from tile_cute.linear import LinearLayout
@@ -95,13 +95,14 @@ def test_a_planted_wrong_bit_is_caught(operand: str) -> None:
 @pytest.mark.parametrize("atom", SCALED, ids=str)
 def test_block_scaled_mma(atom: MmaAtom) -> None:
     """Every block has its own factor; lanes that are not read hold garbage."""
-    assert atom.row.scale is not None
+    row, scale = atom.row, atom.row.scale
+    assert scale is not None
     assert atom.scale_layouts is not None
     rng = np.random.default_rng(2)
-    row, blocks = atom.row, int(atom.row.scale.size[0])
+    blocks = int(scale.size[0])
     a, b = values(rng, row.a, (atom.m, atom.k)), values(rng, row.b, (atom.k, atom.n))
     scales = [rng.integers(0, 3, (extent, blocks)) for extent in (atom.m, atom.n)]
-    patterns = [_scale_pattern(s, row.scale.type) for s in scales]
+    patterns = [_scale_pattern(s, scale.type) for s in scales]
     words = np.full((32, 2), 0x77777777, np.uint32)
     for side, (layout, pattern) in enumerate(zip(atom.scale_layouts, patterns, strict=True)):
         packed = pack(pattern.astype(np.uint64), layout, 8)
@@ -208,45 +209,74 @@ def test_expanding_loads(atom: CopyAtom) -> None:
     np.testing.assert_array_equal(out, registers)
 
 
-WGMMA = [
+WARPGROUP = list(find_mma(family="wgmma"))
+# (A type, order of A, order of B, swizzle)
+ORDERS = [
     (kind, major_a, major_b, swizzle)
     for kind in ("f16", "bf16")
     for major_a, major_b in (("K", "K"), ("MN", "K"), ("K", "MN"), ("MN", "MN"))
     for swizzle in ("none", "32B", "64B", "128B")
 ]
-WGMMA += [
+ORDERS += [
     (kind, "K", "K", swizzle)
-    for kind in ("tf32", "e4m3", "s8")
+    for kind in ("tf32", "e4m3", "s8", "b1")
     for swizzle in ("none", "64B", "128B")
 ]
 
 
-@pytest.mark.parametrize("case", WGMMA, ids=str)
-def test_warpgroup_mma(case: tuple[str, str, str, str]) -> None:
-    """64 x 64 x 4 steps: descriptors, their advance, and the accumulator's layout."""
-    kind, major_a, major_b, swizzle = case
-    acc = "s32" if kind == "s8" else "f32"
-    atom = find_mma("sm_90a", family="wgmma", a=kind, acc=acc)[0].atom(64, 64)
-    bits, steps = BITS[kind], 4
-    depth = atom.k * steps
+def operand_bytes(matrix: np.ndarray, kind: str, buffer: LinearLayout) -> np.ndarray:
+    """The matrix as it lies in shared memory."""
+    data = raw(matrix, kind).reshape(-1)[np.array(gf2.table(buffer.flat("offset")))]
+    bits = BITS[kind]
+    if bits == 1:
+        return np.packbits(data.astype(np.uint8), bitorder="little")
+    return data.astype(f"u{bits // 8}").view(np.uint8)
+
+
+def warpgroup_product(
+    row: MmaRow, major_a: str, major_b: str, swizzle: str, steps: int, a_in_registers: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """(what 64 x 64 x `steps` instructions compute, what they should)."""
+    atom = row.atom(64, 64)
     rng = np.random.default_rng(5)
-    a, b = values(rng, kind, (64, depth)), values(rng, kind, (64, depth))
+    a, b = (values(rng, kind, (64, atom.k * steps)) for kind in (row.a, row.b))
     image = np.zeros(1 << 16, np.uint8)
     words = []
-    for at, matrix, major in ((1024, a, major_a), (33792, b, major_b)):
-        buffer = canonical_buffer(64, depth, bits, major, swizzle)
-        order = np.array(gf2.table(buffer.flat("offset")))
-        data = raw(matrix, kind).reshape(-1)[order]
-        image[at : at + len(data) * bits // 8] = data.astype(f"u{bits // 8}").view(np.uint8)
-        operand = match_operand(buffer, bits)
+    for at, matrix, kind, major in ((1024, a, row.a, major_a), (33792, b, row.b, major_b)):
+        buffer = canonical_buffer(*matrix.shape, BITS[kind], major, swizzle)
+        data = operand_bytes(matrix, kind, buffer)
+        image[at : at + len(data)] = data
+        operand = match_operand(buffer, BITS[kind])
         words += [
             hopper_descriptor(at + operand.start(0, s * atom.k), operand) for s in range(steps)
         ]
-    out = np.zeros((128, 32), np.uint32)
-    text = kernel(_warpgroup_body(atom, words, steps, major_a, major_b), ["image", "d"], "sm_90a")
-    run(text, [image.view(np.uint32), out], 128)
-    got = decode(unpack(out, atom.c_layout, 32), acc)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(got, a @ b.T)
+    out = np.zeros((128, atom.registers("c")), np.uint32)
+    arrays, parameters, registers = [image.view(np.uint32), out], ["image", "d"], 0
+    if a_in_registers:
+        assert atom.a_layout is not None
+        arrays.append(pack(raw(a, row.a), atom.a_layout, BITS[row.a]))
+        parameters, registers = [*parameters, "a"], arrays[-1].shape[1]
+    body = _warpgroup_body(atom, words, steps, major_a, major_b, registers)
+    run(kernel(body, parameters, "sm_90a"), arrays, 128)
+    assert atom.c_layout is not None
+    return decode(unpack(out, atom.c_layout, BITS[row.acc]), row.acc), a @ b.T
+
+
+@pytest.mark.parametrize("case", ORDERS, ids=str)
+def test_warpgroup_mma(case: tuple[str, str, str, str]) -> None:
+    """Four steps: descriptors, their advance, and the accumulator's layout."""
+    kind, major_a, major_b, swizzle = case
+    row = next(row for row in WARPGROUP if row.a == kind and row.acc in ("f32", "s32"))
+    got, wanted = warpgroup_product(row, major_a, major_b, swizzle, 4)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("row", WARPGROUP, ids=lambda row: row.name)
+@pytest.mark.parametrize("a_in_registers", [False, True])
+def test_every_warpgroup_row(row: MmaRow, a_in_registers: bool) -> None:
+    """Every pair of types; the fragment of A over four warps."""
+    got, wanted = warpgroup_product(row, "K", "K", "32B", 1, a_in_registers)
+    np.testing.assert_array_equal(got, wanted)
 
 
 def _warpgroup_body(
@@ -254,6 +284,7 @@ def _warpgroup_body(
 ) -> str:
     """`registers` of A per thread come from parameter `a`; 0 takes A from shared memory."""
     majors = "MN" in atom.row.majors
+    count = atom.registers("c")
     lines = [
         ".shared .align 1024 .b8 buf[65536];",
         "mov.u32 %r699, %tid.x; mov.u32 %r1, buf; mov.u32 %r2, %r699;",
@@ -264,7 +295,7 @@ def _warpgroup_body(
         # descriptors were made for offsets in the buffer: add where it begins
         "shr.u32 %r6, %r1, 4; cvt.u64.u32 %rd3, %r6; setp.ne.b32 %p3, 0, 0;",
     ]
-    lines += [f"mov.b32 %r{100 + i}, 0;" for i in range(32)]
+    lines += [f"mov.b32 %r{100 + i}, 0;" for i in range(count)]
     if registers:
         lines += move("ld", "a", 200, registers, False)
     a = names(200, registers) if registers else "%rd10"
@@ -278,33 +309,12 @@ def _warpgroup_body(
             tail += "" if registers else f", {int(major_a == 'MN')}"
             tail += f", {int(major_b == 'MN')}"
         lines.append(
-            f"{atom.instruction} {names(100, 32)}, {a}, %rd11, %p{4 if step else 3}{tail};"
+            f"{atom.instruction} {names(100, count)}, {a}, %rd11, %p{4 if step else 3}{tail};"
         )
         if step == 0:
             lines.append("setp.eq.b32 %p4, 0, 0;")
     lines.append("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;")
-    return "\n".join(lines + move("st", "d", 100, 32, False))
-
-
-@pytest.mark.parametrize("kind", ["f16", "bf16", "tf32", "e5m2", "u8"])
-def test_warpgroup_mma_with_a_in_registers(kind: str) -> None:
-    """The fragment of A over four warps."""
-    acc = "s32" if kind == "u8" else "f32"
-    atom = find_mma("sm_90a", family="wgmma", a=kind, acc=acc)[0].atom(64, 64)
-    rng = np.random.default_rng(6)
-    bits = BITS[kind]
-    a, b = values(rng, kind, (64, atom.k)), values(rng, kind, (64, atom.k))
-    buffer = canonical_buffer(64, atom.k, bits, "K", "32B")
-    data = raw(b, kind).reshape(-1)[np.array(gf2.table(buffer.flat("offset")))]
-    image = np.zeros(1 << 16, np.uint8)
-    image[1024 : 1024 + len(data) * bits // 8] = data.astype(f"u{bits // 8}").view(np.uint8)
-    word = hopper_descriptor(1024, match_operand(buffer, bits))
-    fragment = pack(raw(a, kind), atom.a_layout, bits)  # type: ignore[arg-type]
-    out = np.zeros((128, 32), np.uint32)
-    body = _warpgroup_body(atom, [word, word], 1, "K", "K", fragment.shape[1])
-    run(kernel(body, ["image", "d", "a"], "sm_90a"), [image.view(np.uint32), out, fragment], 128)
-    got = decode(unpack(out, atom.c_layout, 32), acc)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(got, a @ b.T)
+    return "\n".join(lines + move("st", "d", 100, count, False))
 
 
 def test_tables_are_bijections() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulated import decode, raw, values
 from tile_cute import gf2
-from tile_cute.atoms import CopyAtom, MmaAtom, find_copies, find_mma
+from tile_cute.atoms import CopyAtom, MmaAtom, MmaRow, find_copies, find_mma
 from tile_cute.atoms.descriptors import (
     InstructionDescriptor,
     blackwell_descriptor,
@@ -98,7 +98,9 @@ def operand_image(
     buffer = canonical_buffer(*matrix.shape, bits, major, swizzle)
     order = np.array(gf2.table(buffer.flat("offset")))
     data = raw(matrix, kind).reshape(-1)[order]
-    if bits == 4:
+    if bits == 8 and BITS[kind] < 8:
+        packed = padded(data, BITS[kind])
+    elif bits == 4:
         packed = (data[0::2] | data[1::2] << np.uint64(4)).astype(np.uint8)
     else:
         packed = data.astype(f"u{bits // 8}").view(np.uint8)
@@ -106,6 +108,13 @@ def operand_image(
     found = match_operand(buffer, bits)
     steps = matrix.shape[1] // step
     return [blackwell_descriptor(at + found.start(0, s * step), found) for s in range(steps)]
+
+
+def padded(data: np.ndarray, bits: int) -> np.ndarray:
+    """16 elements of 4 or 6 bits in the first bytes of each 16, as kind::f8f6f4 reads them."""
+    fields = data.astype(np.uint8).reshape(-1, 16)[..., None] >> np.arange(bits) & 1
+    packed = np.packbits(fields.reshape(-1, 16 * bits), axis=-1, bitorder="little")
+    return np.pad(packed, ((0, 0), (0, 16 - packed.shape[1]))).reshape(-1)
 
 
 def issue(atom: MmaAtom, a: list[int], b: list[int], idesc: int, tail: str = "") -> str:
@@ -128,16 +137,18 @@ def run(
 
 
 def accumulators(atom: MmaAtom, words: np.ndarray) -> np.ndarray:
-    """D from tensor memory `[row, column]`, through the atom's layout."""
+    """D from tensor memory `[CTA, row, column]`, through the atom's layout."""
     layout = atom.c_layout
     assert layout is not None
-    rows, columns = gf2.table(layout.flat("row")), gf2.table(layout.flat("column"))
+    spaces = [name for name in ("block", "row", "column") if name in layout.spaces]
+    kept = [[i for i in range(layout.in_size(s)) if not i & layout.free_mask(s)] for s in spaces]
+    tables = [
+        np.array(gf2.table(layout.flat(s)))[used] for s, used in zip(spaces, kept, strict=True)
+    ]
+    where = np.bitwise_xor.reduce(np.meshgrid(*tables, indexing="ij"))
+    chosen = words if "block" in spaces else words[0]
     result = np.zeros(layout.size, np.uint64)
-    for row, r in enumerate(rows):
-        if row & layout.free_mask("row"):
-            continue
-        for column, c in enumerate(columns):
-            result[r ^ c] = words[row, column]
+    result[where] = chosen[np.ix_(*kept)]
     return result.reshape(layout.shape)
 
 
@@ -185,7 +196,7 @@ def test_products(case: tuple[str, str, str, int, str, str]) -> None:
         "", issue(atom, da, db, idesc), "\n".join(loads), image, np.zeros((128, 32), np.uint32), out
     )
     words = read_back(out, shape, repeat, n)
-    got = accumulators(atom, words)
+    got = accumulators(atom, words[None])
     got = decode(got & np.uint64(0xFFFF), "f16") if acc == "f16" else decode(got, acc)
     np.testing.assert_array_equal(got, a @ b.T)
 
@@ -198,7 +209,8 @@ def paired(text: str) -> str:
     text = text.replace(
         "mov.u32 %r1, %tid.x;",
         "mov.u32 %r1, %tid.x; mov.u32 %r50, %cluster_ctarank; mul.wide.u32 %rd30, %r50, 65536;\n"
-        "add.u64 image, image, %rd30; mul.wide.u32 %rd30, %r50, 32768; add.u64 out, out, %rd30;",
+        "add.u64 image, image, %rd30; mul.wide.u32 %rd30, %r50, 32768; add.u64 out, out, %rd30;\n"
+        "mul.wide.u32 %rd30, %r50, 16384; add.u64 tmem, tmem, %rd30;",
     )
     text = text.replace(
         "@!%p1 bra ISSUED;", "setp.ne.u32 %p7, %r50, 0; @%p7 bra ISSUED; @!%p1 bra ISSUED;"
@@ -244,7 +256,7 @@ def test_products_of_cta_pairs(m: int) -> None:
     )
     out = np.zeros((2, 128, 64), np.uint32)
     module = tile_sim.Module(text)
-    arrays = [images.view(np.uint32), np.zeros((128, 32), np.uint32), out]
+    arrays = [images.view(np.uint32), np.zeros((2, 128, 32), np.uint32), out]
     module.launch("k", (2, 1, 1), (128, 1, 1), arrays, cluster=(2, 1, 1))
     layout = atom.c_layout
     assert layout is not None
@@ -303,7 +315,7 @@ def test_block_scaled_products(case: tuple[str, str, str, int]) -> None:
     out = np.zeros((128, 64), np.uint32)
     body = issue(atom, da, db, idesc, ", [%r41], [%r42]")
     run(prepare, body, "\n".join(loads), image, tmem, out)
-    got = decode(accumulators(atom, read_back(out, "32x32b", 8, 64)), "f32")
+    got = decode(accumulators(atom, read_back(out, "32x32b", 8, 64)[None]), "f32")
     np.testing.assert_array_equal(got, (a * factors[0]) @ (b * factors[1]).T)
 
 
@@ -321,6 +333,67 @@ def place_scales(tmem: np.ndarray, first: int, exponents: np.ndarray, kind: str)
                     }
                 )
                 tmem[row, first + column] |= np.uint32(int(patterns[r, block]) << (8 * byte))
+
+
+ROWS = [*find_mma(family="tcgen05"), *find_mma(family="tcgen05.block_scale")]
+
+
+def row_name(row: MmaRow) -> str:
+    return f"{row.name} {row.acc}.{row.a}.{row.b}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=row_name)
+def test_every_row(row: MmaRow) -> None:
+    """One step of every pair of types and kind, by one CTA and by pairs of them."""
+    ctas = row.cta_group
+    atom = row.atom(128 * ctas, 64)
+    rng = np.random.default_rng(13)
+    a, b = values(rng, row.a, (atom.m, atom.k)), values(rng, row.b, (atom.n, atom.k))
+    blocks = int(row.scale.size[0]) if row.scale else 1
+    exponents = [rng.integers(0, 3 if row.scale else 1, (x, blocks)) for x in (atom.m, atom.n)]
+    images, tmem = np.zeros((ctas, 1 << 16), np.uint8), np.zeros((ctas, 128, 32), np.uint32)
+    da, db = _place(row, (a, b), images)
+    if row.scale:
+        for rank in range(ctas):
+            place_scales(tmem[rank], 0, exponents[0][128 * rank :][:128], row.scale.type)
+            place_scales(tmem[rank], 16, exponents[1], row.scale.type)
+    prepare = store_columns(SCALE_A, 4, 0) + "\n" + store_columns(SCALE_B, 4, 16)
+    tail = ", [%r41], [%r42]" if row.scale else ""
+    out = np.zeros((ctas, 128, 64), np.uint32)
+    text = (PTX if ctas == 1 else paired(PTX)).format(
+        room=1 << 16,
+        words=1 << 14,
+        prepare=prepare if row.scale else "",
+        issue=issue(atom, da, db, _descriptor(atom), tail),
+        finish="\n".join(load("32x32b", 8, str(c), 64, c) for c in range(0, 64, 8)),
+    )
+    arrays = [images.view(np.uint32), tmem, out]
+    tile_sim.Module(text).launch("k", (ctas, 1, 1), (128, 1, 1), arrays, cluster=(ctas, 1, 1))
+    words = np.stack([read_back(part, "32x32b", 8, 64) for part in out])
+    got = accumulators(atom, words) & np.uint64(0xFFFF if row.acc == "f16" else 0xFFFFFFFF)
+    factors = [np.repeat(2.0**e, atom.k // blocks, axis=1) for e in exponents]
+    wanted = (a * factors[0]) @ (b * factors[1]).T
+    np.testing.assert_array_equal(decode(got, row.acc), wanted)
+
+
+def _place(
+    row: MmaRow, matrices: tuple[np.ndarray, np.ndarray], images: np.ndarray
+) -> list[list[int]]:
+    """A and B, divided by rows between the CTAs; their descriptors."""
+    found = []
+    for at, matrix, kind in ((A_AT, matrices[0], row.a), (B_AT - 1024, matrices[1], row.b)):
+        bits = BITS[kind] if row.kind in ("mxf4", "mxf4nvf4") else max(8, BITS[kind])
+        parts = zip(images, np.split(matrix, len(images)), strict=True)
+        words = [operand_image(i, at, part, kind, bits, "K", "32B", row.k) for i, part in parts]
+        found.append(words[0])
+    return found
+
+
+def _descriptor(atom: MmaAtom) -> int:
+    row = atom.row
+    if row.scale:
+        return scaled_instruction_descriptor(row.kind, row.a, row.b, atom.m, atom.n, row.scale.type)
+    return InstructionDescriptor(row.kind, row.a, row.b, row.acc, atom.m, atom.n).encode()
 
 
 COPIES = [atom for atom in find_copies(family="tcgen05.cp") if atom.fragment is not None]
