@@ -1,4 +1,8 @@
-"""PTX of conversion plans for 32-bit elements, straight from their definition."""
+"""PTX of conversion plans, straight from their definition.
+
+A register holds one element: zero-extended in 32 bits, or 64 bits of its own. What travels through
+shuffles and shared memory is packed.
+"""
 
 from collections.abc import Sequence
 
@@ -11,20 +15,63 @@ from tile_cute.linear import (
     WarpShuffle,
 )
 
-SOURCE, RESULT, STAGE, SLOTS = "%s", "%o", "%a", "%b"
+SOURCE, RESULT, STAGE, SLOTS, WORDS = "%s", "%o", "%a", "%b", "%w"
+_ACCESS = {8: "b8", 16: "b16", 32: "b32", 64: "v2.b32", 128: "v4.b32"}
 
 
-def conversion(plan: Plan, sources: int, results: int) -> str:
-    """From registers %s0.. to %o0..; %lane, %warp and `%tmp`s are declared here."""
-    lines = [f".reg .b32 {SOURCE}<{sources}>;", f".reg .b32 {RESULT}<{results}>;"]
+def conversion(plan: Plan, sources: int, results: int, bits: int) -> str:
+    """From registers %s0.. to %o0..; %lane, %warp and `%tmp`s are declared by the caller."""
+    kind = register_type(bits)
+    lines = [f".reg .{kind} {SOURCE}<{sources}>;", f".reg .{kind} {RESULT}<{results}>;"]
     match plan:
         case RegisterPermute(perm=perm):
-            body = [f"mov.b32 {RESULT}{i}, {SOURCE}{r};" for i, r in enumerate(perm)]
+            body = [f"mov.{kind} {RESULT}{i}, {SOURCE}{r};" for i, r in enumerate(perm)]
         case WarpShuffle():
-            body = _shuffle(plan)
+            body = _shuffle(plan, bits)
         case SharedRoundTrip():
-            body = _round_trip(plan)
+            body = _round_trip(plan, bits)
     return "\n".join([*lines, *body])
+
+
+def register_type(bits: int) -> str:
+    return "b64" if bits == 64 else "b32"
+
+
+def _pack(registers: Sequence[str], bits: int) -> tuple[list[str], list[str]]:
+    """(PTX, words): the elements one behind the other in 32-bit words."""
+    if bits == 32:
+        return [], list(registers)
+    lines = []
+    count = -(-len(registers) * bits // 32)
+    words = [f"{WORDS}{i}" for i in range(count)]
+    if bits == 64:
+        for i, register in enumerate(registers):
+            lines.append(f"mov.b64 {{{words[2 * i]}, {words[2 * i + 1]}}}, {register};")
+        return lines, words
+    per = 32 // bits
+    for i, register in enumerate(registers):
+        word = words[i // per]
+        if i % per:
+            lines.append(
+                f"shl.b32 %t0, {register}, {bits * (i % per)}; or.b32 {word}, {word}, %t0;"
+            )
+        else:
+            lines.append(f"mov.b32 {word}, {register};")
+    return lines, words
+
+
+def _unpack(registers: Sequence[str], words: Sequence[str], bits: int) -> list[str]:
+    """The opposite of `_pack`."""
+    if bits == 32:
+        return [f"mov.b32 {r}, {w};" for r, w in zip(registers, words, strict=True) if r != w]
+    if bits == 64:
+        pairs = zip(registers, words[::2], words[1::2], strict=True)
+        return [f"mov.b64 {register}, {{{low}, {high}}};" for register, low, high in pairs]
+    per = 32 // bits
+    return [
+        f"bfe.u32 {register}, {words[i // per]}, {bits * (i % per)}, {bits};"
+        for i, register in enumerate(registers)
+    ]
 
 
 def linear(target: str, space: str, columns: Sequence[int], start: int) -> list[str]:
@@ -44,7 +91,7 @@ def _accumulate(target: str, space: str, columns: Sequence[int]) -> list[str]:
     return lines
 
 
-def _conditional(steps: Sequence[ConditionalXor], prefix: str, count: int) -> list[str]:
+def _conditional(steps: Sequence[ConditionalXor], prefix: str, count: int, kind: str) -> list[str]:
     """In place: register r becomes register r ^ xor where the bit is set."""
     lines = []
     for step in steps:
@@ -57,49 +104,61 @@ def _conditional(steps: Sequence[ConditionalXor], prefix: str, count: int) -> li
             done.add(other)
             a, b = f"{prefix}{r}", f"{prefix}{other}"
             lines.append(
-                f"mov.b32 %t1, {a}; selp.b32 {a}, {b}, {a}, %q; selp.b32 {b}, %t1, {b}, %q;"
+                f"mov.{kind} %x1, {a}; selp.{kind} {a}, {b}, {a}, %q; "
+                f"selp.{kind} {b}, %x1, {b}, %q;"
             )
     return lines
 
 
-def _shuffle(plan: WarpShuffle) -> list[str]:
-    count = plan.source_registers
-    lines = [f".reg .b32 {STAGE}<{count}>;", f".reg .b32 {SLOTS}<{plan.slots}>;"]
-    lines += [f"mov.b32 {STAGE}{r}, {SOURCE}{r};" for r in range(count)]
-    lines += _conditional(plan.before, STAGE, count)
+def _shuffle(plan: WarpShuffle, bits: int) -> list[str]:
+    count, kind = plan.source_registers, register_type(bits)
+    lines = [f".reg .{kind} {STAGE}<{count}>;", f".reg .{kind} {SLOTS}<{plan.slots}>;"]
+    lines += [f"mov.{kind} {STAGE}{r}, {SOURCE}{r};" for r in range(count)]
+    lines += _conditional(plan.before, STAGE, count, kind)
     for step in plan.rounds:
         lines += linear("%t2", "lane", plan.lane_map, step.lane_xor)
         lines += _accumulate("%t2", "warp", plan.warp_map)
-        for source, slot in zip(step.sources, step.slots, strict=True):
-            if step.words:
-                lines.append(
-                    f"shfl.sync.idx.b32 {SLOTS}{slot}, {STAGE}{source}, %t2, 31, 0xffffffff;"
-                )
-            else:
-                lines.append(f"mov.b32 {SLOTS}{slot}, {STAGE}{source};")
-    lines += _conditional(plan.after, SLOTS, plan.slots)
-    return lines + [f"mov.b32 {RESULT}{i}, {SLOTS}{s};" for i, s in enumerate(plan.gather)]
+        sources = [f"{STAGE}{source}" for source in step.sources]
+        slots = [f"{SLOTS}{slot}" for slot in step.slots]
+        if not step.words:
+            pairs = zip(slots, sources, strict=True)
+            lines += [f"mov.{kind} {slot}, {source};" for slot, source in pairs]
+            continue
+        packing, words = _pack(sources, bits)
+        received = slots if bits == 32 else words
+        lines += packing
+        for target, word in zip(received, words, strict=True):
+            lines.append(f"shfl.sync.idx.b32 {target}, {word}, %t2, 31, 0xffffffff;")
+        lines += _unpack(slots, received, bits)
+    lines += _conditional(plan.after, SLOTS, plan.slots, kind)
+    return lines + [f"mov.{kind} {RESULT}{i}, {SLOTS}{s};" for i, s in enumerate(plan.gather)]
 
 
-def _accesses(side: SharedSide, number: int, prefix: str, load: bool) -> list[str]:
+def _accesses(side: SharedSide, number: int, prefix: str, load: bool, bits: int) -> list[str]:
     lines = linear("%t2", "lane", side.lane_map, 0) + _accumulate("%t2", "warp", side.warp_map)
-    suffix = {1: "b32", 2: "v2.b32", 4: "v4.b32"}[side.vector]
+    suffix = _ACCESS[side.vector * bits]
     for access in side.accesses[number]:
-        registers = ", ".join(f"{prefix}{r}" for r in access.registers)
-        vector = "{" + registers + "}" if side.vector > 1 else registers
+        registers = [f"{prefix}{r}" for r in access.registers]
+        packing, words = _pack(registers, bits)
+        vector = "{" + ", ".join(words) + "}" if len(words) > 1 else words[0]
         lines.append(
-            f"xor.b32 %t3, %t2, {access.offset}; shl.b32 %t3, %t3, 2; add.u32 %t3, %t3, %t4;"
+            f"xor.b32 %t3, %t2, {access.offset}; mul.lo.u32 %t3, %t3, {bits // 8}; "
+            "add.u32 %t3, %t3, %t4;"
         )
         if load:
             lines.append(f"ld.shared.{suffix} {vector}, [%t3];")
+            lines += _unpack(registers, words, bits)
         else:
-            lines.append(f"st.shared.{suffix} [%t3], {vector};")
+            lines += [*packing, f"st.shared.{suffix} [%t3], {vector};"]
     return lines
 
 
-def _round_trip(plan: SharedRoundTrip) -> list[str]:
-    slots = max(plan.gather) + 1
-    lines = [f".reg .b32 {SLOTS}<{slots}>;", f".shared .align 16 .b8 buf[{max(16, plan.bytes)}];"]
+def _round_trip(plan: SharedRoundTrip, bits: int) -> list[str]:
+    slots, kind = max(plan.gather) + 1, register_type(bits)
+    lines = [
+        f".reg .{kind} {SLOTS}<{slots}>;",
+        f".shared .align 128 .b8 buf[{max(16, plan.bytes)}];",
+    ]
     barrier = "bar.warp.sync -1;" if plan.scope == "warp" else "bar.sync 0;"
     lines.append("mov.u32 %t4, buf;")
     for number in range(plan.passes):
@@ -110,15 +169,19 @@ def _round_trip(plan: SharedRoundTrip) -> list[str]:
                     continue
                 label = f"SKIP_{number}_{int(load)}_{group}"
                 lines.append(f"setp.ne.u32 %q, %t5, {group}; @%q bra {label};")
-                lines += [*_accesses(side, group, prefix, load), f"{label}:"]
-    return lines + [f"mov.b32 {RESULT}{i}, {SLOTS}{s};" for i, s in enumerate(plan.gather)]
+                lines += [*_accesses(side, group, prefix, load, bits), f"{label}:"]
+    return lines + [f"mov.{kind} {RESULT}{i}, {SLOTS}{s};" for i, s in enumerate(plan.gather)]
 
 
-def kernel(plan: Plan, sources: int, results: int) -> str:
-    """A kernel that converts `src[thread][register]` to `dst[thread][register]`."""
-    loads = "\n".join(f"ld.global.b32 {SOURCE}{r}, [%rd1+{4 * r}];" for r in range(sources))
-    stores = "\n".join(f"st.global.b32 [%rd3+{4 * r}], {RESULT}{r};" for r in range(results))
-    body = conversion(plan, sources, results)
+def kernel(plan: Plan, sources: int, results: int, bits: int = 32) -> str:
+    """A kernel that converts `src[thread][register]` to `dst[thread][register]`.
+
+    Elements of less than 32 bits stand in 32 bits each.
+    """
+    kind, size = register_type(bits), max(32, bits) // 8
+    loads = "\n".join(f"ld.global.{kind} {SOURCE}{r}, [%rd1+{size * r}];" for r in range(sources))
+    stores = "\n".join(f"st.global.{kind} [%rd3+{size * r}], {RESULT}{r};" for r in range(results))
+    body = conversion(plan, sources, results, bits)
     declarations, rest = body.split("\n", 2)[:2], body.split("\n", 2)[2]
     return f"""
 .version 8.5
@@ -126,12 +189,13 @@ def kernel(plan: Plan, sources: int, results: int) -> str:
 .address_size 64
 .visible .entry k(.param .u64 src_p, .param .u64 dst_p) {{
 .reg .b32 %lane; .reg .b32 %warp; .reg .b32 %tid; .reg .b32 %t<8>; .reg .pred %q;
+.reg .{kind} %x1; .reg .b32 {WORDS}<64>;
 .reg .b64 %rd<8>;
 {declarations[0]}
 {declarations[1]}
 mov.u32 %tid, %tid.x; and.b32 %lane, %tid, 31; shr.u32 %warp, %tid, 5;
-ld.param.u64 %rd0, [src_p]; mul.wide.u32 %rd1, %tid, {4 * sources}; add.u64 %rd1, %rd1, %rd0;
-ld.param.u64 %rd2, [dst_p]; mul.wide.u32 %rd3, %tid, {4 * results}; add.u64 %rd3, %rd3, %rd2;
+ld.param.u64 %rd0, [src_p]; mul.wide.u32 %rd1, %tid, {size * sources}; add.u64 %rd1, %rd1, %rd0;
+ld.param.u64 %rd2, [dst_p]; mul.wide.u32 %rd3, %tid, {size * results}; add.u64 %rd3, %rd3, %rd2;
 {loads}
 {rest}
 {stores}

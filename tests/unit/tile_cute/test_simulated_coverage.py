@@ -57,7 +57,7 @@ def test_listed_rows_are_refused(family: str) -> None:
     """Once the simulator takes one of them, it has to be proved and leave the list."""
     for row in LISTED:
         if row.family == family:
-            with pytest.raises(tile_sim.SimError, match="not supported|unknown instruction"):
+            with pytest.raises(tile_sim.SimError, match=r"not supported|unknown instruction"):
                 tile_sim.Module(module(*_kernel(row)))
 
 
