@@ -37,6 +37,34 @@ def test_warp_mma(chip: str, tmp_path: Path) -> None:
     accepts(chip, tmp_path, [warp_mma(atom) for atom in atoms])
 
 
+# (A, K) of shapes whose selector ptxas does not check: the PTX ISA has two selectors here as well.
+UNCHECKED_SELECTORS = {("f16", 32)}
+
+
+def _sparse_shapes() -> list[MmaAtom]:
+    """A sparse MMA of each type of A, shape and kind."""
+    rows = [*find_mma(family="mma.sp"), *find_mma(family="mma.sp.block_scale")]
+    return list({(r.a, r.k, r.kind, r.family): r.atoms()[0] for r in rows}.values())
+
+
+def test_sparsity_selectors(tmp_path: Path) -> None:
+    """As many selectors as groups of lanes fit into a quad, by the layout of the metadata."""
+    atoms = _sparse_shapes()
+    statements, beyond = [], []
+    for atom in atoms:
+        assert atom.metadata_layout is not None
+        count = 1 << atom.metadata_layout.free_mask("lane").bit_count()
+        text = warp_mma(atom)
+        assert ", %r0, 0x0" in text
+        statements += [text.replace(", %r0, 0x0", f", %r0, {i:#x}") for i in range(count)]
+        beyond.append(text.replace(", %r0, 0x0", f", %r0, {count:#x}"))
+    accepts("sm_120a", tmp_path, statements)
+    for atom, statement in zip(atoms, beyond, strict=True):
+        done = assemble("sm_120a", module("sm_120a", [statement]), tmp_path)
+        taken = (atom.row.a, atom.k) in UNCHECKED_SELECTORS
+        assert (done.returncode == 0) == taken, atom
+
+
 def test_warpgroup_mma(tmp_path: Path) -> None:
     kernels = []
     for row in find_mma("sm_90a"):
