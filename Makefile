@@ -30,7 +30,7 @@ test: lint unit ## lint, types and the whole test suite
 lint: $(DEV) ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 unit: $(DEV) ## the test suite alone
 	$(BIN)/pytest -n $(JOBS) -m "not slow and not gpu"
