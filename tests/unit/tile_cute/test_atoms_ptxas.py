@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from ptx_mma import module, tensor_mma, warp_mma, warpgroup_mma
 from tile_cute.atoms import CopyAtom, MmaAtom, copy_atoms, find_mma
+from tile_nvptx.emit import toolchain
 
-toolchain = pytest.importorskip("tile_nvptx.emit.toolchain")
 PTXAS = toolchain.find("ptxas")
 pytestmark = pytest.mark.skipif(PTXAS is None, reason="no ptxas")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import tile_sim
 from simulated import (
     decode,
     kernel,
@@ -21,8 +22,6 @@ from tile_cute.atoms import CopyAtom, MmaAtom, MmaRow, find_copies, find_mma
 from tile_cute.atoms.descriptors import canonical_buffer, hopper_descriptor, match_operand
 from tile_cute.atoms.types import BITS
 from tile_cute.linear import LinearLayout
-
-tile_sim = pytest.importorskip("tile_sim")
 
 DENSE = [row.atoms()[0] for row in find_mma(family="mma.sync")]
 SCALED = [row.atoms()[0] for row in find_mma(family="mma.block_scale")]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import ptx_plans
 import pytest
+import tile_sim
 from simulated import table
 from tile_cute import gf2
 from tile_cute.linear import (
@@ -20,8 +21,6 @@ from tile_cute.linear import (
 
 if TYPE_CHECKING:
     from tile_sim.report import CostReport
-
-tile_sim = pytest.importorskip("tile_sim")
 
 
 def random_layout(rng: random.Random, bits: int, shape: tuple[int, int]) -> LinearLayout:

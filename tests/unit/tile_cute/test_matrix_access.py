@@ -92,7 +92,8 @@ def test_what_does_not_fit() -> None:
 @pytest.mark.parametrize("transposed", [False, True])
 def test_in_the_simulator(transposed: bool) -> None:
     """A warp loads an operand, and stores it again with stmatrix."""
-    tile_sim = pytest.importorskip("tile_sim")
+    import tile_sim
+
     tile = tiled_fragment(F16, "a", (16, 8, 64))
     shared = swizzled_rows(
         (16, 64), (0, 1) if transposed else (1, 0), 16, 32 if transposed else 128

@@ -4,10 +4,9 @@ import pytest
 import test_atoms_simulated
 import test_sparse_simulated
 import test_tensor_memory_simulated
+import tile_sim
 from ptx_mma import module, tensor_mma, warp_mma, warpgroup_mma
 from tile_cute.atoms import MmaRow, find_mma
-
-tile_sim = pytest.importorskip("tile_sim")
 
 PROVED = {
     *(atom.row for atom in test_atoms_simulated.DENSE),

@@ -9,12 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import tile_sim
 from simulated import decode, kernel, mma_body, pack, raw, unpack, values
 from tile_cute.atoms import MmaAtom, find_mma
 from tile_cute.atoms.types import BITS
 from tile_cute.linear import LinearLayout
-
-tile_sim = pytest.importorskip("tile_sim")
 
 SPARSE = [row.atoms()[0] for row in find_mma(family="mma.sp")]
 Layouts = dict[str, LinearLayout]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tile_sim
 from simulated import decode, raw, values
 from tile_cute import gf2
 from tile_cute.atoms import CopyAtom, MmaAtom, MmaRow, find_copies, find_mma
@@ -14,8 +15,6 @@ from tile_cute.atoms.descriptors import (
 )
 from tile_cute.atoms.tensor_memory import load_fragment, load_repeats, load_shapes, scale_layout
 from tile_cute.atoms.types import BITS
-
-tile_sim = pytest.importorskip("tile_sim")
 
 A_AT, B_AT = 1024, 1024 + 32768
 SCALE_A, SCALE_B = 256, 272  # columns of tensor memory

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tile_sim
 from simulated import PTX
 from tile_cute import gf2
 from tile_cute.atoms.descriptors import canonical_buffer
@@ -10,8 +11,6 @@ from tile_cute.bridge import to_cute
 from tile_cute.layout import Layout, identity_layout
 from tile_cute.linear import LinearLayout, invert
 from tile_cute.swizzle import ComposedLayout
-
-tile_sim = pytest.importorskip("tile_sim")
 
 BODY = """
 .shared .align 1024 .b8 buf[32768];
