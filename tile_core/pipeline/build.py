@@ -105,9 +105,21 @@ def make_step(call: PassCall, segment: SegmentCall, registry: Registry) -> Step:
         _check_anchor(step, work)
         return step
     except TileError as error:
-        if error.where is None and call.spot is not None:
+        if error.where is None and call.spot is not None and not _is_overridden(call, registry):
             error.where = call.spot.source.at(call.spot.path)
         raise
+
+
+def _is_overridden(call: PassCall, registry: Registry) -> bool:
+    """Whether a refused call would stand without what the command line gave it."""
+    if not call.overridden:
+        return False
+    options = {k: v for k, v in call.options.items() if k not in call.overridden}
+    try:
+        registry.load("pass", call.name).configured(options)
+    except TileError:
+        return False
+    return True
 
 
 def _check_anchor(step: Step, work: Pass) -> None:

@@ -31,6 +31,8 @@ class PassCall:
     options: Mapping[str, Any]
     preserve: tuple[str, ...] = ()
     spot: Spot | None = field(default=None, compare=False)
+    #: Options whose value came from the command line and not from `spot`.
+    overridden: frozenset[str] = field(default=frozenset(), compare=False)
 
     def __str__(self) -> str:
         body = " ".join(f"{k}={_plain(v)}" for k, v in self.options.items())
@@ -239,6 +241,13 @@ def _option_values(merged: Merged, request: Request, registry: Registry) -> dict
         if isinstance(value, str):
             value = spelled(value, _TYPES[option.type])
         values[name] = _checked(name, option, value, registry, None)
+    for name, (option, _) in merged.options.items():
+        if option.reserved and values[name] != option.default:
+            raise ConfigurationError(
+                f"option '{name}' has no effect in pipeline '{merged.head.name}': "
+                f"no pass of it can honour {_plain(values[name])!r} yet",
+                hint=f"leave it at {_plain(option.default)!r}",
+            )
     return values
 
 
@@ -355,7 +364,8 @@ def _override(
 def _with(call: PassCall, name: str, option: str, value: Any) -> PassCall:
     if name not in (call.name, call.id):
         return call
-    return PassCall(call.name, call.id, {**call.options, option: value}, call.preserve, call.spot)
+    options = {**call.options, option: value}
+    return replace(call, options=options, overridden=call.overridden | {option})
 
 
 def _no_such_pass(

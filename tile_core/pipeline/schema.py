@@ -44,6 +44,8 @@ class Option(Table):
     max: int | None = None
     #: Kind of registered names a value must be one of: "scheduler", "layout-strategy".
     names: str | None = None
+    #: Declared for passes to come: any value but the default is refused, never ignored.
+    reserved: bool = False
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,16 @@ def test_spelled_options_take_the_type_of_the_option(planned) -> None:
     assert plan.steps()[0].work.value == 16
 
 
+def test_a_wrong_value_of_the_command_line_is_not_blamed_on_the_file(planned) -> None:
+    with pytest.raises(ConfigurationError, match="got 'x'") as caught:
+        planned(text('"toy-mark"'), pass_options={"toy-mark.value": Spelled("x")})
+    assert caught.value.where is None
+    wrong_file = text('{ pass = "toy-mark", valu = 1 }')
+    with pytest.raises(ConfigurationError, match="no option 'valu'") as caught:
+        planned(wrong_file, pass_options={"toy-mark.value": 1})
+    assert caught.value.where is not None
+
+
 def test_upstream_passes_keep_their_options(planned) -> None:
     plan = planned(
         text('{ pass = "mlir:canonicalize", top-down = false }, "mlir:inline{max-iterations=2}"')

@@ -84,6 +84,13 @@ def test_wrong_options(resolved, options, words) -> None:
         assert word in str(caught.value)
 
 
+def test_reserved_options_are_refused_rather_than_ignored(resolved) -> None:
+    text = TEXT.replace("default = 3", "default = 3\nreserved = true")
+    assert resolved(text, options={"depth": 3}).options["depth"] == 3
+    with pytest.raises(ConfigurationError, match="option 'depth' has no effect"):
+        resolved(text, options={"depth": 4})
+
+
 def test_names_of_strategies_are_looked_up(resolved) -> None:
     assert resolved(TEXT, options={"scheduler": "toy-backwards"}).options["scheduler"]
 

@@ -97,6 +97,13 @@ def test_a_use_before_its_definition_is_infeasible() -> None:
     assert ListScheduler().schedule(graph, MODEL) == Infeasible("'a' uses a later operation")
 
 
+def test_a_unit_the_machine_lacks_is_infeasible() -> None:
+    graph = LoopGraph((LoopOp("a", "mma", 8, unit="tensor"),), ())
+    model = MachineModel("sm_90", (("tensor", 0),), num_warps=4)
+    reason = "'a' needs 'tensor', of which the SM has none"
+    assert ListScheduler().schedule(graph, model) == Infeasible(reason)
+
+
 @pytest.mark.parametrize(
     ("edge", "schedule", "broken"),
     [

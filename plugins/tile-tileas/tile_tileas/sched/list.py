@@ -27,6 +27,9 @@ class ListScheduler:
                 waiting[edge.dst] += 1
         height = self._heights(loop, after)
         width = dict(model.units)
+        for op in loop.ops:
+            if width.get(op.unit, 1) < 1:
+                return Infeasible(f"'{op.name}' needs '{op.unit}', of which the SM has none")
         return self._place(loop, after, waiting, height, width)
 
     @staticmethod
