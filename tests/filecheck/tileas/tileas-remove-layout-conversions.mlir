@@ -19,18 +19,18 @@ func.func @chains(%x: tensor<128xf32, #a>) {
   return
 }
 // -----
-// convert_layout(extf(a)) => extf(convert_layout(a)): half the bytes travel; the
+// convert_layout(extf(a)) => extf(convert_layout(a)): half the words travel; the
 // wide one is left for dead code elimination
-// CHECK: func.func @narrows(%[[A:.*]]: tensor<128xf16
+// CHECK: func.func @narrows(%[[A:.*]]: tensor<256xf16
 // CHECK: %[[C:.*]] = "nv_tileas.convert_layout"(%[[A]])
 // CHECK-NEXT: %[[E:.*]] = arith.extf %[[C]]
 // CHECK-NEXT: math.absf %[[E]]
-#a = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] warp=[[32],[64]] : 128">
-#b = #nv_tileas.layout<"lane=[[2],[1],[4],[8],[16]] warp=[[32],[64]] : 128">
-func.func @narrows(%a: tensor<128xf16, #a>) {
-  %0 = arith.extf %a : tensor<128xf16, #a> to tensor<128xf32, #a>
-  %1 = "nv_tileas.convert_layout"(%0) : (tensor<128xf32, #a>) -> tensor<128xf32, #b>
-  %2 = math.absf %1 : tensor<128xf32, #b>
+#a = #nv_tileas.layout<"register=[[1]] lane=[[2],[4],[8],[16],[32]] warp=[[64],[128]] : 256">
+#b = #nv_tileas.layout<"register=[[1]] lane=[[4],[2],[8],[16],[32]] warp=[[64],[128]] : 256">
+func.func @narrows(%a: tensor<256xf16, #a>) {
+  %0 = arith.extf %a : tensor<256xf16, #a> to tensor<256xf32, #a>
+  %1 = "nv_tileas.convert_layout"(%0) : (tensor<256xf32, #a>) -> tensor<256xf32, #b>
+  %2 = math.absf %1 : tensor<256xf32, #b>
   return
 }
 // -----
@@ -54,4 +54,70 @@ func.func @stays(%a: tensor<128xf32, #a>) {
 func.func @shapes(%a: tensor<128xf32, #a>) {
   %0 = "nv_tileas.convert_layout"(%a) : (tensor<128xf32, #a>) -> tensor<64xf32, #b>
   return
+}
+// -----
+// f(convert(a), convert(b), constant) => convert(f(a, b, constant)): one conversion instead of two
+// CHECK: func.func @sinks(%[[A:[a-z0-9]+]]: tensor<128xf32, #nv_tileas.layout<"lane={{[^>]*}}">>, %[[B:[a-z0-9]+]]: tensor
+// CHECK: %[[K:.*]] = arith.constant dense<2.0{{.*}}> : tensor<128xf32, #nv_tileas.layout<"lane=
+// CHECK-NEXT: %[[F:.*]] = math.fma %[[A]], %[[B]], %[[K]]
+// CHECK-NEXT: %[[C:.*]] = "nv_tileas.convert_layout"(%[[F]])
+// CHECK-NOT: convert_layout
+// CHECK: return %[[C]]
+#a = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] warp=[[32],[64]] : 128">
+#b = #nv_tileas.layout<"warp=[[1],[2]] lane=[[4],[8],[16],[32],[64]] : 128">
+func.func @sinks(%a: tensor<128xf32, #a>, %b: tensor<128xf32, #a>) -> tensor<128xf32, #b> {
+  %k = arith.constant dense<2.0> : tensor<128xf32, #b>
+  %0 = "nv_tileas.convert_layout"(%a) : (tensor<128xf32, #a>) -> tensor<128xf32, #b>
+  %1 = "nv_tileas.convert_layout"(%b) : (tensor<128xf32, #a>) -> tensor<128xf32, #b>
+  %2 = math.fma %0, %1, %k : tensor<128xf32, #b>
+  return %2 : tensor<128xf32, #b>
+}
+// -----
+// What comes from ranges and constants alone is computed again, through views and broadcasts.
+// CHECK: func.func @recomputes
+// CHECK-NOT: convert_layout
+// CHECK: return
+#v = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] warp=[[0],[0]] : 32">
+#w = #nv_tileas.layout<"lane=[[0,1],[0,2],[0,4],[0,8],[0,16]] warp=[[0,0],[0,0]] : 1x32">
+#s = #nv_tileas.layout<"register=[[1,0],[2,0]] lane=[[0,1],[0,2],[0,4],[0,8],[0,16]] warp=[[0,0],[0,0]] : 4x32">
+#t = #nv_tileas.layout<"register=[[0,1],[0,2]] lane=[[0,4],[0,8],[0,16],[1,0],[2,0]] warp=[[0,0],[0,0]] : 4x32">
+func.func @recomputes() -> tensor<4x32xi32, #t> {
+  %r = "nv_tileaa.make_range"() {start = 0 : i32, end = 32 : i32} : () -> tensor<32xi32, #v>
+  %d = arith.addi %r, %r : tensor<32xi32, #v>
+  %0 = "nv_tileas.view"(%d) : (tensor<32xi32, #v>) -> tensor<1x32xi32, #w>
+  %1 = "nv_tileaa.broadcast"(%0) : (tensor<1x32xi32, #w>) -> tensor<4x32xi32, #s>
+  %2 = "nv_tileas.convert_layout"(%1) : (tensor<4x32xi32, #s>) -> tensor<4x32xi32, #t>
+  return %2 : tensor<4x32xi32, #t>
+}
+// -----
+// A value of which others need the old layout too: long computations are not repeated.
+// CHECK: func.func @keeps
+// CHECK: math.exp
+// CHECK-NOT: math.exp
+// CHECK: "nv_tileas.convert_layout"
+#a = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] warp=[[0],[0]] : 128">
+#b = #nv_tileas.layout<"register=[[2],[1]] lane=[[4],[8],[16],[32],[64]] warp=[[0],[0]] : 128">
+func.func @keeps(%x: tensor<128xf32, #a>) -> (tensor<128xf32, #a>, tensor<128xf32, #b>) {
+  %0 = math.exp %x : tensor<128xf32, #a>
+  %1 = "nv_tileas.convert_layout"(%0) : (tensor<128xf32, #a>) -> tensor<128xf32, #b>
+  return %0, %1 : tensor<128xf32, #a>, tensor<128xf32, #b>
+}
+// -----
+// A tile that no turn of the loop changes is converted before the loop.
+// CHECK: func.func @hoists(%[[X:[a-z0-9]+]]: tensor<128xf32
+// CHECK: %[[C:.*]] = "nv_tileas.convert_layout"(%[[X]])
+// CHECK: scf.for
+// CHECK-NOT: convert_layout
+// CHECK: arith.addf %{{.*}}, %[[C]]
+#a = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] warp=[[32],[64]] : 128">
+#b = #nv_tileas.layout<"warp=[[1],[2]] lane=[[4],[8],[16],[32],[64]] : 128">
+func.func @hoists(%x: tensor<128xf32, #a>, %y: tensor<128xf32, #b>, %n: index) -> tensor<128xf32, #b> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %y) -> tensor<128xf32, #b> {
+    %0 = "nv_tileas.convert_layout"(%x) : (tensor<128xf32, #a>) -> tensor<128xf32, #b>
+    %1 = arith.addf %acc, %0 : tensor<128xf32, #b>
+    scf.yield %1 : tensor<128xf32, #b>
+  }
+  return %r : tensor<128xf32, #b>
 }

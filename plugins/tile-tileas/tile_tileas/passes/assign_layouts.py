@@ -22,6 +22,7 @@ from tile_tileas.dot_plan import dot_layouts
 from tile_tileas.dot_stage import is_staged
 from tile_tileas.layouts import Assignment, inverse_permutation, problem_with
 from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.relayout import clone_in, constant_in
 from tile_tileas.scans import scan_layout
 from tile_tileas.scratch import OPERATION_LIMIT, plan_reduction, slice_bytes
 from tile_tileas.strategies.blocked import spread
@@ -253,7 +254,7 @@ class _Materialiser:
                 type_ = distributed(result.type, self._wanted[result])
                 result.set_type(type_)
                 if op.name == "arith.constant":
-                    op.attributes["value"] = _constant_in(op.attributes["value"], type_)
+                    op.attributes["value"] = constant_in(op.attributes["value"], type_)
 
     def _convert_operands(self, op: ir.OpView, layout: LinearLayout) -> None:
         for at, operand in enumerate(op.operands):
@@ -267,7 +268,7 @@ class _Materialiser:
         type_ = distributed(operand.type, layout)
         source = operand.owner
         if not isinstance(source, ir.Block) and kind_of(source) == "source":
-            op.operands[at] = _rematerialise(source, type_, op)
+            op.operands[at] = clone_in(source, type_, ir.InsertionPoint(op)).result
             return
         self._cx.count("conversions")
         op.operands[at] = ir.Operation.create(
@@ -299,22 +300,3 @@ def _slices_in_registers(part: LinearLayout, shape: tuple[int, ...]) -> LinearLa
 
 def _row_major(rank: int) -> tuple[int, ...]:
     return tuple(reversed(range(rank)))
-
-
-def _constant_in(value: ir.Attribute, type_: ir.Type) -> ir.Attribute:
-    """The same dense constant as a value of `type_`, which differs in its layout only."""
-    dense = ir.DenseElementsAttr(value)
-    if dense.is_splat:
-        return ir.DenseElementsAttr.get_splat(type_, dense.get_splat_value())
-    # The text is exact for every element type; only the type behind it changes.
-    literal = str(value).split(" : tensor<", 1)[0]
-    return ir.Attribute.parse(f"{literal} : {type_}")
-
-
-def _rematerialise(source: ir.OpView, type_: ir.Type, user: ir.OpView) -> ir.Value:
-    """A copy of a free-to-make tile in the layout of `type_`, right before its user."""
-    clone = source.operation.clone(ip=ir.InsertionPoint(user))
-    clone.results[0].set_type(type_)
-    if clone.name == "arith.constant":
-        clone.attributes["value"] = _constant_in(clone.attributes["value"], type_)
-    return clone.results[0]
