@@ -83,9 +83,10 @@ def _maker(value: ir.Value) -> ir.OpView | ir.Operation | None:
     return None if isinstance(owner, ir.Block) else owner
 
 
-def _is_conversion(value: ir.Value) -> bool:
+def _conversion_source(value: ir.Value) -> ir.Value | None:
+    """What a conversion made `value` of; None if none did."""
     maker = _maker(value)
-    return maker is not None and maker.operation.name == _CONVERT
+    return maker.operands[0] if maker is not None and maker.operation.name == _CONVERT else None
 
 
 def _is_used(op: ir.OpView) -> bool:
@@ -98,8 +99,8 @@ def _is_used(op: ir.OpView) -> bool:
 def _collapse(conversion: ir.OpView, cx: PassContext) -> None:
     """Convert what the chain of conversions started from, or nothing if it has the layout."""
     source = conversion.operands[0]
-    while _is_conversion(source):
-        source = source.owner.operands[0]
+    while (before := _conversion_source(source)) is not None:
+        source = before
     if source != conversion.operands[0]:
         conversion.operands[0] = source
         cx.count("removed")
@@ -150,10 +151,12 @@ def _sink(op: ir.OpView) -> bool:
         return False
     result, source, before = op.results[0], None, 0
     wanted = layout_of(result.type)
+    if wanted is None:
+        return False
     for operand in filter(is_tile, op.operands):
         if _is_free(operand):
             continue
-        origin = operand.owner.operands[0] if _is_conversion(operand) else None
+        origin = _conversion_source(operand)
         if origin is None or len(list(operand.uses)) != 1:
             return False
         source = source or layout_of(origin.type)
@@ -161,7 +164,7 @@ def _sink(op: ir.OpView) -> bool:
         if source != layout_of(origin.type) or cost is None:
             return False
         before += cost
-    if source is None or wanted is None or source.in_size("register") > wanted.in_size("register"):
+    if source is None or source.in_size("register") > wanted.in_size("register"):
         return False
     after = _move_cost(source, wanted, storage_bits(result.type.element_type))
     if after is None or after >= before:
@@ -179,11 +182,12 @@ def _compute_before_conversion(op: ir.OpView, source: LinearLayout) -> None:
     for at, operand in enumerate(op.operands):
         if not is_tile(operand):
             continue
-        if _is_conversion(operand):
-            op.operands[at] = operand.owner.operands[0]
-        else:
+        origin, maker = _conversion_source(operand), _maker(operand)
+        if origin is not None:
+            op.operands[at] = origin
+        elif maker is not None:
             type_ = distributed(operand.type, source)
-            op.operands[at] = clone_in(operand.owner, type_, ir.InsertionPoint(op)).result
+            op.operands[at] = clone_in(maker, type_, ir.InsertionPoint(op)).result
     result = op.results[0]
     type_ = result.type
     result.set_type(distributed(type_, source))
@@ -261,12 +265,13 @@ def _recompute(conversion: ir.OpView) -> int:
         value, layout = found.tiles[at]
         if (value, layout) in made or not _reached(found, again, at):
             continue
-        if not again[at]:
+        maker = _maker(value)
+        if maker is None or not again[at]:
             has = layout_of(value.type) == layout
             made[value, layout] = value if has else converted(value, layout, conversion)
             continue
         type_ = distributed(value.type, layout) if at else conversion.results[0].type
-        clone = clone_in(value.owner, type_, ir.InsertionPoint(conversion))
+        clone = clone_in(maker, type_, ir.InsertionPoint(conversion))
         for place, operand in enumerate(clone.operands):
             if is_tile(operand):
                 needed = operand_layout(clone, operand, layout)
