@@ -299,10 +299,10 @@ def _ints(cursor: Cursor, width: int) -> tuple[int, ...]:
         raise error.within(
             cursor.at(f"failed to read DenseI{width * 8}ArrayAttr values.")
         ) from None
-    limit = _LIMITS[width]
-    for value in values:
-        if value in (limit, -limit - 1):
-            raise cursor.error(f"array contains unsupported value {value}")
+    limits = {_LIMITS[width], ~_LIMITS[width]}
+    if not limits.isdisjoint(values):
+        value = next(v for v in values if v in limits)
+        raise cursor.error(f"array contains unsupported value {value}")
     return values
 
 

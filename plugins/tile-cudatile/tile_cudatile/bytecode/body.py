@@ -9,6 +9,7 @@ from typing import TypeAlias
 from tile_cudatile.attrs import Attr
 from tile_cudatile.bytecode.attributes import Attributes
 from tile_cudatile.bytecode.debug import Locations
+from tile_cudatile.bytecode.heads import Heads, head_of
 from tile_cudatile.bytecode.wire import UINT32_LIMIT, Cursor
 from tile_cudatile.errors import BytecodeError
 from tile_cudatile.locations import Location
@@ -18,7 +19,9 @@ from tile_cudatile.tree import Block, Group, Op, Region, Value
 from tile_cudatile.types import TOKEN, Type
 from tile_cudatile.versions import Version, version_text
 
-Plan: TypeAlias = Callable[["BodyReader", Location], Op]
+#: Reads a record behind its opcode: the operation, the result types in the file, and where the
+#: operands start.
+Plan: TypeAlias = Callable[["BodyReader", Location], tuple[Op, list[Type], int]]
 _MAX_DEPTH = 100  # regions inside regions
 _LAST_OPCODE = max(BODY_OPS.by_opcode)
 
@@ -27,7 +30,12 @@ class BodyReader:
     """Decodes the operations of one kernel."""
 
     def __init__(
-        self, cursor: Cursor, version: Version, attributes: Attributes, locations: Locations
+        self,
+        cursor: Cursor,
+        version: Version,
+        attributes: Attributes,
+        locations: Locations,
+        heads: Heads | None = None,
     ) -> None:
         self.cursor = cursor
         self.version = version
@@ -37,18 +45,69 @@ class BodyReader:
         self._locations = locations
         self._plans = plans(version)
         self._depth = 0
+        self._heads = Heads() if heads is None else heads
+        #: The operations that are not like another one before: of other attributes, or types.
+        self.novel: set[Op] = set()
 
     def body(self, arguments: tuple[Type, ...]) -> Block:
         """Operations up to the end of the bytes, in a block with `arguments`."""
         block = Block(tuple(Value(t) for t in arguments))
         self.values.extend(block.args)
         while self.cursor.pos < self.cursor.end:
-            block.ops.append(self.op())
+            self._more(block.ops, self.cursor.remaining)
         return block
 
     def op(self) -> Op:
         """The next operation."""
+        ops: list[Op] = []
+        self._more(ops, 1)
+        return ops[0]
+
+    def _more(self, ops: list[Op], count: int) -> None:
+        """Appends at least one operation, and at most `count`."""
+        before = len(ops)
+        self._familiar(ops, count)
+        if len(ops) == before:
+            ops.append(self._careful())
+
+    def _familiar(self, ops: list[Op], count: int) -> None:
+        """Appends the next operations up to one with a new head, or with anything odd about it."""
+        cursor, values = self.cursor, self.values
+        data, pos, end = cursor.data, cursor.pos, cursor.end
+        find, locate = self._heads.find, self._locations.next
+        for _ in range(count):
+            if pos >= end:
+                break
+            head, start = find(data, pos)
+            if head is None:
+                break
+            try:
+                operands, key, after = head.operands(data, start, values)
+            except IndexError:
+                break
+            if after > end:
+                break
+            loc = locate()
+            if loc is None:
+                cursor.pos = pos
+                cursor.varint()  # the opcode
+                raise cursor.error("failed to read operation location.")
+            pos = after
+            results = tuple([Value(t) for t in head.types])
+            values += results
+            if head.newer:
+                results += tuple([Value(TOKEN) for _ in range(head.newer)])
+            op = Op(head.spec, operands, results, head.attributes(operands), (), loc)
+            if key not in head.keys:
+                head.keys.add(key)
+                self.novel.add(op)
+            ops.append(op)
+        cursor.pos = pos
+
+    def _careful(self) -> Op:
+        """The next operation, or what is wrong with it."""
         cursor = self.cursor
+        start = cursor.pos
         try:
             opcode = cursor.varint() & 0xFFFFFFFF
         except BytecodeError:
@@ -63,7 +122,12 @@ class BodyReader:
             raise cursor.error("failed to read operation location.")
         if plan is None:
             raise cursor.error(f"unknown or unimplemented opcode: {opcode}")
-        return plan(self, loc)
+        op, types, end = plan(self, loc)
+        head = head_of(op, self.version, types)
+        if head is not None:
+            self._heads.add(cursor.data[start:end], head)
+        self.novel.add(op)
+        return op
 
     def regions(self, spec: OpSpec) -> tuple[Region, ...]:
         """The regions of an operation."""
@@ -115,12 +179,13 @@ class BodyReader:
                 ) from None
         block = Block(tuple(args))
         self.values.extend(block.args)
-        for index in range(self._count("failed to read block operation count.")):
+        count = self._count("failed to read block operation count.")
+        while len(block.ops) < count:
             try:
-                block.ops.append(self.op())
+                self._more(block.ops, count - len(block.ops))
             except BytecodeError as error:
                 raise error.within(
-                    cursor.at(f"failed to parse operation {index} in block.")
+                    cursor.at(f"failed to parse operation {len(block.ops)} in block.")
                 ) from None
         self._check_terminator(block)
         del self.values[outer:]
@@ -192,10 +257,11 @@ def _plan(spec: OpSpec, version: Version) -> Plan:
         a.name == "inbounds" and (a.since or spec.since) > version for a in spec.attrs
     )
 
-    def read(reader: BodyReader, loc: Location) -> Op:
+    def read(reader: BodyReader, loc: Location) -> tuple[Op, list[Type], int]:
         types = read_results(reader)
         flags = _flags(reader.cursor) if has_flags else 0
         attrs = read_attrs(reader, flags, types)
+        end_of_head = reader.cursor.pos
         operands = read_operands(reader, flags)
         if lacks_inbounds:
             attrs["inbounds"] = (False,) * len(operands[index_group])  # type: ignore[arg-type]
@@ -203,7 +269,8 @@ def _plan(spec: OpSpec, version: Version) -> Plan:
         results = [Value(t) for t in types]
         reader.values.extend(results)
         results.extend(Value(TOKEN) for _ in newer)
-        return Op(spec, operands, tuple(results), attrs, regions, loc)
+        op = Op(spec, operands, tuple(results), attrs, regions, loc)
+        return op, types, end_of_head
 
     return read
 

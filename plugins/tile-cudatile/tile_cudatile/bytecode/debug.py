@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
 from typing import TypeVar
 
 from tile_cudatile.bytecode.tables import Strings, read_offsets
@@ -75,9 +77,10 @@ class DebugInfo:
         """Where the list of debug operation `operation` (from 1) starts in the indices."""
         return self._lists[operation - 1] if operation <= len(self._lists) else None
 
-    def index_at(self, position: int) -> int | None:
-        """The entry at `position` of all lists; None if there is none."""
-        return self._indices[position] if position < len(self._indices) else None
+    @property
+    def indices(self) -> Sequence[int]:
+        """The lists of all debug operations, one behind the other."""
+        return self._indices
 
     def location(self, index: int) -> Location | None:
         """Location number `index`, 0 being unknown; None if it is broken or no location."""
@@ -173,30 +176,28 @@ _RECORDS = {
 class Locations:
     """The locations of one kernel, handed out in the order of its operations."""
 
-    __slots__ = ("_cache", "_info", "_position")
+    __slots__ = ("next",)
 
     def __init__(self, info: DebugInfo, operation: int) -> None:
-        self._info = info
-        self._cache: dict[int, Location] = {0: UNKNOWN}
-        # -1: no debug info; otherwise the next position in the indices.
-        start = info.list_start(operation) if operation else -1
-        self._position = start if start is not None else 1 << 62
+        found: Iterator[Location | None] = repeat(UNKNOWN)
+        if operation:
+            start, indices = info.list_start(operation), info.indices
+            positions = range(len(indices) if start is None else start, len(indices))
+            found = map(_Known(info).__getitem__, map(indices.__getitem__, positions))
+        #: The next location, or None if the section does not have one.
+        self.next: Callable[[], Location | None] = partial(next, found, None)
 
-    def next(self) -> Location | None:
-        """The next location, or None if the section does not have one."""
-        position = self._position
-        if position < 0:
-            return UNKNOWN
-        index = self._info.index_at(position)
-        self._position = position + 1
-        if index is None:
-            return None
-        known = self._cache.get(index)
-        if known is None:
-            known = self._info.location(index)
-            if known is not None:
-                self._cache[index] = known
-        return known
+
+class _Known(dict[int, "Location | None"]):
+    """Locations by number, 0 being unknown; None for what is broken or no location."""
+
+    def __init__(self, info: DebugInfo) -> None:
+        super().__init__()
+        self._info = info
+
+    def __missing__(self, index: int) -> Location | None:
+        found = self[index] = self._info.location(index)
+        return found
 
 
 def _varint(payload: Cursor, message: str) -> int:

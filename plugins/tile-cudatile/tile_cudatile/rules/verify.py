@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from tile_cudatile.errors import VerifyError
 from tile_cudatile.locations import Location, place
@@ -22,8 +23,11 @@ FAILED = "verification failed for deserialized cuda_tile::ModuleOp"
 _ENDS = {"for": "continue", "reduce": "yield", "scan": "yield"}
 
 
-def verify(module: Module, *, types: bool = True) -> None:
+def verify(module: Module, *, types: bool = True, only: AbstractSet[Op] | None = None) -> None:
     """Checks every rule of the language; without `types` not those of types by themselves.
+
+    With `only`, the rules that look at attributes and types of a single operation are checked for
+    these alone: what reads a program knows which operations are like others before them.
 
     Raises:
         VerifyError: the first rule that is broken, in the words of the reference verifier.
@@ -35,7 +39,7 @@ def verify(module: Module, *, types: bool = True) -> None:
         _check_global(item)
     tables = {item.name: item for item in module.globals}
     for entry in module.entries:
-        _EntryVerifier(entry, tables).check()
+        _EntryVerifier(entry, tables, only).check()
     for entry in module.entries:
         _check_arguments(entry)
 
@@ -89,9 +93,13 @@ def _check_arguments(entry: Entry) -> None:
 class _EntryVerifier:
     """Checks one kernel."""
 
-    def __init__(self, entry: Entry, tables: dict[str, Global]) -> None:
+    def __init__(
+        self, entry: Entry, tables: dict[str, Global], only: AbstractSet[Op] | None
+    ) -> None:
         self._entry = entry
         self._tables = tables
+        self._only = only
+        self._places: dict[int, Op] = {}  # location, by identity -> the first operation there
 
     def check(self) -> None:
         """Raises for the first broken rule."""
@@ -103,7 +111,7 @@ class _EntryVerifier:
             text = _end_problem(block, "return")
             if text is not None:
                 raise _fail(entry.loc, f"'cuda_tile.entry' op {text}")
-        for op in entry.body.walk():
+        for op in self._places.values():
             text = operation_problem(op.loc, entry)
             if text is not None:
                 raise _fail(op.loc, f"'cuda_tile.{op.name}' op {text}")
@@ -122,10 +130,14 @@ class _EntryVerifier:
             yield "expects a non-empty block"
 
     def _block(self, block: Block, parents: list[Op]) -> None:
-        for index, op in enumerate(block.ops):
-            if op.spec.terminator and index != len(block.ops) - 1:
+        only, places, last = self._only, self._places, block.ops[-1:]
+        for op in block.ops:
+            if op.spec.terminator and op is not last[0]:
                 raise self._error(op, "must be the last operation in the parent block")
-            self._op(op, parents)
+            if id(op.loc) not in places:
+                places[id(op.loc)] = op
+            if only is None or op in only or op.spec.parents:
+                self._op(op, parents)
 
     def _error(self, op: Op, text: str) -> VerifyError:
         if text.startswith("!"):
