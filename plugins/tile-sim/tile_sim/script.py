@@ -43,6 +43,8 @@ def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -
     except (SimError, TileError):
         raise
     except Exception as error:
+        if isinstance(error.__cause__, TileError):  # cuTile's own name for what we raised
+            raise error.__cause__ from None
         traceback.print_exc()
         raise TileError(f"'{script}' raised {type(error).__name__}: {error}") from None
     finally:

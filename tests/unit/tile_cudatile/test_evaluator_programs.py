@@ -252,9 +252,10 @@ def test_gather_scatter_view() -> None:
     view = t.GatherScatterView((4, 2), _tensor(8, 6), 0, "zero")
     whole = np.arange(48).reshape(8, 6)
     found = _views(view, (8, 6), ([5, 0, 7, 5], 1))
-    assert (found == whole[[5, 0, 7, 5], 2:4]).all()
-    stored = _views(view, (8, 6), ([5, 0, 7, 1], 2), tile=np.full((4, 2), -1, np.int32))
-    whole[[5, 0, 7, 1], 4:6] = -1
+    assert (found == whole[[5, 0, 7, 5], 1:3]).all()
+    assert (_views(view, (8, 6), ([5, 9, 7, 5], 5))[:, 1] == 0).all()
+    stored = _views(view, (8, 6), ([5, 0, 7, 1], 3), tile=np.full((4, 2), -1, np.int32))
+    whole[[5, 0, 7, 1], 3:5] = -1
     assert (stored == whole).all()
 
 

@@ -65,18 +65,22 @@ def test_strided_stores_and_index_space(strategy):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("element", [t.F32, t.I8, t.F64], ids=str)
 @pytest.mark.parametrize("dim", [0, 1])
-def test_gather_and_scatter(dim, element, strategy):
-    """Rows (or columns) picked from a table, and put back in other places."""
+@pytest.mark.parametrize("start", [5, 13, -3])
+def test_gather_and_scatter(start, dim, element, strategy):
+    """Rows (or columns) picked from a table, and put back in other places.
+
+    The other axis begins at any element, also one before or less than a tile from the edge.
+    """
     p, shape, tile = Program(), (20, 24), ((8, 16), (16, 8))[dim]
     rows = p.load((8,), t.I32)
     places = p.load((8,), t.I32)
-    zero = p.constant(I32, 1)
+    at = p.constant(I32, start)
     found = None
     for which in (rows, places):
         view, type_ = tensor(p, shape, element)
         kind = t.GatherScatterView(tile, type_, dim, "zero")
         view = p.emit("make_gather_scatter_view", [view], kind)
-        index = (which, zero) if dim == 0 else (zero, which)
+        index = (which, at) if dim == 0 else (at, which)
         order = {"memory_ordering_semantics": "weak"}
         if found is None:
             found = p.emit("load_view_tko", [view, index], t.Tile(tile, element), t.TOKEN, **order)
@@ -104,3 +108,16 @@ def test_atomic_updates_of_a_view(mode, element, strategy):
         p.emit("atomic_red_view_tko", [view, at, x], t.TOKEN, mode=mode,
                memory_ordering_semantics="relaxed", memory_scope="device")  # fmt: skip
     p.agrees(counting(tile, element), counting(shape, element), grid=(2, 3, 1), strategy=strategy)
+
+
+@pytest.mark.parametrize("shape", [(), (16,)], ids=str)
+def test_padding_without_a_mask_is_never_read(shape):
+    p = Program()
+    source = p.argument(t.Tile((), t.Pointer(t.I32)))
+    type_ = t.Tile(shape, t.I32)
+    if shape:
+        source = p.addresses(source, t.I32, p.emit("iota", [], type_))
+    x = p.emit("load_ptr_tko", [source, None, p.constant(type_, 7), None], type_, t.TOKEN,
+               memory_ordering_semantics="weak")  # fmt: skip
+    p.store(x, shape or (1,), t.I32)
+    p.agrees(counting((16,), t.I32) + 1, np.zeros(shape or (1,), np.int32))

@@ -28,6 +28,7 @@ from tile_cudatile.evaluator.views import (
 from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import (
     F4E2M1FN,
+    GatherScatterView,
     Pointer,
     Scalar,
     TensorView,
@@ -118,7 +119,7 @@ def load_view(run: Running, op: Op, view: ViewValue, index: Any, token: Any) -> 
 
 def _load_view(run: Running, op: Op, view: ViewValue, index: Any) -> Array:
     element = view.tensor.type.element
-    found = access(view, _unsigned_index(op, index), op.name)
+    found = access(view, _index(op, view, index), op.name)
     _check_inbounds(op, found.inside)
     inside = found.inside
     offsets = np.broadcast_to(found.offsets, view.type.tile_shape)
@@ -136,11 +137,13 @@ def _load_view(run: Running, op: Op, view: ViewValue, index: Any) -> Array:
     return result
 
 
-def _unsigned_index(op: Op, index: tuple[Array, ...]) -> tuple[Array, ...]:
+def _index(op: Op, view: ViewValue, index: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Numbers of tiles are unsigned; those of elements may lie before the tensor."""
     sources = op.group("index")
     assert isinstance(sources, tuple)
+    read = signed if isinstance(view.type, GatherScatterView) else unsigned
     return tuple(
-        unsigned(value, element_of(source.type)).astype(np.int64)
+        read(value, element_of(source.type)).astype(np.int64)
         for source, value in zip(sources, index, strict=True)
     )
 
@@ -155,7 +158,7 @@ def _check_inbounds(op: Op, inside: Array | None) -> None:
 def store_view(run: Running, op: Op, tile: Array, view: ViewValue, index: Any, token: Any) -> Any:
     """Elements outside of the tensor are dropped."""
     element = view.tensor.type.element
-    found = access(view, _unsigned_index(op, index), op.name)
+    found = access(view, _index(op, view, index), op.name)
     _check_inbounds(op, found.inside)
     offsets = np.broadcast_to(found.offsets, view.type.tile_shape)
     values = np.broadcast_to(tile, view.type.tile_shape)
@@ -305,7 +308,7 @@ def atomic_red_view(
 ) -> Any:
     """An atomic update of every element of a tile in memory."""
     element = view.tensor.type.element
-    found = access(view, _unsigned_index(op, index), op.name)
+    found = access(view, _index(op, view, index), op.name)
     _check_inbounds(op, found.inside)
     offsets = np.broadcast_to(found.offsets, view.type.tile_shape)
     flat = np.broadcast_to(value, view.type.tile_shape).ravel()

@@ -10,7 +10,6 @@ from tile_cudatile.evaluator.errors import EvaluationError
 from tile_cudatile.evaluator.formats import FLOATS, Array, dtype_of
 from tile_cudatile.types import (
     GatherScatterView,
-    PartitionView,
     Scalar,
     StridedView,
     TensorView,
@@ -47,6 +46,8 @@ class ViewValue:
         """Elements between the starts of neighbouring tiles."""
         if isinstance(self.type, StridedView):
             return self.type.traversal_strides
+        if isinstance(self.type, GatherScatterView):  # indices count elements along all axes
+            return (1,) * len(self.type.tile_shape)
         return self.type.tile_shape
 
     def index_space(self) -> tuple[int, ...]:
@@ -92,11 +93,9 @@ def _coordinates(view: ViewValue, position: int, index: Array, extent: int, what
     type_ = view.type
     if isinstance(type_, GatherScatterView) and position == type_.sparse_dim:
         return np.asarray(index).astype(np.int64)
-    number = int(index)
-    if isinstance(type_, (PartitionView, GatherScatterView)):
-        step = type_.tile_shape[position]
-    else:
-        step = type_.traversal_strides[position]
+    number, step = int(index), view.steps[position]
+    if isinstance(type_, GatherScatterView):
+        return np.arange(extent, dtype=np.int64) + number
     count = -(-view.tensor.shape[view.dim_map[position]] // step)
     if not 0 <= number < count:
         raise EvaluationError(

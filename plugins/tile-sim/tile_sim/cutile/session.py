@@ -1,4 +1,4 @@
-"""Compiling and launching for cuTile: its compile hook, its launch function, its driver."""
+"""Compiling and launching for cuTile: its compiler, its launch function, its driver."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_sim.cutile.compiler import Compiler
 from tile_sim.cutile.driver import Driver
 from tile_sim.cutile.exposed import Exposed, is_array
 from tile_sim.errors import SimError
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tile_sim.machine.launch import LaunchReport
 
 _LOADER = "cuda.tile._load_libcuda"
+# Kernels that stay parsed: launching one again must not read its PTX again.
+_KEPT_MODULES = 64
 
 
 @dataclass
@@ -31,7 +34,8 @@ class Settings:
     """`arch` is fixed once cuTile has asked for it, which is when it first compiles.
 
     `opt_level` None takes each kernel's own. `options` and `pass_options` go to the compiler,
-    `launch` to `Module.launch` (`schedule`, `seed`, `check`, ...).
+    `launch` to `Module.launch` (`schedule`, `seed`, `check`, ...). `cache` is a folder that keeps
+    what was compiled.
     """
 
     arch: str = field(default_factory=lambda: os.environ.get("TILE_SIM_ARCH", "sm_100"))
@@ -39,6 +43,7 @@ class Settings:
     pipeline: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     pass_options: dict[str, Any] = field(default_factory=dict)
+    cache: str | None = None
     launch: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -75,9 +80,11 @@ class Session:
     def __init__(self) -> None:
         self.settings = Settings()
         self.launches: list[Launch] = []
-        self.compiled: list[Compiled] = []
+        self.compiler = Compiler(self.settings)
+        self.compiled: dict[str, Compiled] = {}  # by PTX, the last one used last
         self.driver: Driver | None = None
         self._native: Any = None
+        self._native_constraints: Any = None
         self._arrays: list[np.ndarray] = []
 
     # --- the driver -------------------------------------------------------------------------
@@ -86,34 +93,6 @@ class Session:
         """The address that cuTile's loader hands to its native code."""
         self.driver = Driver(self.settings.capability, self.run)
         return self.driver.address
-
-    # --- compiling --------------------------------------------------------------------------
-
-    def compile(
-        self, kernel: Any, signature: Any, context: Any, capability: tuple[int, int] | None = None
-    ) -> tuple[bytes, str, None, tuple[()]]:
-        """Stands for `kernel._compile`: the "cubin" is the number of a compiled module."""
-        from tile_core.api import compile as compile_program
-
-        arch = self.settings.arch
-        sm = "sm_{}{}".format(*self.settings.capability)
-        result = import_module("cuda.tile._compile").compile_tile(
-            kernel._annotated_function, (signature,), sm, kernel._compiler_options, context,
-            bytecode_version=_bytecode_version(), return_bytecode=True, return_cubin=False,
-        )  # fmt: skip
-        [found] = result.kernel_signatures
-        level = self.settings.opt_level
-        if level is None and self.settings.pipeline is None:
-            level = kernel._compiler_options.opt_level_for_target(sm)
-        bytecode = bytes(result.bytecode)
-        ptx = compile_program(
-            bytecode, arch, opt_level=level, pipeline=self.settings.pipeline,
-            options=self.settings.options, pass_options=self.settings.pass_options, emit="ptx",
-            name=found.symbol, keep_stages=False,
-        ).output  # fmt: skip
-        text = ptx.decode() if isinstance(ptx, bytes) else ptx
-        self.compiled.append(Compiled(found.symbol, bytecode, text, Module(text)))
-        return str(len(self.compiled) - 1).encode(), found.symbol, None, ()
 
     # --- launching --------------------------------------------------------------------------
 
@@ -143,7 +122,7 @@ class Session:
     ) -> None:
         """What the driver's launch does."""
         assert self.driver is not None
-        compiled = self.compiled[int(image)]
+        compiled = self._loaded(image, name)
         data = _parameter_bytes(compiled.module, name, parameters)
         buffers = [*self._arrays, *self.driver.allocations]
         report = compiled.module.launch_raw(
@@ -151,6 +130,20 @@ class Session:
         )
         sys.stdout.write(report.text)
         self.launches.append(Launch(compiled, grid, report))
+
+    def _loaded(self, ptx: str, name: str) -> Compiled:
+        found = self.compiled.pop(ptx, None)
+        if found is None:
+            made = self.compiler.made.get(ptx)
+            found = Compiled(name, b"" if made is None else made.bytecode, ptx, Module(ptx))
+        self.compiled[ptx] = found
+        if len(self.compiled) > _KEPT_MODULES:
+            del self.compiled[next(iter(self.compiled))]
+        return found
+
+    def constraints(self, kernel: Any, arguments: Any, *rest: Any) -> Any:
+        """Stands for what derives a signature from arguments."""
+        return self._native_constraints(kernel, _expose(arguments), *rest)
 
 
 def install() -> Session:
@@ -163,15 +156,19 @@ def install() -> Session:
         raise RuntimeError("import tile_sim.cutile before cuTile has used the CUDA driver")
     try:
         native = import_module("cuda.tile._cext")
-        kernel = import_module("cuda.tile._execution").kernel
+        compiling = import_module("cuda.tile._compile")
     except ImportError as error:
         message = "tile_sim.cutile needs cuTile Python: pip install cuda-tile"
         raise ImportError(message) from error
     session = Session()
     session._native = native.launch
+    session._native_constraints = native.get_parameter_constraints_from_pyargs
     sys.modules[_LOADER] = _Loader(session)
-    setattr(kernel, "_compile", _hook(session))  # noqa: B010
-    _replace(session._native, session.launch)
+    _replace(native.launch, session.launch)
+    _replace(native.get_parameter_constraints_from_pyargs, session.constraints)
+    _replace(compiling._find_compiler_bin, lambda: session.compiler)
+    # Its disk cache goes by the version of the compiler, which says too little of one at work.
+    native.default_tile_context.config.cache_dir = None
     return session
 
 
@@ -193,25 +190,6 @@ class _Loader(ModuleType):
     @property
     def cuGetProcAddress_v2_ptrptr(self) -> int:  # noqa: N802 - cuTile's name
         return self._session.make_driver()
-
-
-def _hook(session: Session) -> Any:
-    def compile_kernel(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return session.compile(self, *args, **kwargs)
-
-    return compile_kernel
-
-
-def _bytecode_version() -> Any:
-    """The newest version that both cuTile writes and this compiler reads."""
-    from tile_cudatile.versions import SUPPORTED, version_text
-
-    known = {version_text(version) for version in SUPPORTED}
-    written = import_module("cuda.tile._compile")._SUPPORTED_VERSIONS
-    both = [version for version in written if version.as_string() in known]
-    if not both:
-        raise SimError("launch", "this cuTile writes no version of bytecode that tilec reads")
-    return both[-1]
 
 
 def _items(value: Any) -> list[Any] | None:

@@ -31,7 +31,7 @@ def _load_scalar(op: ir.OpView, cx: Conversion, type_: ir.Type) -> ir.Value:
     b, stored = Builder(cx), storage_type(type_)
     value = VectorAccess(cx, stored, 1, qualifiers(op)).load(op.base, op.mask)
     scalar = b.extract(b.from_storage(value, type_), 0)
-    if op.other is None:
+    if op.other is None or op.mask is None:
         return scalar
     return cx.create("arith.select", [op.mask, scalar, op.other], [type_]).result
 

@@ -63,20 +63,21 @@ class ViewAddresses:
         self.strides = [self._extent(n, rest) for n in ir.DenseI64ArrayAttr(strides)]
         self.tile = list(ir.DenseI32ArrayAttr(view.type.params[1]))
         self.dim_map = list(ir.DenseI32ArrayAttr(view.type.params[2]))
+        self.counts_elements = "sparse_dim" in tiled.attributes
         steps = tiled.attributes["steps"] if "steps" in tiled.attributes else view.type.params[1]
         self.steps = list(ir.DenseI32ArrayAttr(steps))
 
     def _extent(self, number: int, rest) -> ir.Value:
         return constant(self.cx, self.i64, number) if number != DYNAMIC else self._wide(next(rest))
 
-    def _wide(self, value: ir.Value) -> ir.Value:
-        """An unsigned integer, or a tile of them, as i64."""
+    def _wide(self, value: ir.Value, extend: str = "extui") -> ir.Value:
+        """An integer, or a tile of them, as i64."""
         if element(value.type) == self.i64:
             return value
         type_: ir.Type = self.i64
         if isinstance(value.type, ir.RankedTensorType):
             type_ = ir.RankedTensorType.get(value.type.shape, self.i64)
-        return self.cx.create("arith.extui", [value], [type_]).result
+        return self.cx.create(f"arith.{extend}", [value], [type_]).result
 
     def of(self, index: list[ir.Value]) -> Addresses:
         """The addresses of the tile at `index`, one per tile axis."""
@@ -101,11 +102,17 @@ class ViewAddresses:
         return Addresses(pointers, inside)
 
     def _coordinates(self, axis: int, place: ir.Value) -> ir.Value:
-        """Coordinates along a tile axis: rows as given, or steps from the tile's origin."""
+        """Coordinates along a tile axis: rows as given, or steps from the tile's origin.
+
+        A view that picks rows counts elements along its other axes too, and may begin outside.
+        """
         if isinstance(place.type, ir.RankedTensorType):
             return self._wide(place)
-        step = constant(self.cx, self.i64, self.steps[axis])
-        origin = self._binary("muli", self._wide(place), step)
+        if self.counts_elements:
+            origin = self._wide(place, "extsi")
+        else:
+            step = constant(self.cx, self.i64, self.steps[axis])
+            origin = self._binary("muli", self._wide(place), step)
         type_ = ir.RankedTensorType.get([self.tile[axis]], self.i64)
         along = self.cx.create("nv_tileaa.make_range", [], [type_]).result
         return self._binary("addi", self._splat(origin, type_), along)

@@ -1,0 +1,166 @@
+"""The tile compiler that cuTile finds: this one, in process, ending with PTX.
+
+cuTile runs a binary on a file of bytecode and reads a cubin back. The stand-in does the same with
+the same arguments; what it writes is PTX text, which is what the simulator loads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile_core.diagnostics import SourceLocation, TileError
+
+if TYPE_CHECKING:
+    from tile_sim.cutile.session import Settings
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One run of the compiler; `ptx` is None where it failed with `error`."""
+
+    bytecode: bytes
+    arch: str
+    level: int | None
+    ptx: str | None
+    error: TileError | None = None
+
+
+class Compiler:
+    """Stands for cuTile's `_CompilerBinary`.
+
+    `watch`, if there is one, is called with each finished `Compilation`. Programs that were
+    compiled are remembered by their bytes, on disk where `Settings.cache` names a folder.
+    """
+
+    pass_cuda_home_var = False
+    bin_path = ld_path = ""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.watch: Callable[[Compilation], None] | None = None
+        self.made: dict[str, Compilation] = {}
+        # cuTile asks it for its version.
+        beside = str(Path(sys.executable).parent)
+        self.path = shutil.which("tilec", path=beside) or shutil.which("tilec") or "tilec"
+
+    def run(
+        self,
+        args: Sequence[str],
+        flags: Sequence[str],
+        timeout_sec: float | None = None,
+        **unknown: Any,
+    ) -> None:
+        """Compile `args` = (input, "-o", output). Raises cuTile's TileCompilerExecutionError."""
+        given = _parser().parse_known_args([*args, *flags])[0]
+        level = self.settings.opt_level
+        if level is None and self.settings.pipeline is None:
+            level = given.level
+        done = self.compile(Path(given.input).read_bytes(), self._arch(given.gpu_name), level)
+        if done.error is not None:
+            raise _as_cutile(done.error, " ".join(flags)) from done.error
+        assert done.ptx is not None
+        Path(given.output).write_text(done.ptx)
+
+    def _arch(self, wanted: str) -> str:
+        """The set target where it is the wanted one with a suffix ("sm_90a")."""
+        own = self.settings.arch
+        return own if own.rstrip("af") == wanted else wanted
+
+    def compile(self, bytecode: bytes, arch: str, level: int | None) -> Compilation:
+        """Compile, or find what was made of the same bytes. Errors are part of the result."""
+        ptx, error = self._remembered(bytecode, arch, level), None
+        if ptx is None:
+            try:
+                ptx = self._compile(bytecode, arch, level)
+            except TileError as failure:
+                error = failure
+        done = Compilation(bytecode, arch, level, ptx, error)
+        if ptx is not None:
+            self.made[ptx] = done
+            self._remember(done)
+        if self.watch is not None:
+            self.watch(done)
+        return done
+
+    def _compile(self, bytecode: bytes, arch: str, level: int | None) -> str:
+        from tile_core.api import compile as compile_program
+
+        settings = self.settings
+        output = compile_program(
+            bytecode, arch, opt_level=level, pipeline=settings.pipeline,
+            options=settings.options, pass_options=settings.pass_options, emit="ptx",
+            keep_stages=False,
+        ).output  # fmt: skip
+        return output.decode() if isinstance(output, bytes) else str(output)
+
+    # --- memory -----------------------------------------------------------------------------
+
+    def _file(self, bytecode: bytes, arch: str, level: int | None) -> Path | None:
+        settings = self.settings
+        if settings.cache is None:
+            return None
+        rest = (arch, level, settings.pipeline, settings.options, settings.pass_options)
+        key = hashlib.sha256(sources_digest() + repr(rest).encode() + b"\0" + bytecode).hexdigest()
+        return Path(settings.cache) / key[:2] / f"{key}.ptx"
+
+    def _remembered(self, bytecode: bytes, arch: str, level: int | None) -> str | None:
+        file = self._file(bytecode, arch, level)
+        return file.read_text() if file is not None and file.is_file() else None
+
+    def _remember(self, done: Compilation) -> None:
+        file = self._file(done.bytecode, done.arch, done.level)
+        if file is None or file.is_file() or done.ptx is None:
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Several processes may write the same file: each moves a whole one into place.
+        part = file.with_suffix(f".{id(self)}.part")
+        part.write_text(done.ptx)
+        part.replace(file)
+
+
+@cache
+def sources_digest() -> bytes:
+    """Stands for the version of the compiler: a hash of all its sources."""
+    digest = hashlib.sha256()
+    plugins = {entry.value.split(".")[0] for entry in entry_points(group="tile.plugins")}
+    for package in sorted({"tile_core", "tile_pipelines", *plugins} - {"tile_sim"}):
+        found = import_module(package).__file__
+        assert found is not None
+        for file in sorted(Path(found).parent.rglob("*")):
+            if file.suffix in (".py", ".toml"):
+                digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.digest()
+
+
+@cache
+def _parser() -> argparse.ArgumentParser:
+    """Of what cuTile passes, the options that matter here."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("input")
+    parser.add_argument("-o", dest="output", required=True)
+    parser.add_argument("--gpu-name", required=True)
+    parser.add_argument("-O", dest="level", type=int, default=3)
+    return parser
+
+
+def _as_cutile(error: TileError, flags: str) -> Exception:
+    """The exception that cuTile would raise had a binary printed the error."""
+    exceptions = import_module("cuda.tile._exception")
+    place = exceptions.Loc.unknown()
+    if isinstance(error.where, SourceLocation):
+        place = exceptions.Loc(
+            error.where.line or None, error.where.column or None, error.where.file
+        )
+    lines = [error.message, *error.notes, *([f"hint: {error.hint}"] if error.hint else [])]
+    code = int(error.exit_code)
+    return exceptions.TileCompilerExecutionError(code, "\n".join(lines), place, flags, None)

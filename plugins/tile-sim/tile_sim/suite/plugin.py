@@ -1,0 +1,144 @@
+"""A pytest plugin: tests of cuTile programs, on the simulated device of one architecture.
+
+    TILE_SIM_ARCH=sm_90 pytest -p tile_sim.suite.plugin --tile-report results.jsonl tests/
+
+Importing it puts the simulator behind cuTile and torch: before the suite's own conftest, which
+already asks for the device. The report has a line when a test starts and one when it has ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tile_sim.suite import process
+
+process.leave_alone()
+
+from tile_sim import cutile  # noqa: E402
+from tile_sim.cutile.compiler import Compilation  # noqa: E402
+from tile_sim.suite import torch_cuda  # noqa: E402
+from tile_sim.suite.causes import Cause, TestTimeout, cause_of  # noqa: E402
+
+torch_cuda.install(cutile.settings.capability)
+
+
+def pytest_addoption(parser: Any) -> None:
+    group = parser.getgroup("tile")
+    group.addoption("--tile-report", help="JSON lines: one for each test")
+    group.addoption("--tile-timeout", type=float, default=60.0, help="seconds for one test")
+    group.addoption("--tile-memory", type=float, help="GiB that the process may use")
+    group.addoption("--tile-bytecode", help="folder for every program that was compiled")
+    group.addoption("--tile-only", help="file with the node ids to run")
+    group.addoption("--tile-list", help="write the node ids there and run nothing")
+
+
+def pytest_configure(config: Any) -> None:
+    cutile.settings.cache = os.environ.get("TILE_SIM_CACHE")
+    _limit_memory(config.getoption("--tile-memory"))
+    config.pluginmanager.register(_Watcher(config), "tile-suite-watcher")
+
+
+def _limit_memory(gigabytes: float | None) -> None:
+    if gigabytes is not None:
+        limit = int(gigabytes * 2**30)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
+
+
+class _Watcher:
+    """Follows each test from its start to its end."""
+
+    def __init__(self, config: Any) -> None:
+        path = config.getoption("--tile-report")
+        self.report = None if path is None else Path(path)
+        self.timeout = config.getoption("--tile-timeout")
+        self.only, self.list = config.getoption("--tile-only"), config.getoption("--tile-list")
+        keep = config.getoption("--tile-bytecode")
+        self.keep = None if keep is None else Path(keep)
+        self.record: dict[str, Any] = {}
+        self.session = cutile._SESSION
+        self.session.compiler.watch = self.compiled
+
+    def write(self, line: dict[str, Any]) -> None:
+        if self.report is not None:
+            with self.report.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+    # --- which tests ------------------------------------------------------------------------
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
+        if self.list is not None:
+            Path(self.list).write_text("\n".join(item.nodeid for item in items))
+            items.clear()
+        elif self.only is not None:
+            wanted = set(Path(self.only).read_text().splitlines())
+            items[:] = [item for item in items if item.nodeid in wanted]
+
+    # --- one test ---------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> Iterator[None]:
+        self.record = {
+            "id": item.nodeid, "outcome": "passed", "compiled": 0, "launched": 0,
+            "compile_seconds": 0.0, "kernels": [], "cause": None,
+        }  # fmt: skip
+        self.write({"id": item.nodeid, "outcome": "started"})
+        start = time.perf_counter()
+        result = yield
+        self.record["seconds"] = round(time.perf_counter() - start, 3)
+        self.record["launched"] = len(cutile.launches)
+        self.write(self.record)
+        cutile.launches.clear()
+        self.session.compiler.made.clear()
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: Any) -> Iterator[None]:
+        def expired(signum: int, frame: Any) -> None:
+            raise TestTimeout(f"more than {self.timeout:g} s")
+
+        before = signal.signal(signal.SIGALRM, expired)
+        signal.setitimer(signal.ITIMER_REAL, self.timeout)
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
+        report = yield
+        if report.skipped and hasattr(report, "wasxfail"):
+            self.record["outcome"] = "xfailed"
+        elif report.skipped:
+            self.record["outcome"] = "skipped"
+            self.record["cause"] = vars(Cause("skip", str(call.excinfo.value)[:200]))
+        elif report.failed and self.record["outcome"] != "failed":
+            self.record["outcome"] = "failed"
+            error = call.excinfo.value if call.excinfo else RuntimeError(str(report.longrepr))
+            self.record["cause"] = vars(cause_of(error))
+        return report
+
+    # --- what is compiled -------------------------------------------------------------------
+
+    def compiled(self, done: Compilation) -> None:
+        name = hashlib.sha256(done.bytecode).hexdigest()[:24]
+        self.record.setdefault("kernels", []).append(
+            [name, done.arch, done.level, done.error is None]
+        )
+        self.record["compiled"] = self.record.get("compiled", 0) + 1
+        if self.keep is not None:
+            file = self.keep / f"{name}.tileirbc"
+            if not file.is_file():
+                self.keep.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(done.bytecode)

@@ -1,0 +1,186 @@
+"""A whole suite for one architecture, spread over processes that may die."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tile_sim.suite.causes import CRASH, TIMEOUT
+
+_PYTEST = (
+    "-p", "tile_sim.suite.plugin", "-p", "no:cacheprovider", "-q", "--tb=no",
+    "-o", "python_files=test_*.py", "-o", "python_functions=test_*",
+)  # fmt: skip
+# Programs that tests start as processes of their own find the simulator through this module.
+_SITE = "import tile_sim.suite.process\n"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run. `timeout` is in seconds for one test, `memory` in GiB for one process."""
+
+    suite: Path
+    arch: str
+    jobs: int = 1
+    timeout: float = 60.0
+    memory: float = 6.0
+    select: str | None = None
+    every: int = 1
+    cache: Path | None = None
+    bytecode: Path | None = None
+
+
+@dataclass
+class _Shard:
+    """The tests of one process, and how far it is."""
+
+    number: int
+    waiting: list[str]
+    report: Path
+    process: subprocess.Popen[bytes] | None = None
+    lines: int = 0
+    running: str | None = None
+    since: float = 0.0
+    done: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def rest(self) -> list[str]:
+        return [test for test in self.waiting if test not in self.done]
+
+
+class Run:
+    """One run of a suite; `results` has a record for each test, in the suite's order."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.results: list[dict[str, Any]] = []
+
+    def run(self) -> list[dict[str, Any]]:
+        """Run all tests. Raises RuntimeError where the suite cannot even be collected."""
+        with tempfile.TemporaryDirectory() as folder:
+            work = Path(folder)
+            (work / "site").mkdir()
+            (work / "site" / "sitecustomize.py").write_text(_SITE)
+            tests = self._collect(work)[:: self.plan.every]
+            shards = [
+                _Shard(i, tests[i :: self.plan.jobs], work / f"results{i}.jsonl")
+                for i in range(self.plan.jobs)
+            ]
+            self._supervise(shards, work)
+        found = {test: record for shard in shards for test, record in shard.done.items()}
+        self.results = [found[test] for test in tests if test in found]
+        return self.results
+
+    # --- processes --------------------------------------------------------------------------
+
+    def _environment(self, work: Path) -> dict[str, str]:
+        path = os.pathsep.join(p for p in (str(work / "site"), os.environ.get("PYTHONPATH")) if p)
+        own = {"TILE_SIM_ARCH": self.plan.arch, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        if self.plan.cache is not None:
+            own["TILE_SIM_CACHE"] = str(self.plan.cache)
+        return {**os.environ, **own}
+
+    def _command(self, *options: str) -> list[str]:
+        select = ["-k", self.plan.select] if self.plan.select else []
+        return [sys.executable, "-m", "pytest", *_PYTEST, *select, *options, str(self.plan.suite)]
+
+    def _collect(self, work: Path) -> list[str]:
+        names = work / "tests.txt"
+        done = subprocess.run(
+            self._command("--tile-list", str(names)), env=self._environment(work),
+            cwd=self.plan.suite, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if not names.is_file():
+            said = (done.stdout + done.stderr)[-3000:]
+            raise RuntimeError(f"the suite in {self.plan.suite} cannot be collected:\n{said}")
+        return names.read_text().splitlines()
+
+    def _start(self, shard: _Shard, work: Path) -> None:
+        only = work / f"only{shard.number}.txt"
+        only.write_text("\n".join(shard.rest))
+        options = ["--tile-only", str(only), "--tile-report", str(shard.report)]
+        options += ["--tile-timeout", str(self.plan.timeout)]
+        options += ["--tile-memory", str(self.plan.memory)]
+        if self.plan.bytecode is not None:
+            options += ["--tile-bytecode", str(self.plan.bytecode)]
+        with (work / f"log{shard.number}.txt").open("ab") as log:
+            shard.process = subprocess.Popen(
+                self._command(*options), env=self._environment(work), cwd=self.plan.suite,
+                stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        shard.running, shard.since = None, time.monotonic()
+
+    def _supervise(self, shards: list[_Shard], work: Path) -> None:
+        for shard in shards:
+            self._start(shard, work)
+        try:
+            while any(shard.process is not None for shard in shards):
+                time.sleep(0.5)
+                for shard in shards:
+                    if shard.process is not None:
+                        self._look_after(shard, work)
+        finally:
+            for shard in shards:
+                if shard.process is not None:
+                    shard.process.kill()
+
+    def _look_after(self, shard: _Shard, work: Path) -> None:
+        """Read what is new; end what hangs; start again what died with tests left."""
+        assert shard.process is not None
+        ended = shard.process.poll() is not None
+        _read(shard)
+        if not ended:
+            # The process itself ends a test after its time; this is for one that cannot.
+            if shard.running and time.monotonic() - shard.since > 2 * self.plan.timeout + 30:
+                _blame(shard, TIMEOUT, "did not end when told to")
+                shard.process.kill()
+                shard.process.wait()
+                self._start(shard, work)
+            return
+        if shard.running is not None:
+            status = shard.process.returncode
+            _blame(shard, CRASH, f"the process ended with status {status}")
+        elif shard.rest and not shard.lines:
+            log = (work / f"log{shard.number}.txt").read_text(errors="replace")
+            raise RuntimeError(f"no test was run:\n{log[-3000:]}")
+        shard.process = None
+        if shard.rest:
+            shard.lines = _line_count(shard.report)
+            self._start(shard, work)
+
+
+def _line_count(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.is_file() else 0
+
+
+def _read(shard: _Shard) -> None:
+    if not shard.report.is_file():
+        return
+    text = shard.report.read_text()
+    lines = text.splitlines() if text.endswith("\n") else text.splitlines()[:-1]
+    for line in lines[shard.lines :]:
+        record = json.loads(line)
+        if record["outcome"] == "started":
+            shard.running, shard.since = record["id"], time.monotonic()
+        else:
+            shard.done[record["id"]] = record
+            shard.running = None
+    shard.lines = len(lines)
+
+
+def _blame(shard: _Shard, kind: str, text: str) -> None:
+    """A record for a test that ended its process."""
+    assert shard.running is not None
+    shard.done[shard.running] = {
+        "id": shard.running, "outcome": "failed", "compiled": 1, "launched": 0, "kernels": [],
+        "seconds": time.monotonic() - shard.since,
+        "cause": {"kind": kind, "text": text, "detail": ""},
+    }  # fmt: skip
+    shard.running = None

@@ -1,0 +1,114 @@
+"""Running suites of cuTile tests: causes, reports, and processes that die. Needs no cuTile."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tile_sim.errors import SimError
+from tile_sim.suite import causes, report, runner
+
+from tile_core.diagnostics import CompileError, SourceLocation
+
+
+def test_causes_go_without_numbers_and_places() -> None:
+    texts = {
+        causes.cause_of(
+            CompileError(
+                f"'cuda_tile.pack' op of tile<{n}x8xf32> is not supported",
+                where=SourceLocation(f"/some/where{n}.py", n, 2),
+            )
+        )
+        for n in (4, 16)
+    }
+    assert {(c.kind, c.text) for c in texts} == {
+        (causes.COMPILE, "'cuda_tile.pack' op of tile<N..xf32> is not supported")
+    }
+
+
+def test_causes_of_exceptions() -> None:
+    chained = RuntimeError("outer")
+    chained.__cause__ = SimError("trap", "at 0x12f")
+    assert causes.cause_of(chained).kind == causes.SIMULATOR
+    assert causes.cause_of(chained).text == "trap: at N"
+    close = AssertionError("Tensor-likes are not close!\n\nMismatched elements: 3 / 4")
+    assert causes.cause_of(close).kind == causes.NUMBERS
+    assert causes.cause_of(AssertionError("assert 2 == 3")).kind == causes.OTHER
+    assert causes.cause_of(causes.TestTimeout("more than 3 s")).kind == causes.TIMEOUT
+    assert causes.cause_of(MemoryError()).kind == causes.MEMORY
+
+
+def _record(name: str, outcome: str = "passed", **given: Any) -> dict[str, Any]:
+    record = {
+        "id": f"t.py::{name}", "outcome": outcome, "compiled": 1, "launched": 1, "seconds": 0.5,
+        "kernels": [["ab", "sm_90", 3, outcome == "passed"]], "cause": None,
+    }  # fmt: skip
+    if outcome == "failed":
+        record["cause"] = {"kind": "compile error", "text": "a | b", "detail": "x" * 900}
+    return {**record, **given}
+
+
+def test_only_tests_that_launch_count() -> None:
+    results = [
+        _record("a"), _record("b"), _record("c", "failed", kernels=[["cd", "sm_90", 3, False]]),
+        _record("d", compiled=0, launched=0, kernels=[]),
+        _record("e", "failed", compiled=0, launched=0, kernels=[]),
+        _record("f", "skipped", compiled=0, launched=0, kernels=[]),
+    ]  # fmt: skip
+    found = report.summarise("sm_90", results)
+    assert (found.launching, found.passed, found.failed) == (3, 2, 1)
+    assert (found.other_passed, found.other_failed, found.skipped) == (1, 1, 1)
+    assert (found.kernels, found.kernels_refused) == (2, 1)
+    assert round(found.share, 2) == 66.67
+    assert [len(cause.tests) for cause in found.causes] == [2]
+    table = report.markdown([found])
+    assert "| sm_90 | 3 | 2 | 66.67 % |" in table
+    assert "| 2 | compile error | a \\| b | `t.py::c` |" in table
+
+
+# A process that runs tests as the plugin does, without what the plugin needs.
+FAKE = """
+    import json, os, pathlib, sys
+    arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+    tests = ["t.py::a", "t.py::dies", "t.py::b"]
+    if "--tile-list" in arguments:
+        pathlib.Path(arguments["--tile-list"]).write_text("\\n".join(tests))
+        sys.exit()
+    for test in pathlib.Path(arguments["--tile-only"]).read_text().splitlines():
+        with open(arguments["--tile-report"], "a") as report:
+            report.write(json.dumps({"id": test, "outcome": "started"}) + "\\n")
+            report.flush()
+            if test.endswith("dies"):
+                os.kill(os.getpid(), 9)
+            record = {"id": test, "outcome": "passed", "arch": os.environ["TILE_SIM_ARCH"]}
+            report.write(json.dumps(record) + "\\n")
+"""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_dying_process_costs_one_test(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "fake.py"
+    fake.write_text(textwrap.dedent(FAKE))
+    monkeypatch.setattr(
+        runner.Run, "_command", lambda self, *options: [sys.executable, str(fake), *options]
+    )
+    results = runner.Run(runner.Plan(tmp_path, "sm_80", jobs)).run()
+    assert [(r["id"], r["outcome"]) for r in results] == [
+        ("t.py::a", "passed"), ("t.py::dies", "failed"), ("t.py::b", "passed"),
+    ]  # fmt: skip
+    assert results[0]["arch"] == "sm_80"
+    assert results[1]["cause"]["kind"] == causes.CRASH
+    json.dumps(results)
+
+
+def test_a_suite_that_cannot_be_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-c", "print('no such plugin')"]
+    monkeypatch.setattr(runner.Run, "_command", lambda self, *options: command)
+    with pytest.raises(RuntimeError, match="no such plugin"):
+        runner.Run(runner.Plan(tmp_path, "sm_80")).run()

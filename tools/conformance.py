@@ -1,0 +1,96 @@
+"""Runs cuTile's own test suite, which is written for a GPU, through this compiler and simulator.
+
+    python tools/conformance.py --suite cutile-python/test --cc 8.0 9.0 10.0 12.0
+
+The suite is that of https://github.com/NVIDIA/cutile-python: a path of its `test` folder, or its
+address, which is then cloned. It needs cuda-tile, torch (for CPUs) and what the suite's own
+requirements name of pytest's plugins. Writes a JSON file and a Markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tile_sim.suite.report import Summary, markdown, summarise
+from tile_sim.suite.runner import Plan, Run
+
+SOURCE = "https://github.com/NVIDIA/cutile-python"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(argv)
+    summaries: list[Summary] = []
+    results: dict[str, list[dict[str, Any]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        suite = _suite(given.suite, given.revision, Path(folder))
+        for capability in given.cc:
+            arch = "sm_" + capability.replace(".", "")
+            results[arch] = _run(given, suite, arch)
+            summaries.append(summarise(arch, results[arch]))
+            _write(given, summaries, results)
+    print(markdown(summaries))
+    return 0 if all(s.share >= given.at_least for s in summaries) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--suite", default=SOURCE, help="folder of tests, or a git address")
+    parser.add_argument("--revision", default="v1.6.0", help="tag or commit of what is cloned")
+    parser.add_argument("--cc", nargs="+", default=["10.0"], help="compute capabilities")
+    parser.add_argument("-k", dest="select", help="only tests that match, as in pytest")
+    parser.add_argument("--every", type=int, default=1, help="only each n-th test")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one test")
+    parser.add_argument("--memory", type=float, default=6.0, help="GiB for one process")
+    parser.add_argument("--cache", type=Path, help="folder that keeps what was compiled")
+    parser.add_argument("--bytecode", type=Path, help="folder for each program that is compiled")
+    parser.add_argument("--json", type=Path, help="write all results there")
+    parser.add_argument("--markdown", type=Path, help="write the tables there")
+    parser.add_argument("--at-least", type=float, default=0.0, help="percent that have to pass")
+    return parser
+
+
+def _suite(where: str, revision: str, folder: Path) -> Path:
+    if Path(where).is_dir():
+        return Path(where).resolve()
+    clone = ["git", "clone", "--quiet", "--depth", "1", "--branch", revision, where, "suite"]
+    subprocess.run(clone, cwd=folder, check=True)
+    return folder / "suite" / "test"
+
+
+def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, Any]]:
+    plan = Plan(
+        suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every,
+        given.cache and given.cache.resolve(), given.bytecode and given.bytecode.resolve(),
+    )  # fmt: skip
+    start = time.monotonic()
+    results = Run(plan).run()
+    summary = summarise(arch, results)
+    print(
+        f"{arch}: {summary.passed} of {summary.launching} tests that launch kernels passed "
+        f"({summary.share:.2f} %) in {time.monotonic() - start:.0f} s",
+        file=sys.stderr, flush=True,
+    )  # fmt: skip
+    return results
+
+
+def _write(
+    given: argparse.Namespace, summaries: list[Summary], results: dict[str, list[dict[str, Any]]]
+) -> None:
+    if given.json is not None:
+        content = {"summaries": [s.as_json() for s in summaries], "results": results}
+        given.json.write_text(json.dumps(content, indent=1) + "\n")
+    if given.markdown is not None:
+        given.markdown.write_text(markdown(summaries))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
