@@ -85,6 +85,7 @@ def test_unknown_stages_are_named(compile_toy) -> None:
         ({"emit": "mlir", "options": {"n": "6"}}, ["mark = 6"], []),
         ({"emit": "mlir", "pass_options": {"toy-mark.value": 8}}, ["mark = 8"], []),
         ({"stop_after": "toy-text"}, ["for sm_90", "mark = 5"], []),
+        ({"emit": "mlir", "without": ["one/toy-mark"]}, [], ["mark", "arith.addi"]),
     ],
 )
 def test_stopping_and_starting(compile_toy, values, kept, gone) -> None:
@@ -110,6 +111,7 @@ def test_a_stopped_compilation_can_go_on(compile_toy) -> None:
         ({"emit": "bites"}, ["cannot emit 'bites'", "did you mean 'bytes'?"]),
         ({"emit": "mlir:ono"}, ["no segment or pass 'ono'", "did you mean 'one'?"]),
         ({"start_at": "tow"}, ["no segment or pass 'tow'", "did you mean 'two'?"]),
+        ({"without": ["one/toy-mrak"]}, ["no pass 'one/toy-mrak'", "mean 'one/toy-mark'?"]),
         ({"pipeline": "toyy"}, ["there is no pipeline 'toyy'"]),
         ({"pipeline": "absent.toml"}, ["cannot read pipeline file 'absent.toml'"]),
         ({"pipeline": "tileir-listing-o3"}, ["is a listing for display"]),

@@ -349,6 +349,22 @@ def test_undefined_integer_operations_are_reported() -> None:
     assert wrapped[0] == 2**31 - 1
 
 
+@pytest.mark.parametrize(
+    ("claim", "value", "holds"),
+    [("no_signed_wrap", 128, False), ("no_signed_wrap", -128, True),
+     ("no_unsigned_wrap", 255, True), ("no_unsigned_wrap", -1, False), ("none", 1000, True)],
+)  # fmt: skip
+def test_a_truncation_keeps_what_it_says(claim: str, value: int, holds: bool) -> None:
+    given = [(t.I32, np.array([value], np.int32))]
+    if holds:
+        assert elementwise("trunci", given, t.I8, overflow=claim)[0] == np.int32(value).astype(
+            np.int8
+        )
+    else:
+        with pytest.raises(EvaluationError, match="'cuda_tile.trunci' op overflows"):
+            elementwise("trunci", given, t.I8, overflow=claim)
+
+
 def test_booleans_are_one_bit_integers() -> None:
     x, y = np.array([False, True, True]), np.array([True, True, False])
     pair = [(t.I1, x), (t.I1, y)]

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tile_cudatile import evaluate, read_bytecode
+from tile_cudatile import evaluate, parse_text, read_bytecode
 from tile_cudatile import types as t
 from tile_cudatile.attrs import Bounded, Dense, DivBy, SameElements
 from tile_cudatile.evaluator import EvaluationError
@@ -373,3 +373,20 @@ def test_constants_as_arrays() -> None:
     assert list(tf32) == [1.0, np.float32(np.uint32(0x30000 << 13).view(np.float32))]
     assert list(dense_array(Dense(t.Tile((4,), t.I1), b"\x05"))) == [True, False, True, False]
     assert list(dense_array(Dense(t.Tile((4,), t.I1), b"\xff"))) == [True] * 4
+
+
+def test_every_operation_can_be_watched() -> None:
+    seen: list[tuple[str, list[int], list[int]]] = []
+
+    def watch(op: Op, operands: list[Any], results: tuple[Any, ...]) -> None:
+        flat = [int(o) for o in operands if np.ndim(o) == 0 and o is not None]
+        seen.append((op.name, flat, [int(r) for r in results]))
+
+    text = """entry @k(%x: tile<i32>) {
+      %1 = addi %x, %x : tile<i32>
+      %c = cmpi equal %x, %1, signed : tile<i32> -> tile<i1>
+      %2 = if %c -> (tile<i32>) { yield %x : tile<i32> } else { yield %1 : tile<i32> }
+      return
+    }"""
+    evaluate(parse_text(text), "k", (1,), [4], watch=watch)
+    assert seen == [("addi", [4, 4], [8]), ("cmpi", [4, 8], [0]), ("if", [0], [8])]

@@ -63,7 +63,7 @@ def test_integer_to_float(before, after, signedness):
 
 
 @pytest.mark.parametrize("signedness", ["signed", "unsigned"])
-@pytest.mark.parametrize(("before", "after"), [*product(FLOATS, INTS)], ids=str)
+@pytest.mark.parametrize(("before", "after"), [*product(FLOATS, (t.I1, *INTS))], ids=str)
 def test_float_to_integer(before, after, signedness):
     cast(before, after, "ftoi", signedness=signedness, rounding_mode="nearest_int_to_zero")
 

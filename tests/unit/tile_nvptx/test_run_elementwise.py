@@ -229,6 +229,18 @@ def test_rsqrt():
     np.testing.assert_allclose(found, 1 / np.sqrt(a.astype(np.float64)), rtol=2**-22)
 
 
+@pytest.mark.parametrize("flag", ["", ", ftz"])
+@pytest.mark.parametrize("mode", ["approx", "full"])
+def test_approximate_division(mode, flag):
+    a, b = (np.linspace(1, 9, COUNT).astype(np.float32) for _ in range(2))
+    op = f'nv_tileaa.divf {{rounding_mode = "{mode}"{flag}}}'
+    # PTX ISA, div: 2 ulp, where the divisor is neither tiny nor huge.
+    expected = a[::-1].astype(np.float64) / b
+    np.testing.assert_allclose(
+        run(op, ["f32"] * 2, "f32", [a[::-1].copy(), b]), expected, rtol=2**-22
+    )
+
+
 def test_an_unsupported_rounding_mode_is_named():
     from tile_core.diagnostics import CompileError
 

@@ -125,11 +125,31 @@ def fp_to_int(op: ir.OpView, cx: Conversion) -> ir.Value:
     def convert(value: ir.Value) -> ir.Value:
         if str(before) in FORMATS:
             value = to_f32(cx, value, FORMATS[str(before)])
+        if str(after) == "i1":
+            return _to_bit(cx, value, name)
         result = vector_of(count_of(value.type), after)
         mangled = f"llvm.{name}.sat.{_mangled(result)}.{_mangled(value.type)}"
         return Builder(cx).intrinsic(mangled, [value], result)
 
     return _on_vectors(cx, op.operands[0], convert)
+
+
+def _to_bit(cx: Conversion, value: ir.Value, name: str) -> ir.Value:
+    """The numbers of i1 are 0 and -1, or 0 and 1; LLVM's NVPTX back end converts to i1 wrongly."""
+    limit, predicate = (1.0, "oge") if name == "fptoui" else (-1.0, "ole")
+    bound = _splat(cx, limit, value.type)
+    code = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _ORDERED[predicate])
+    result = vector_of(count_of(value.type), ir.IntegerType.get_signless(1))
+    return cx.create("arith.cmpf", [value, bound], [result], {"predicate": code}).result
+
+
+#: MLIR's numbers of float comparisons that are false on NaN (arith::CmpFPredicate).
+_ORDERED = {"oge": 3, "ole": 5}
+
+
+def _splat(cx: Conversion, number: float, type_: ir.Type) -> ir.Value:
+    value = ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element_of(type_), number))
+    return cx.create("arith.constant", [], [type_], {"value": value}).result
 
 
 def _mangled(type_: ir.Type) -> str:

@@ -97,8 +97,10 @@ def _special(op: ir.OpView, cx: Conversion, mode: str, ftz: str) -> ir.Value:
         # Through f32 the result would be rounded twice, in two directions.
         raise error_at(op, f"rounding mode '{mode}' is not supported for {element}")
     letter = _LETTER.get(element, "f")
-    if mode in ("approx", "full"):
-        stem = {"nv_tileaa.divf": f"div.{mode}", "nv_tileaa.sqrt": "sqrt.approx"}[name]
+    if mode == "full":  # of division alone; unlike its neighbours, its name has no type
+        return _apply(op, cx, f"llvm.nvvm.div.full{ftz}", operands, intrinsic=True)
+    if mode == "approx":
+        stem = {"nv_tileaa.divf": "div.approx", "nv_tileaa.sqrt": "sqrt.approx"}[name]
         return _apply(op, cx, f"llvm.nvvm.{stem}{ftz}.{letter}", operands, intrinsic=True)
     stem = f"{_INTRINSIC_STEM[name]}.{_ROUNDING_SUFFIX[mode]}"
     return _apply(op, cx, f"llvm.nvvm.{stem}{ftz}.{letter}", operands, intrinsic=True)
