@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -46,6 +46,7 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
     emit: str = "cubin",
     stop_after: str | None = None,
     start_at: str | None = None,
+    without: Collection[str] = (),
     instrumentations: Sequence[Instrumentation | str] = (),
     registry: Registry | None = None,
     verify: str = "segment",
@@ -67,6 +68,7 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
             "ptx" or "cubin".
         stop_after: a segment, pass or emitter to end with, instead of `emit`.
         start_at: a segment, pass or emitter to begin with.
+        without: passes to leave out, as "segment/id" (`Resolved.names`).
         instrumentations: `tile_core.pipeline.instrument.Instrumentation` objects, or names of
             registered ones.
         verify: "segment", "pass" or "none": when the IR is verified.
@@ -82,7 +84,8 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
     with clock.span("prepare", "pipeline"):
         registry = registry or default_registry()
         request = Request(target, opt_level, pipeline, options or {}, pass_options or {})
-        course = _course(request, registry, emit, stop_after, start_at)
+        ends = _Ends(emit, stop_after, start_at, frozenset(without))
+        course = _course(request, registry, ends)
     job = _Job(
         registry, verify, watchers(instrumentations, registry), dict(toolchain or {}),
         name, keep_stages, on_stage,
@@ -92,6 +95,16 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
 
 
 # --- what will happen ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Which part of a pipeline runs."""
+
+    emit: str
+    stop_after: str | None = None
+    start_at: str | None = None
+    without: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -118,15 +131,8 @@ def plan_for(
     return resolve(load(request, registry), request, registry)
 
 
-def _course(
-    request: Request,
-    registry: Registry,
-    emit: str,
-    stop_after: str | None,
-    start_at: str | None,
-) -> _Course:
+def _course(request: Request, registry: Registry, ends: _Ends) -> _Course:
     """What to do; remembered for registered pipelines, whose files do not change."""
-    ends = (emit, stop_after, start_at)
     if request.pipeline is not None and not registry.has("pipeline", request.pipeline):
         return _make_course(request, registry, ends)
     key = (
@@ -138,9 +144,7 @@ def _course(
 
 
 @lru_cache(maxsize=64)
-def _remembered(
-    registry: Registry, key: tuple[Any, ...], ends: tuple[str, str | None, str | None]
-) -> _Course:
+def _remembered(registry: Registry, key: tuple[Any, ...], ends: _Ends) -> _Course:
     target, level, pipeline, options, pass_options = key
     request = Request(
         target, level, pipeline,
@@ -149,10 +153,8 @@ def _remembered(
     return _make_course(request, registry, ends)
 
 
-def _make_course(
-    request: Request, registry: Registry, ends: tuple[str, str | None, str | None]
-) -> _Course:
-    emit, stop_after, start_at = ends
+def _make_course(request: Request, registry: Registry, ends: _Ends) -> _Course:
+    emit = ends.emit
     merged = load(request, registry)
     if merged.head.kind == "listing":
         raise ConfigurationError(
@@ -161,11 +163,13 @@ def _make_course(
         )
     resolved = resolve(merged, request, registry)
     kinds = [_lazy_emitter(call.name, registry) for call in resolved.emitters]
-    if stop_after is not None:
-        emit = _stage_of(stop_after, kinds)
+    if ends.stop_after is not None:
+        emit = _stage_of(ends.stop_after, kinds)
+    if ends.without:
+        resolved = resolved.leaving_out(ends.without)
     reads = True
-    if start_at is not None:
-        resolved, reads = _from(resolved, start_at, kinds)
+    if ends.start_at is not None:
+        resolved, reads = _from(resolved, ends.start_at, kinds)
         kinds = kinds[len(kinds) - len(resolved.emitters) :]
     resolved = _until(resolved, emit, kinds)
     _prepare(resolved, registry)

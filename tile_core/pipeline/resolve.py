@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,29 @@ class Resolved:
     def passes(self) -> list[PassCall]:
         """All passes in order."""
         return [call for segment in self.segments for call in segment.passes]
+
+    def names(self) -> list[str]:
+        """The passes in order, as "segment/id"."""
+        return [f"{s.name}/{call.id}" for s in self.segments for call in s.passes]
+
+    def leaving_out(self, names: Collection[str]) -> Resolved:
+        """The pipeline without some of its passes, given as "segment/id".
+
+        Raises:
+            ConfigurationError: there is no such pass.
+        """
+        unknown = sorted(set(names) - set(self.names()))
+        if unknown:
+            close = nearest(unknown[0], self.names())
+            raise ConfigurationError(
+                f"pipeline '{self.name}' has no pass '{unknown[0]}'",
+                hint=f"did you mean '{close}'?" if close else "`tilec pipeline show` lists them",
+            )
+        segments = tuple(
+            replace(s, passes=tuple(c for c in s.passes if f"{s.name}/{c.id}" not in names))
+            for s in self.segments
+        )
+        return replace(self, segments=segments)
 
     def upto(self, name: str) -> Resolved:
         """The pipeline up to and including the segment or pass `name`.

@@ -15,7 +15,7 @@ from tile_cudatile.evaluator.formats import (
     encode,
     encode_e5m3,
 )
-from tile_cudatile.evaluator.integers import numbers, signed, unsigned, wrap
+from tile_cudatile.evaluator.integers import check_overflow, numbers, signed, unsigned, wrap
 from tile_cudatile.evaluator.registry import handles
 from tile_cudatile.evaluator.rounding import narrow, odd, widen
 from tile_cudatile.tree import Op, Value
@@ -49,8 +49,10 @@ def exti(_: Any, op: Op, source: Array) -> Array:
 
 @handles("trunci")
 def trunci(_: Any, op: Op, source: Array) -> Array:
-    """The low bits."""
-    return wrap(signed(source, _source(op)), element_of(op.result.type))
+    """The low bits; a wrong promise that the others say nothing is an error."""
+    element = element_of(op.result.type)
+    check_overflow(op, element, lambda x: x, source, read_as=_source(op))
+    return wrap(signed(source, _source(op)), element)
 
 
 @handles("ftof")

@@ -51,7 +51,8 @@ def exact(values: Array, element: Scalar, signedness: str) -> Array:
     return numbers(values, element, signedness).astype(object)
 
 
-_ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
+#: Exact on Python integers, wrapping on arrays of machine integers.
+ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
     "addi": lambda a, b: a + b,
     "subi": lambda a, b: a - b,
     "muli": lambda a, b: a * b,
@@ -65,18 +66,27 @@ _CLAIMS = {
 }
 
 
-def _fits(values: Array, element: Scalar, reading: str) -> bool:
+def fits(values: Array, element: Scalar, reading: str) -> bool:
+    """Whether Python integers are numbers of `element`, read as "signed" or "unsigned"."""
     width = element.width
     low, high = (0, 1 << width) if reading == "unsigned" else (-(1 << width - 1), 1 << width - 1)
     return all(low <= value < high for value in np.ravel(values))
 
 
-def _check_overflow(
-    op: Op, element: Scalar, compute: Callable[..., Array], *operands: Array
+def check_overflow(
+    op: Op,
+    element: Scalar,
+    compute: Callable[..., Array],
+    *operands: Array,
+    read_as: Scalar | None = None,
 ) -> None:
+    """Raises if the result of `compute` is no `element` although the operation says that it is.
+
+    Operands are numbers of `read_as`, which is `element` if it is not given.
+    """
     for reading in _CLAIMS[str(op.attrs.get("overflow", "none"))]:
-        result = compute(*(exact(o, element, reading) for o in operands))
-        if not _fits(result, element, reading):
+        result = compute(*(exact(o, read_as or element, reading) for o in operands))
+        if not fits(result, element, reading):
             raise EvaluationError(
                 f"'cuda_tile.{op.name}' op overflows ({reading}) although it says "
                 f"'{op.attrs['overflow']}'"
@@ -87,9 +97,9 @@ def _check_overflow(
 def arithmetic(_: Any, op: Op, lhs: Array, rhs: Array) -> Array:
     """Wrapping arithmetic; a wrong promise not to overflow is an error."""
     element = element_of(op.result.type)
-    compute = _ARITHMETIC[op.name]
+    compute = ARITHMETIC[op.name]
     if op.attrs["overflow"] != "none":
-        _check_overflow(op, element, compute, lhs, rhs)
+        check_overflow(op, element, compute, lhs, rhs)
     if element in UNSIGNED:
         return compute(lhs, rhs)
     return wrap(compute(signed(lhs, element), signed(rhs, element)), element)
@@ -99,7 +109,7 @@ def arithmetic(_: Any, op: Op, lhs: Array, rhs: Array) -> Array:
 def negi(_: Any, op: Op, source: Array) -> Array:
     """0 - x."""
     element = element_of(op.result.type)
-    _check_overflow(op, element, lambda x: -x, source)
+    check_overflow(op, element, lambda x: -x, source)
     return wrap(-signed(source, element), element)
 
 
@@ -195,7 +205,7 @@ def shli(_: Any, op: Op, lhs: Array, rhs: Array) -> Array:
     amount = unsigned(rhs, element)
     if op.attrs["overflow"] != "none":
         shift = np.minimum(amount, np.uint64(element.width)).astype(np.int64).astype(object)
-        _check_overflow(op, element, lambda x: x * 2**shift, lhs)
+        check_overflow(op, element, lambda x: x * 2**shift, lhs)
     inside = amount < np.uint64(element.width)
     shifted = unsigned(lhs, element) << np.where(inside, amount, np.uint64(0))
     return wrap(np.where(inside, shifted, np.uint64(0)), element)

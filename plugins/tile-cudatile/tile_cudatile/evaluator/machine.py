@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -34,6 +34,7 @@ from tile_cudatile.types import Pointer, Scalar, Tile
 
 #: Why a block of operations was left, and with which values.
 Exit: TypeAlias = tuple[str, tuple[Any, ...]]
+Watch: TypeAlias = Callable[[Op, list[Any], tuple[Any, ...]], None]
 
 _FAMILIES = (accesses, conversions, floats, integers, output, shapes)
 _NOISE = 0xA5  # every byte of an unspecified value, with `noise`
@@ -56,6 +57,7 @@ def evaluate(
     seed: int | None = None,
     noise: bool = False,
     max_iterations: int = 1 << 24,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Runs `entry` for every block of `grid` (one to three extents, x first).
 
@@ -66,6 +68,9 @@ def evaluate(
     Blocks run one after the other, x fastest; with `seed` in a random order, and so do the
     elements of atomics. Unspecified values (loads outside of a tensor without padding, ...) are
     zero, with `noise` a pattern that shows up.
+
+    `watch` is called after every operation that is no terminator, with its operands (one per
+    group) and results; within reductions and scans these stand for many elements at once.
 
     Raises:
         EvaluationError: wrong arguments, or undefined behaviour: a false assumption, division by
@@ -78,6 +83,7 @@ def evaluate(
     memory = Memory()
     values = _bind(kernel, args, memory)
     shared = Shared(module, memory, extents, seed, noise, max_iterations)
+    shared.watch = watch
     with np.errstate(all="ignore"):
         for number in shared.order(int(np.prod(extents))):
             x, rest = int(number) % extents[0], int(number) // extents[0]
@@ -145,6 +151,7 @@ class Shared:
         self.outcome = Outcome()
         self.noise = noise
         self.max_iterations = max_iterations
+        self.watch: Watch | None = None
         self._random = None if seed is None else np.random.default_rng(seed)
         self.globals = {g.name: self._global(g.value, g.alignment) for g in module.globals}
 
@@ -217,6 +224,9 @@ class Running:
                 values[op.results[0]] = found
             elif op.results:
                 values.update(zip(op.results, found, strict=True))
+            if self.shared.watch is not None:
+                results = tuple([values[result] for result in op.results])
+                self.shared.watch(op, arguments, results)
         raise EvaluationError("a block ends without terminator")
 
     def enter(self, block: Block, arguments: Sequence[Any]) -> Exit:
