@@ -113,6 +113,24 @@ def layer_norm(name: str, dtype: str, rows: int, columns: int) -> Case:
     )
 
 
+def rms_norm(name: str, dtype: str, rows: int, columns: int) -> Case:
+    """A block for each row, tiles of 1024 columns."""
+    rng = np.random.default_rng(6)
+    x, weight = _random(rng, dtype, rows, columns), _random(rng, dtype, columns)
+    eps = np.float32(1e-6)
+    wide = x.astype(np.float64)
+    scale = 1 / np.sqrt((wide * wide).mean(axis=1, keepdims=True) + float(eps))
+    y = (wide * scale * weight.astype(np.float64)).astype(dtype)
+    return Case(name, (rows, 1, 1), (x, weight, np.zeros_like(x), eps), (None, None, y, None))
+
+
+def transpose(name: str, dtype: str, rows: int, columns: int) -> Case:
+    """Tiles of 64 x 64 that reach past both edges."""
+    x = _random(np.random.default_rng(7), dtype, rows, columns)
+    blocks = (-(-rows // 64), -(-columns // 64), 1)
+    return Case(name, blocks, (x, np.zeros((columns, rows), dtype)), (None, x.T.copy()))
+
+
 def matmul(name: str, dtype: str, m: int, n: int, k: int, tile: tuple[int, int]) -> Case:
     """Tiles that reach past all edges; products are summed in float32."""
     rng = np.random.default_rng(5)
@@ -134,8 +152,13 @@ def _table() -> dict[str, Callable[[str], Case]]:
         "softmax_f16": lambda name: softmax(name, f16, 4, 1000),
         "layer_norm_f32": lambda name: layer_norm(name, f32, 3, 1504),
         "layer_norm_f16": lambda name: layer_norm(name, f16, 3, 1504),
+        "rms_norm_f32": lambda name: rms_norm(name, f32, 3, 1504),
+        "rms_norm_f16": lambda name: rms_norm(name, f16, 3, 1504),
+        "transpose_f32": lambda name: transpose(name, f32, 72, 136),
+        "transpose_f16": lambda name: transpose(name, f16, 72, 136),
         "matmul_f16": lambda name: matmul(name, f16, 72, 88, 80, (64, 64)),
         "matmul_f32": lambda name: matmul(name, f32, 36, 68, 44, (32, 64)),
+        "matmul_large_f16": lambda name: matmul(name, f16, 136, 152, 136, (128, 128)),
     }
 
 

@@ -13,7 +13,9 @@ from types import ModuleType
 from cuda.tile.compilation import export_kernel
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ("vector_add", "saxpy_loop", "softmax", "layer_norm", "matmul")
+PROGRAMS = (
+    "vector_add", "saxpy_loop", "softmax", "layer_norm", "rms_norm", "transpose", "matmul",
+)  # fmt: skip
 VERSION = "13.1"
 GPU = "sm_80"
 

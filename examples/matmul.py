@@ -25,4 +25,5 @@ KERNEL = matmul
 VARIANTS = (
     variant("matmul_f16", ct.float16, 64, 64, 32),
     variant("matmul_f32", ct.float32, 32, 64, 16),
+    variant("matmul_large_f16", ct.float16, 128, 128, 64),
 )
