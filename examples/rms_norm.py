@@ -17,9 +17,7 @@ def rms_norm(x, weight, y, eps, tile: ct.Constant[int]):
 
     squares = ct.full((1, tile), 0, dtype=ct.float32)
     for j in range(tiles):
-        part = ct.astype(
-            ct.load(x, index=(row, j), shape=(1, tile), padding_mode=zero), ct.float32
-        )
+        part = ct.astype(ct.load(x, index=(row, j), shape=(1, tile), padding_mode=zero), ct.float32)
         squares += part * part
     scale = ct.rsqrt(ct.sum(squares, axis=1, keepdims=True) / x.shape[1] + eps)
 

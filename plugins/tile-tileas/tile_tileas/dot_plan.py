@@ -11,7 +11,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dots import (
-    FMA,
+    Fragments,
     atom_named,
     fits_step,
     fma_step,
@@ -81,22 +81,29 @@ def fma_plan(op: ir.OpView | ir.Operation, limit: int) -> FmaPlan:
     return plan_fma(op, product_of(op), op.operands[0].type.element_type.width, limit)
 
 
-def dot_layouts(
-    op: ir.OpView, wanted: LinearLayout, num_warps: int, limit: int, spread: Spread
+def fma_layouts(
+    op: ir.OpView, wanted: LinearLayout, limit: int, spread: Spread
 ) -> tuple[LinearLayout, LinearLayout, LinearLayout]:
-    """Layouts of A, B and C (and the result) of a dot whose result is wanted in `wanted`.
+    """Layouts of A, B and C (and the result) of a dot by "fma" whose result is wanted in `wanted`.
 
-    With an MMA the accumulator stays as wanted if that is a tile of the atom. Without, it may be
-    anything, and A and B stay as they come unless they would not fit into shared memory at once.
+    The accumulator may be anything, and A and B stay as they come unless they would not fit into
+    shared memory at once.
     """
-    name, shape = atom_name(op), product_of(op)
-    if name == FMA:
-        step = fma_plan(op, limit).step
-        return (_in_parts(op.a, -1, step, spread), _in_parts(op.b, -2, step, spread), wanted)
-    atom, rank = atom_named(name), len(shape_of(op.a))
+    step = fma_plan(op, limit).step
+    return _in_parts(op.a, -1, step, spread), _in_parts(op.b, -2, step, spread), wanted
+
+
+def dot_fragments(
+    op: ir.OpView, wanted: LinearLayout, num_warps: int
+) -> tuple[Fragments, Fragments, LinearLayout]:
+    """Fragments of A and B and the layout of C (and the result) of a dot by an MMA.
+
+    The accumulator stays as wanted if that is a tile of the atom.
+    """
+    atom, shape, rank = atom_named(atom_name(op)), product_of(op), len(shape_of(op.a))
     grid = grid_of(atom, shape, num_warps, wanted) or preferred_grid(atom, shape, num_warps)
-    a, b, c = (fragment(atom, operand, shape, rank, grid) for operand in "abc")
-    return a, b, c
+    a, b = (Fragments.of(atom, operand, shape, rank, grid) for operand in "ab")
+    return a, b, fragment(atom, "c", shape, rank, grid)
 
 
 def _in_parts(value: ir.Value, axis: int, step: int, spread: Spread) -> LinearLayout:

@@ -7,6 +7,7 @@ remains is repeated in registers: one atom's fragment, then K, N, M and B.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 from tile_cute.atoms import MmaAtom, find_mma
@@ -119,6 +120,35 @@ def fragment(
             bases["register"].append(_step(dims, name, reached[name]))
             reached[name] *= 2
     return LinearLayout(bases, [sizes[name] for name in dims])
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """The fragments of an operand: the whole tile's, and those that one step along K needs.
+
+    `steps` are the bases of K beyond the atom, in coordinates of the tile: step k is at the XOR
+    of those whose bit is set in k.
+    """
+
+    whole: LinearLayout
+    step: LinearLayout
+    steps: tuple[Shape, ...]
+
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def of(
+        atom: MmaAtom, operand: str, shape: tuple[int, int, int, int], rank: int, grid: Grid
+    ) -> Fragments:
+        """Those of "a" or "b" of a product of `shape` = (B, M, N, K); see `fragment`."""
+        whole = fragment(atom, operand, shape, rank, grid)
+        own = {"a": atom.a_layout, "b": atom.b_layout}[operand]
+        assert own is not None, "warp-level MMAs have their operands in registers"
+        first = own.in_bits("register")
+        last = first + log2(shape[3] // atom.k)
+        registers = whole.bases["register"]
+        bases = {space: whole.bases[space] for space in ("lane", "warp")}
+        bases["register"] = (*registers[:first], *registers[last:])
+        return Fragments(whole, LinearLayout(bases, whole.shape), registers[first:last])
 
 
 def _step(dims: str, name: str, value: int) -> Shape:

@@ -46,11 +46,11 @@ class AllocateShared(Pass):
             inner.attributes["shared_bytes"] = ir.IntegerAttr.get(i32, size)
             top += size
             total = max(total, top)
-            if total > cx.target.static_shared:
+            if total > cx.target.max_shared:
                 raise error_at(
                     inner,
                     f"uses too much shared data (0x{total:x} bytes, "
-                    f"0x{cx.target.static_shared:x} max)",
+                    f"0x{cx.target.max_shared:x} max)",
                 )
         op.attributes["nv_tileas.shared_bytes"] = ir.IntegerAttr.get(i32, total)
         cx.count("bytes", total)

@@ -18,8 +18,9 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import distributed, layout_of
-from tile_tileas.dot_plan import dot_layouts
-from tile_tileas.dot_stage import is_staged
+from tile_tileas.dot_plan import atom_name, dot_fragments, fma_layouts
+from tile_tileas.dot_stage import staged_operands
+from tile_tileas.dots import FMA
 from tile_tileas.layouts import Assignment, inverse_permutation, problem_with
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.relayout import clone_in, constant_in
@@ -178,20 +179,22 @@ class _Materialiser:
 
     def _dot(self, op: ir.OpView) -> None:
         wanted, warps = self._wanted[op.results[0]], self._built.graph.num_warps
-        layouts = dot_layouts(
-            op,
-            wanted,
-            warps,
-            OPERATION_LIMIT,
-            lambda shape: spread(shape, warps, _row_major(len(shape)), 1),
-        )
+        if atom_name(op) == FMA:
+            layouts = fma_layouts(
+                op,
+                wanted,
+                OPERATION_LIMIT,
+                lambda shape: spread(shape, warps, _row_major(len(shape)), 1),
+            )
+            staged = (False, False)
+        else:
+            a, b, c = dot_fragments(op, wanted, warps)
+            layouts = a.whole, b.whole, c
+            staged = staged_operands(op, (a, b), self._cx.target.max_shared)
         for at, layout in enumerate(layouts):
-            if at == 2 or not is_staged(op, at, layout):
+            if at == 2 or not staged[at] or _is_free(op.operands[at]):
                 self._convert_operand(op, at, layout)
-        result = op.results[0]
-        result.set_type(distributed(result.type, layouts[2]))
-        if wanted != layouts[2]:
-            self._convert_after(op, result, wanted)
+        self._set_natural(op, op.results[0], layouts[2])
 
     # -- control flow -----------------------------------------------------------------------
 
@@ -266,8 +269,8 @@ class _Materialiser:
         if layout_of(operand.type) == layout:
             return
         type_ = distributed(operand.type, layout)
-        source = operand.owner
-        if not isinstance(source, ir.Block) and kind_of(source) == "source":
+        if _is_free(operand):
+            source = operand.owner
             op.operands[at] = clone_in(source, type_, ir.InsertionPoint(op)).result
             return
         self._cx.count("conversions")
@@ -289,6 +292,11 @@ class _Materialiser:
             ip=ir.InsertionPoint.after(op),
         )
         value.replace_all_uses_except(converted.result, converted)
+
+
+def _is_free(value: ir.Value) -> bool:
+    """Whether the tile can be made again in any layout."""
+    return not isinstance(value.owner, ir.Block) and kind_of(value.owner) == "source"
 
 
 def _slices_in_registers(part: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:

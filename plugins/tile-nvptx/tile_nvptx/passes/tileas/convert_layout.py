@@ -8,7 +8,6 @@ from tile_cute import gf2
 from tile_cute.linear import (
     ConditionalXor,
     RegisterPermute,
-    SharedAccess,
     SharedRoundTrip,
     SharedSide,
     WarpShuffle,
@@ -20,7 +19,7 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
-from tile_nvptx.passes.tileas.shared import scratch_pointer, shuffle
+from tile_nvptx.passes.tileas.shared import SharedBuffer, scratch_pointer, shuffle, when
 from tile_nvptx.passes.tileas.state import LANE_BITS
 from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, vector_of
 
@@ -150,19 +149,9 @@ class RoundTrip:
 
     def _write(self, group: int, turn: ir.Value | None) -> None:
         b, plan = Builder(self.cx), self.plan
-        mask = plan.redundant_lanes | plan.redundant_warps << LANE_BITS
-        conditions = [] if turn is None else [turn]
-        if mask:
-            index = state(self.cx).thread_index(self.cx)
-            conditions.append(b.compare(0, b.with_constant("andi", index, mask), b.constant(0)))
-        condition = b.all_of(conditions)
-        if condition is None:
+        speaks = state(self.cx).speaks(self.cx, plan.redundant_lanes, plan.redundant_warps)
+        with when(self.cx, b.all_of([flag for flag in (turn, speaks) if flag is not None])):
             self._store(group)
-            return
-        branch = self.cx.create("scf.if", [condition], regions=2)
-        with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
-            self._store(group)
-            self.cx.create("scf.yield")
 
     def _store(self, group: int) -> None:
         b, side = Builder(self.cx), self.plan.store
@@ -185,27 +174,14 @@ class RoundTrip:
         return branch.result
 
     def _load(self, group: int) -> ir.Value:
-        b = Builder(self.cx)
-        parts = [self.load(access) for access in self.plan.load.accesses[group]]
+        b, side = Builder(self.cx), self.plan.load
+        parts = []
+        for access in side.accesses[group]:
+            type_ = vector_of(len(access.registers), element_of(self.stored.type))
+            pointer = self._place(side, access.offset)
+            parts.append(b.load(pointer, type_, side.vector * self.plan.elem_bytes))
         return b.concat(parts) if len(parts) & (len(parts) - 1) == 0 else join(b, parts)
 
-    def store(self) -> None:
-        """The stores of a plan of one pass in which all warps take part."""
-        assert self.plan.passes == 1
-        assert not self.plan.store.is_guarded
-        self._write(0, None)
-
-    def load(self, access: SharedAccess) -> ir.Value:
-        """What one load of the plan brings, in storage form."""
-        side = self.plan.load
-        type_ = vector_of(len(access.registers), element_of(self.stored.type))
-        pointer = self._place(side, access.offset)
-        return Builder(self.cx).load(pointer, type_, side.vector * self.plan.elem_bytes)
-
     def _place(self, side: SharedSide, offset: int) -> ir.Value:
-        """Address of an access: lane, warp and access parts of the offset are XORed."""
-        b, element = Builder(self.cx), element_of(self.stored.type)
-        thread = state(self.cx).linear(self.cx, (*side.lane_map, *side.warp_map))
-        if thread is None:
-            return b.offset(self.base, offset, element)
-        return b.offset(self.base, b.with_constant("xori", thread, offset), element)
+        memory = SharedBuffer(self.cx, self.base, element_of(self.stored.type))
+        return memory.at((*side.lane_map, *side.warp_map), offset)

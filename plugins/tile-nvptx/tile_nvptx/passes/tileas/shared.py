@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
@@ -28,6 +34,41 @@ def scratch_pointer(op: ir.OpView, cx: Conversion, extra: int = 0) -> ir.Value:
     base = cx.create("llvm.mlir.addressof", [], [shared_pointer()], symbol).result
     start = ir.IntegerAttr(op.attributes["shared_offset"]).value + extra
     return b.offset(base, start, b.i8)
+
+
+@dataclass(frozen=True)
+class SharedBuffer:
+    """A buffer whose offsets are linear in the bits of the thread's index."""
+
+    cx: Conversion
+    base: ir.Value
+    element: ir.Type  # storage type
+
+    def at(self, thread_bases: tuple[int, ...], offset: int) -> ir.Value:
+        """Address of element `offset` XOR `thread_bases[i]` of all bits i of the thread index.
+
+        Bits of the offset that no thread sets add up, so that accesses share one register and
+        differ in the instruction's immediate.
+        """
+        b = Builder(self.cx)
+        thread = state(self.cx).linear(self.cx, thread_bases)
+        if thread is None:
+            return b.offset(self.base, offset, self.element)
+        used = reduce(or_, thread_bases)
+        mixed = b.with_constant("xori", thread, offset & used)
+        return b.offset(b.offset(self.base, mixed, self.element), offset & ~used, self.element)
+
+
+@contextmanager
+def when(cx: Conversion, condition: ir.Value | None) -> Iterator[None]:
+    """Emit what is inside under `condition` (i1); without one, as it is."""
+    if condition is None:
+        yield
+        return
+    branch = cx.create("scf.if", [condition], regions=2)
+    with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
+        yield
+        cx.create("scf.yield")
 
 
 def shuffle(cx: Conversion, value: ir.Value, mode: str, lane: ir.Value) -> ir.Value:

@@ -76,7 +76,11 @@ class KernelState:
 
     def holds_unique(self, cx: Conversion, layout: LinearLayout) -> ir.Value | None:
         """i1: the thread is the one that speaks for its elements; None if every thread is."""
-        mask = layout.free_mask("lane") | layout.free_mask("warp") << LANE_BITS
+        return self.speaks(cx, layout.free_mask("lane"), layout.free_mask("warp"))
+
+    def speaks(self, cx: Conversion, lanes: int, warps: int) -> ir.Value | None:
+        """i1: none of these bits of the lane's and warp's numbers are set; None if always."""
+        mask = lanes | warps << LANE_BITS
         if not mask:
             return None
         index = self.thread_index(cx)
