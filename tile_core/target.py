@@ -24,7 +24,7 @@ class Target:
     max_warps_per_sm: int
     max_registers: int = 255  # per thread
     warp_size: int = 32
-    static_shared: int = 48 * 1024  # bytes usable without opt-in
+    static_shared: int = 48 * 1024  # bytes of static arrays that ptxas takes
     max_vector_bits: int = 128  # widest global load or store of one thread
     clusters: bool = False
     tensor_memory: bool = False

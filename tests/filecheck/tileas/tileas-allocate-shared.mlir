@@ -50,3 +50,19 @@ func.func @no_layout(%x: tensor<256xf32>) {
   %0 = "nv_tileas.convert_layout"(%x) : (tensor<256xf32>) -> tensor<256xf32>
   return
 }
+// -----
+// The target's own limit holds, not that of static arrays: 128 KiB are fine, 256 KiB are not.
+// CHECK: func.func @beyond_48_kib
+// CHECK-SAME: nv_tileas.shared_bytes = 131072 : i32
+#a = #nv_tileas.layout<"register=[[1],[2],[4],[8],[16],[32],[64],[128]] lane=[[256],[512],[1024],[2048],[4096]] warp=[[8192],[16384]] : 32768">
+func.func @beyond_48_kib(%x: tensor<32768xf32, #a>) {
+  %0 = "nv_tileaa.print"(%x) {format = "%f", operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<32768xf32, #a>) -> !nv_tileaa.mem_token
+  return
+}
+// -----
+// CHECK: error: 'nv_tileaa.print' op uses too much shared data (0x40000 bytes, 0x38c00 max)
+#a = #nv_tileas.layout<"register=[[1],[2],[4],[8],[16],[32],[64],[128]] lane=[[256],[512],[1024],[2048],[4096]] warp=[[8192],[16384]] : 32768">
+func.func @too_much(%x: tensor<32768xf64, #a>) {
+  %0 = "nv_tileaa.print"(%x) {format = "%f", operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<32768xf64, #a>) -> !nv_tileaa.mem_token
+  return
+}

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from tile_core.emit import EmitContext
 from tile_core.options import option
 from tile_nvptx.emit import toolchain
+from tile_nvptx.emit.large_shared import with_shared_sizes, without_large_arrays
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.ptxas import assemble, ptxas_arguments
 
@@ -52,11 +53,12 @@ class CubinEmitter:
         start = time.perf_counter()
         extra = shlex.split(self.ptxas_options)
         arguments = [*ptxas_arguments(cx.target, options), *extra]
-        made = assemble(source, ptxas.path, arguments, self.timeout)
+        large = without_large_arrays(source, cx.target.static_shared)
+        made = assemble(large.ptx, ptxas.path, arguments, self.timeout)
         self.metadata = {
-            "kernels": made.kernels,
+            "kernels": tuple(map(large.counted, made.kernels)),
             "ptxas": ptxas,
             "log": made.log,
             "seconds": {"ptxas": time.perf_counter() - start},
         }
-        return made.cubin
+        return with_shared_sizes(made.cubin, large.sizes)

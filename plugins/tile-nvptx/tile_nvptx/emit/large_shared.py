@@ -1,0 +1,89 @@
+"""Shared memory beyond what ptxas takes as a static array.
+
+ptxas refuses static arrays above 48 KiB for targets without architecture-specific features. Their
+kernels are assembled with an array of unknown size (`.extern .shared`), and the cubin is told
+afterwards how large it is: the size of section `.nv.shared.<kernel>` is what a launch sets aside,
+whether ptxas wrote it or not. The code is the same either way.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass, replace
+
+from tile_core.diagnostics import CompileError
+from tile_nvptx.emit.ptx_text import entries_of
+from tile_nvptx.emit.ptxas import KernelResources
+
+_ARRAY = re.compile(
+    r"^[ \t]*(?:// demoted variable\n[ \t]*)?\.shared (?P<align>\.align \d+) \.b8 "
+    r"(?P<name>[\w$]+)\[(?P<size>\d+)\];\n",
+    re.MULTILINE,
+)
+_FIRST_ENTRY = re.compile(r"^(?:\.visible |\.weak )?\.entry ", re.MULTILINE)
+_SECTION = struct.Struct("<IIQQQQIIQQ")  # ELF64: name, type, flags, address, offset, size, ...
+_NOBITS = 8
+
+
+@dataclass(frozen=True)
+class LargeShared:
+    """PTX whose array has no size, and the size in bytes of that array for each kernel."""
+
+    ptx: str
+    sizes: dict[str, int]
+
+    def counted(self, kernel: KernelResources) -> KernelResources:
+        """What ptxas said of a kernel, and the array that it did not see."""
+        size = kernel.static_shared + self.sizes.get(kernel.name, 0)
+        return replace(kernel, static_shared=size)
+
+
+def without_large_arrays(ptx: str, limit: int) -> LargeShared:
+    """`ptx` with static shared arrays of more than `limit` bytes made external."""
+    sizes: dict[str, int] = {}
+    for array in list(_ARRAY.finditer(ptx)):
+        if int(array["size"]) <= limit:
+            continue
+        external = f".extern .shared {array['align']} .b8 {array['name']}[];\n"
+        for entry, body in _bodies(ptx):
+            if re.search(rf"\b{re.escape(array['name'])}\b", body):
+                sizes[entry] = sizes.get(entry, 0) + int(array["size"])
+        ptx = ptx.replace(array[0], "", 1)
+        first = _FIRST_ENTRY.search(ptx)
+        at = first.start() if first else len(ptx)
+        ptx = ptx[:at] + external + ptx[at:]
+    return LargeShared(ptx, sizes)
+
+
+def _bodies(ptx: str) -> list[tuple[str, str]]:
+    starts = [match.start() for match in _FIRST_ENTRY.finditer(ptx)]
+    ends = [*starts[1:], len(ptx)]
+    texts = [ptx[a:b] for a, b in zip(starts, ends, strict=True)]
+    return list(zip(entries_of(ptx), texts, strict=True))
+
+
+def with_shared_sizes(cubin: bytes, sizes: dict[str, int]) -> bytes:
+    """`cubin` with `sizes[kernel]` bytes more of shared memory for each kernel.
+
+    Raises:
+        CompileError: a kernel has no section of shared memory.
+    """
+    if not sizes:
+        return cubin
+    made, left = bytearray(cubin), dict(sizes)
+    (table,) = struct.unpack_from("<Q", cubin, 0x28)
+    entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    strings = _SECTION.unpack_from(cubin, table + names * entry)[4]
+    for index in range(count):
+        at = table + index * entry
+        fields = list(_SECTION.unpack_from(cubin, at))
+        start = strings + fields[0]
+        name = cubin[start : cubin.index(0, start)].decode()
+        kernel = name.removeprefix(".nv.shared.")
+        if fields[1] == _NOBITS and kernel != name and kernel in left:
+            fields[5] += left.pop(kernel)
+            _SECTION.pack_into(made, at, *fields)
+    if left:
+        raise CompileError(f"ptxas made no shared memory for kernel '{min(left)}'")
+    return bytes(made)
