@@ -23,6 +23,7 @@ class Target:
     max_shared: int  # bytes of shared memory a block may use, opt-in maximum
     max_warps_per_sm: int
     max_registers: int = 255  # per thread
+    registers: int = 65536  # of a multiprocessor, 32 bits each
     warp_size: int = 32
     static_shared: int = 48 * 1024  # bytes of static arrays that ptxas takes
     max_vector_bits: int = 128  # widest global load or store of one thread

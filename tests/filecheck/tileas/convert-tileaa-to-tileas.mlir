@@ -39,6 +39,22 @@ gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 1 : i32} {
   }
 }
 // -----
+// Nobody has said how many warps: four, and eight where the tiles of four would fill the registers.
+// CHECK: func.func @small
+// CHECK-SAME: num_warps = 4 : i32
+// CHECK: func.func @large
+// CHECK-SAME: num_warps = 8 : i32
+gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
+  func.func @small(%x: tensor<16384xf32>) attributes {nv_tileaa.kernel} {
+    %0 = math.absf %x : tensor<16384xf32>
+    return
+  }
+  func.func @large(%x: tensor<32768xf32>) attributes {nv_tileaa.kernel} {
+    %0 = math.absf %x : tensor<32768xf32>
+    return
+  }
+}
+// -----
 // CHECK: loc("convert-tileaa-to-tileas.mlir":[[# @LINE + 2]]:3): error: 'func.func' op clusters of more than one block are not supported
 gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 2 : i32} {
   func.func @clusters() attributes {nv_tileaa.kernel} {

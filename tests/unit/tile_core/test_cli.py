@@ -256,7 +256,7 @@ def test_diff(tilec, files: Path) -> None:
     (files / "q.toml").write_text('[pipeline]\nname = "q"\nextends = "O0"\n[set]\nnum-warps = 8\n')
     code, out, _ = tilec("pipeline", "diff", "O0", "q.toml")
     assert code == 1
-    assert "-num-warps = 4\n+num-warps = 8\n" in out
+    assert "-num-warps = 0\n+num-warps = 8\n" in out
     assert tilec("pipeline", "diff", "O0", "O0") == (0, "", "")
 
 

@@ -45,7 +45,9 @@ class ConvertCudaTileToTileAA(Pass):
     anchor = "builtin.module"
     dependent_dialects = ("nv_tileaa",)
 
-    num_warps: int = option(4, "warps of a thread block", choices=(1, 2, 4, 8, 16))
+    num_warps: int = option(
+        0, "warps of a thread block; 0: chosen for each kernel", choices=(0, 1, 2, 4, 8, 16)
+    )
     num_ctas: int = option(1, "thread blocks of a cluster that share a tile block", choices=(1,))
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:

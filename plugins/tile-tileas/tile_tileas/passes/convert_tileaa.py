@@ -11,9 +11,14 @@ from dataclasses import dataclass
 from tile_core.convert import KEEP, Conversion, Replacement, RuleSet
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
+from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.passes.dot import dot_rules
 
 rules = RuleSet("convert-tileaa-to-tileas")
+
+_FEW_WARPS = 4
+#: Registers of a thread for addresses, fragments of a step, flags; measured on products.
+_OTHER_REGISTERS = 80
 
 _SAME_NAME = (
     "atomic_cas", "atomic_rmw", "cat", "extract_slice", "load", "store", "tiled_load",
@@ -91,14 +96,11 @@ def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
     for name in ("tt.num_warps", "tt.num_ctas"):
         if name not in module:
             raise error_at(parent, f"has no '{name}', which its kernels are launched with")
+    hints = _hints(func, cx.target.name)
     spec = {
-        "num_warps": ir.IntegerAttr(module["tt.num_warps"]).value,
+        "num_warps": _warps(func, cx, ir.IntegerAttr(module["tt.num_warps"]).value, hints),
         "num_ctas": ir.IntegerAttr(module["tt.num_ctas"]).value,
     }
-    hints = _hints(func, cx.target.name)
-    if "num_worker_warps_per_cta" in hints:
-        # Clamped as the hint's definition says.
-        spec["num_warps"] = min(8, max(4, hints["num_worker_warps_per_cta"]))
     if hints.get("num_cta_in_cga", 1) > 1:
         cx.missed(func, "num_cta_in_cga is ignored: one block works on each tile block")
     if "occupancy" in hints:
@@ -109,6 +111,22 @@ def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
     func.attributes["nv_tileaa.kernel_spec"] = ir.DictAttr.get(
         {key: ir.IntegerAttr.get(i32, value) for key, value in spec.items()}
     )
+
+
+def _warps(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]) -> int:
+    """The kernel's hint, else the module's number, else (0) the fewest whose registers suffice.
+
+    Four warps, unless the tiles that are live at once would take more of a thread's registers
+    than its share of the register file leaves beside addresses and fragments; then eight.
+    """
+    if "num_worker_warps_per_cta" in hints:
+        return min(8, max(4, hints["num_worker_warps_per_cta"]))  # as the hint's definition says
+    if default:
+        return default
+    blocks = max(1, hints.get("occupancy", 1))
+    share = cx.target.registers // (_FEW_WARPS * cx.target.warp_size * blocks)
+    room = min(cx.target.max_registers, share) - _OTHER_REGISTERS
+    return _FEW_WARPS if peak_registers(func, _FEW_WARPS) <= room else 2 * _FEW_WARPS
 
 
 def _hints(func: ir.Operation, target: str) -> dict[str, int]:

@@ -1,0 +1,98 @@
+"""How many registers the live tiles of a kernel take, before layouts are known.
+
+An estimate: every tile is taken as spread over all threads, and what lies between two operations
+as live tiles only. Tiles that are made for free (constants, ranges, splats) and broadcasts, whose
+copies share a register, count nothing; operands of a product go to shared memory and end there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_core.mlir import ir
+from tile_tileas.analysis.axis import shape_of
+from tile_tileas.scratch import storage_bits
+
+_FREE = (
+    "arith.constant",
+    "nv_tileaa.broadcast",
+    "nv_tileaa.make_range",
+    "nv_tileaa.splat",
+    "ub.poison",
+)
+_LOOPS = ("scf.for", "scf.while")
+_LANES = 32
+_REGISTER_BITS = 32
+
+
+def peak_registers(func: ir.Operation, num_warps: int) -> int:
+    """Registers per thread of the tiles that are live at once, at most, with `num_warps` warps."""
+    return _Peak(_LANES * num_warps).region(func.regions[0], {})
+
+
+class _Peak:
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def region(self, region: ir.Region, after: dict[ir.Value, int]) -> int:
+        """The peak inside of `region` (blocks that follow one another); `after` is live behind."""
+        peak = 0
+        for block in region.blocks:
+            live = dict(after)
+            for op in reversed(list(block.operations)):
+                peak = max(peak, self._operation(op, live))
+        return peak
+
+    def _operation(self, op: ir.OpView, live: dict[ir.Value, int]) -> int:
+        """The peak of one operation; `live` becomes what is live before it."""
+        peak = sum(live.values())
+        for result in op.results:
+            live.pop(result, None)
+        used = list(op.operands)
+        if op.operation.name.startswith("scf."):
+            outer = list(_from_outside(op))
+            inside = dict(live)
+            if op.operation.name in _LOOPS:  # the next turn needs them again
+                self._add(inside, outer)
+            for region in op.regions:
+                peak = max(peak, self.region(region, inside))
+            used += outer
+        self._add(live, used)
+        return max(peak, sum(live.values()))
+
+    def _add(self, live: dict[ir.Value, int], values: list[ir.Value]) -> None:
+        for value in values:
+            if value not in live:
+                live[value] = self._registers(value)
+
+    def _registers(self, value: ir.Value) -> int:
+        if not isinstance(value.type, ir.RankedTensorType):
+            return 0
+        if not isinstance(value.owner, ir.Block) and value.owner.name in _FREE:
+            return 0
+        count = 1
+        for extent in shape_of(value):
+            count *= extent
+        each = -(-count // self.threads)
+        return -(-each * storage_bits(value.type.element_type) // _REGISTER_BITS)
+
+
+def _from_outside(op: ir.OpView) -> Iterator[ir.Value]:
+    """Values that the regions of `op` use and do not define."""
+    inside: set[ir.Value] = set()
+    used: list[ir.Value] = []
+    _collect(op, inside, used)
+    for value in used:
+        if value not in inside:
+            inside.add(value)  # once each
+            yield value
+
+
+def _collect(op: ir.OpView, inside: set[ir.Value], used: list[ir.Value]) -> None:
+    for region in op.regions:
+        for block in region.blocks:
+            inside.update(block.arguments)
+            for inner in block.operations:
+                used += inner.operands
+                inside.update(inner.results)
+                _collect(inner, inside, used)
