@@ -25,7 +25,7 @@ from tile_core.diagnostics import TileError
 from tile_core.opt import OptJob, Selection, optimize, split_input
 
 HERE = Path(__file__).parent / "filecheck"
-PLUGINS = ("nvptx", "tileaa", "tileas")
+PLUGINS = ("cudatile", "nvptx", "tileaa", "tileas")
 RUN = re.compile(r"^// RUN: tilec opt (?P<arguments>.+)$", re.MULTILINE)
 CHECK = re.compile(r"//\s*CHECK[A-Z-]*:")
 FAILS = re.compile(r"//\s*CHECK[A-Z-]*:.*\berror:")
@@ -43,7 +43,9 @@ def job_of(path: Path) -> OptJob:
     context = opt.make_context("opt", shlex.split(run["arguments"]))
     given: dict[str, Any] = context.params
     selection = Selection(passes=given["passes"], target=given["gpu_name"])
-    return OptJob(registry(), selection, path.name, generic=given["generic"])
+    return OptJob(
+        registry(), selection, path.name, generic=given["generic"], debug_info=given["debug_info"]
+    )
 
 
 def output_of(text: str, first_line: int, job: OptJob) -> str:

@@ -15,6 +15,7 @@ from tile_cudatile.transforms.canonical import canonicalize
 from tile_cudatile.transforms.fma import fuse_fma
 from tile_cudatile.transforms.loop_split import split_loops
 from tile_cudatile.transforms.scopes import synthesize_scopes
+from tile_cudatile.transforms.simplify import simplify
 from tile_cudatile.tree import Module
 
 
@@ -46,6 +47,18 @@ class Canonicalize(Pass):
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         _transform(op, cx, canonicalize)
+
+
+@dataclass(frozen=True)
+class Simplify(Pass):
+    """Simpler integer and boolean expressions; what is computed already is used again"""
+
+    name = "cuda-tile-simplify"
+    dependent_dialects = ("cuda_tile",)
+    statistics = {"changes": "operations replaced"}
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        _transform(op, cx, simplify)
 
 
 @dataclass(frozen=True)
@@ -91,4 +104,4 @@ class SynthesizeDebugInfoScopes(Pass):
         _transform(op, cx, synthesize_scopes)
 
 
-__all__ = ["Canonicalize", "FuseFMA", "LoopSplit", "SynthesizeDebugInfoScopes"]
+__all__ = ["Canonicalize", "FuseFMA", "LoopSplit", "Simplify", "SynthesizeDebugInfoScopes"]

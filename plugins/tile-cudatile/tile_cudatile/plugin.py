@@ -43,6 +43,7 @@ def tile_passes() -> Iterable[Lazy]:
     home = "tile_cudatile.passes"
     return (
         Lazy("cuda-tile-canonicalize", f"{home}:Canonicalize", "folds and patterns"),
+        Lazy("cuda-tile-simplify", f"{home}:Simplify", "simpler integer expressions"),
         Lazy("cuda-tile-fuse-fma", f"{home}:FuseFMA", "fuse products and sums"),
         Lazy("cuda-tile-loop-split", f"{home}:LoopSplit", "split loops where a condition turns"),
         Lazy(

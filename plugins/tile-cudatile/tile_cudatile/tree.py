@@ -164,13 +164,17 @@ class Entry:
 
 @dataclass(slots=True)
 class Module:
-    """A program. `tag` is the header's; bit 0 says that preview features occur."""
+    """A program. `tag` is the header's; bit 0 says that preview features occur.
+
+    `loc`, where the source file is named, cannot be said in bytecode.
+    """
 
     version: Version = NEWEST
     globals: list[Global] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     producer: str | None = None
     tag: int = 0
+    loc: Location = UNKNOWN
     layout: Layout | None = None  # how the file was laid out, for a byte-exact copy
 
     def entry(self, name: str) -> Entry:

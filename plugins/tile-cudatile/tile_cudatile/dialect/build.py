@@ -64,7 +64,10 @@ class Builder:
         attributes: dict[str, ir.Attribute] = {"sym_name": ir.StringAttr.get("kernels")}
         if module.producer is not None:
             attributes["producer"] = self.string(module.producer)
-        inner = ir.Operation.create("cuda_tile.module", attributes=attributes, regions=1, ip=at)
+        where = self.location(module.loc)
+        inner = ir.Operation.create(
+            "cuda_tile.module", attributes=attributes, regions=1, loc=where, ip=at
+        )
         ip = ir.InsertionPoint(inner.regions[0].blocks.append())
         for item in module.globals:
             self._global(item, ip)

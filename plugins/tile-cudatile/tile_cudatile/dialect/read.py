@@ -55,8 +55,9 @@ class Reader:
         """The whole program."""
         producer = op.attributes.get("producer", None)
         made = tree.Module(self._version, producer=None if producer is None else _text(producer))
-        for view in op.regions[0].blocks[0].operations:
-            inner = view.operation
+        made.loc = self.location(op.location)
+        views = [view for block in op.regions[0].blocks for view in block.operations]
+        for inner in (view.operation for view in views):
             if inner.name == "cuda_tile.global":
                 made.globals.append(self._global(inner))
             elif inner.name == "cuda_tile.entry":
@@ -77,6 +78,8 @@ class Reader:
 
     def _entry(self, op: ir.Operation) -> tree.Entry:
         attrs = op.attributes
+        if len(op.regions[0].blocks) != 1:
+            raise _refuse(op, "expected a body of one block")
         signature = describe(ir.TypeAttr(attrs["function_type"]).value)
         assert isinstance(signature, Function)
         hints: Any = _plain(attrs["optimization_hints"]) if "optimization_hints" in attrs else {}

@@ -6,5 +6,6 @@ from tile_cudatile.transforms.canonical import canonicalize
 from tile_cudatile.transforms.fma import fuse_fma
 from tile_cudatile.transforms.loop_split import split_loops
 from tile_cudatile.transforms.scopes import synthesize_scopes
+from tile_cudatile.transforms.simplify import simplify
 
-__all__ = ["canonicalize", "fuse_fma", "split_loops", "synthesize_scopes"]
+__all__ = ["canonicalize", "fuse_fma", "simplify", "split_loops", "synthesize_scopes"]

@@ -7,19 +7,21 @@ from pathlib import PurePosixPath
 from tile_cudatile import locations as loc
 from tile_cudatile.tree import Entry, Module
 
-_NOWHERE = loc.FileLine("<unknown>", 1, 0)
+_UNKNOWN = loc.File("<unknown>", "")
 
 
 def synthesize_scopes(module: Module) -> int:
     """Gives every kernel without debug info a subprogram, and its operations places in it.
 
-    Returns how many kernels changed.
+    The compile unit is the file of the module's own location. Returns how many kernels changed.
     """
     changed = [entry for entry in module.entries if not _has_scope(entry.loc)]
     if changed:
         module.layout = None
+    position = _position(module.loc)
+    unit = loc.CompileUnit(_file(position) if position else _UNKNOWN)
     for entry in changed:
-        _scope(entry)
+        _scope(entry, unit)
     return len(changed)
 
 
@@ -36,13 +38,16 @@ def _position(where: loc.Location) -> loc.FileLine | None:
     return where if isinstance(where, loc.FileLine) else None
 
 
-def _scope(entry: Entry) -> None:
+def _file(position: loc.FileLine) -> loc.File:
+    path = PurePosixPath(position.filename)
+    return loc.File(path.name, str(path.parent) if len(path.parts) > 1 else "")
+
+
+def _scope(entry: Entry, unit: loc.CompileUnit) -> None:
     position = _position(entry.loc)
-    at = position or _NOWHERE
-    path = PurePosixPath(at.filename)
-    file = loc.File(path.name, str(path.parent) if position and len(path.parts) > 1 else "")
-    line = at.line or 1
-    scope = loc.Subprogram(file, line, entry.name, entry.name, loc.CompileUnit(file), line)
+    file = _file(position) if position else unit.file
+    at = position or loc.FileLine(file.name, 1, 1)
+    scope = loc.Subprogram(file, at.line, entry.name, entry.name, unit, at.line)
     entry.loc = _placed(at, scope)
     for op in entry.body.walk():
         op.loc = _placed(_position(op.loc) or at, scope)

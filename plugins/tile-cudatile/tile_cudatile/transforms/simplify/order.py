@@ -1,0 +1,246 @@
+"""Comparisons, minima, maxima and selections."""
+
+from __future__ import annotations
+
+from tile_cudatile.transforms.simplify.constants import COMPARE
+from tile_cudatile.transforms.simplify.expressions import (
+    Expr,
+    Space,
+    as_number,
+    claims,
+    fits,
+    inverse_of,
+    is_integer,
+    is_truth,
+    known,
+    limits,
+    signed,
+)
+from tile_cudatile.transforms.simplify.registry import simplifies
+
+_HOLDS_FOR_EQUALS = ("equal", "less_than_or_equal", "greater_than_or_equal")
+_EXTREMUM = {
+    "less_than": "mini",
+    "less_than_or_equal": "mini",
+    "greater_than": "maxi",
+    "greater_than_or_equal": "maxi",
+}
+
+
+@simplifies("cmpi")
+def compared_with_itself(space: Space, expr: Expr) -> Expr | None:
+    """x == x => true, x < x => false"""
+    left, right = expr.operands
+    return space.number(expr, int(expr.attrs[0] in _HOLDS_FOR_EQUALS)) if left is right else None
+
+
+@simplifies("cmpi")
+def compared_with_a_limit(space: Space, expr: Expr) -> Expr | None:
+    """x < smallest => false, x >= smallest => true; likewise with the largest number"""
+    predicate, signedness = str(expr.attrs[0]), expr.attrs[1]
+    number = as_number(expr.operands[1], signedness)
+    if number is None or predicate in ("equal", "not_equal"):
+        return None
+    ends = {COMPARE[predicate](x, number) for x in limits(expr.operands[0].width, signedness)}
+    # All of the four grow or fall with x, hence what both ends give, all give.
+    return space.number(expr, int(ends.pop())) if len(ends) == 1 else None
+
+
+@simplifies("cmpi")
+def truth_compared(space: Space, expr: Expr) -> Expr | None:
+    """b == true => b, b == false => not b, and with !="""
+    left, right = expr.operands
+    number, predicate = known(right), expr.attrs[0]
+    if not is_truth(left.type) or number is None or predicate not in ("equal", "not_equal"):
+        return None
+    return left if bool(number) == (predicate == "equal") else space.inverted(left)
+
+
+@simplifies("cmpi")
+def equality_of_sums(space: Space, expr: Expr) -> Expr | None:
+    """x + c1 == c2 => x == c2 - c1, x + z == y + z => x == y, -x == -y => x == y, ~x == ~y"""
+    predicate = expr.attrs[0]
+    if predicate not in ("equal", "not_equal"):
+        return None
+    left, right = expr.operands
+
+    def compared(x: Expr, y: Expr) -> Expr:
+        return space.like(expr, "cmpi", x, y, attrs=expr.attrs)
+
+    number = known(right)
+    if number is not None and left.named("addi", "subi", "xori"):
+        inner = known(left.operands[1])
+        if inner is not None:
+            undone = {"addi": number - inner, "subi": number + inner, "xori": number ^ inner}
+            return compared(left.operands[0], space.number(left, undone[left.name]))
+    if left.name == right.name and left.named("addi", "subi", "xori", "negi"):
+        for i, x in enumerate(left.operands):
+            for j, y in enumerate(right.operands):
+                if x is y and len(left.operands) == 2 and (i == j or left.name != "subi"):
+                    return compared(left.operands[1 - i], right.operands[1 - j])
+        if left.name == "negi":
+            return compared(left.operands[0], right.operands[0])
+    return None
+
+
+@simplifies("cmpi")
+def order_of_sums(space: Space, expr: Expr) -> Expr | None:
+    """x + c1 < c2 => x < c2 - c1, if the sum does not overflow"""
+    left, signedness = expr.operands[0], expr.attrs[1]
+    number = as_number(expr.operands[1], signedness)
+    if number is None or not left.named("addi", "subi"):
+        return None
+    inner = as_number(left.operands[1], signedness)
+    if inner is None or not claims(left)[signedness == "unsigned"]:
+        return None
+    bound = number - inner if left.name == "addi" else number + inner
+    if not fits(bound, left.width, signedness):
+        return None
+    return space.like(expr, "cmpi", left.operands[0], space.number(left, bound), attrs=expr.attrs)
+
+
+@simplifies("cmpi")
+def compared_extension(space: Space, expr: Expr) -> Expr | None:
+    """ext x == ext y => x == y, ext x == c => x == trunc c, or known if x cannot be c
+
+    Extended numbers compare like those they come from, by the signedness of the extension; zero
+    extended ones as signed numbers too.
+    """
+    predicate, signedness = str(expr.attrs[0]), expr.attrs[1]
+    left, right = expr.operands
+    if left.name != "exti" or not is_integer(left.operands[0].type):
+        return None
+    source, reading = left.operands[0], left.attrs[0]
+    if predicate not in ("equal", "not_equal") and reading == "signed" != signedness:
+        return None
+    attrs = (predicate, reading)
+    if right.name == "exti":
+        same = right.attrs == left.attrs and right.operands[0].type == source.type
+        return space.like(expr, "cmpi", source, right.operands[0], attrs=attrs) if same else None
+    order = "signed" if predicate in ("equal", "not_equal") and reading == "signed" else signedness
+    number = as_number(right, order)
+    if number is None:
+        return None
+    if fits(number, source.width, reading):
+        return space.like(expr, "cmpi", source, space.number(source, number), attrs=attrs)
+    if predicate in ("equal", "not_equal"):
+        return space.number(expr, int(predicate == "not_equal"))
+    low, _ = limits(source.width, reading)
+    return space.number(expr, int(COMPARE[predicate](low, number)))
+
+
+@simplifies("cmpi")
+def compared_selection(space: Space, expr: Expr) -> Expr | None:
+    """(select b c1 c2) == c => b, not b, true or false"""
+    left, right = expr.operands
+    predicate, signedness = expr.attrs
+    condition = left.operands[0] if left.name == "select" else None
+    if condition is None or condition.type != expr.type:
+        return None
+    numbers = [as_number(e, signedness) for e in (*left.operands[1:], right)]
+    if None in numbers:
+        return None
+    then, other = (COMPARE[str(predicate)](n, numbers[2]) for n in numbers[:2])  # type: ignore
+    if then == other:
+        return space.number(expr, int(then))
+    return condition if then else space.inverted(condition)
+
+
+@simplifies("maxi", "mini")
+def obvious_extremum(space: Space, expr: Expr) -> Expr | None:
+    """min x x => x, min x smallest => smallest, min x largest => x, and max"""
+    left, right = expr.operands
+    if left is right:
+        return left
+    number = as_number(right, expr.attrs[0])
+    if number is None:
+        return None
+    low, high = limits(expr.width, expr.attrs[0])
+    final, neutral = (low, high) if expr.name == "mini" else (high, low)
+    return right if number == final else left if number == neutral else None
+
+
+@simplifies("maxi", "mini")
+def nested_extrema(space: Space, expr: Expr) -> Expr | None:
+    """min (min x y) x => min x y, min (max x y) x => x, min (min x c1) c2 => min x (min c1 c2)"""
+    for inner, x in (expr.operands, expr.operands[::-1]):
+        if not inner.named("mini", "maxi") or inner.attrs != expr.attrs:
+            continue
+        if x in inner.operands:
+            return inner if inner.name == expr.name else x
+    inner, outer = expr.operands
+    if inner.name != expr.name or inner.attrs != expr.attrs:
+        return None
+    numbers = [as_number(e, expr.attrs[0]) for e in (inner.operands[1], outer)]
+    if None in numbers:
+        return None
+    best = (min if expr.name == "mini" else max)(numbers)  # type: ignore[type-var]
+    bound = space.number(expr, best)  # type: ignore[arg-type]
+    return space.like(expr, expr.name, inner.operands[0], bound, attrs=expr.attrs)
+
+
+@simplifies("select")
+def known_selection(space: Space, expr: Expr) -> Expr | None:
+    """select true x y => x, select c x x => x, select c true false => c, and x == y ? x : y => y"""
+    condition, then, other = expr.operands
+    if then is other:
+        return then
+    chosen = known(condition)
+    if chosen is not None:
+        return then if chosen else other
+    if is_truth(expr.type) and (known(then), known(other)) == (1, 0):
+        return condition
+    if condition.name == "cmpi" and set(condition.operands) == {then, other}:
+        if condition.attrs[0] == "equal":
+            return other
+        if condition.attrs[0] == "not_equal":
+            return then
+    return None
+
+
+@simplifies("select")
+def turned_selection(space: Space, expr: Expr) -> Expr | None:
+    """select (not c) x y => select c y x"""
+    condition, then, other = expr.operands
+    plain = inverse_of(condition)
+    return None if plain is None else space.like(expr, "select", plain, other, then)
+
+
+@simplifies("select")
+def repeated_selection(space: Space, expr: Expr) -> Expr | None:
+    """select c (select c x y) z => select c x z, and in the other arm"""
+    condition, *arms = expr.operands
+    nearer = [
+        arm.operands[i + 1] if arm.name == "select" and arm.operands[0] is condition else arm
+        for i, arm in enumerate(arms)
+    ]
+    return None if nearer == arms else space.like(expr, "select", condition, *nearer)
+
+
+@simplifies("select")
+def selected_extremum(space: Space, expr: Expr) -> Expr | None:
+    """select (x < y) x y => min x y, and with every order"""
+    condition, then, other = expr.operands
+    if condition.name != "cmpi" or not is_integer(expr.type):
+        return None
+    name = _EXTREMUM.get(str(condition.attrs[0]))
+    if name is None or set(condition.operands) != {then, other}:
+        return None
+    if condition.operands[0] is not then:
+        name = "maxi" if name == "mini" else "mini"
+    return space.like(expr, name, then, other, attrs=condition.attrs[1:])
+
+
+@simplifies("select")
+def selected_truth(space: Space, expr: Expr) -> Expr | None:
+    """select c false true => not c, select c 1 0 => ext c, select c -1 0 => sext c"""
+    condition, then, other = expr.operands
+    numbers = (known(then), known(other))
+    if None in numbers:
+        return None
+    if is_truth(expr.type):
+        return space.inverted(condition) if numbers == (0, 1) else None
+    if numbers[1] != 0 or signed(numbers[0] or 0, expr.width) not in (1, -1):
+        return None
+    reading = "unsigned" if numbers[0] == 1 else "signed"
+    return space.like(expr, "exti", condition, attrs=(reading,))
