@@ -126,6 +126,8 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
     if op.name == "nv_tileas.convert_layout":
         plan = conversion_plan(op)
         return plan.bytes if isinstance(plan, SharedRoundTrip) else 0
+    if op.name == "nv_tileaa.alloca":
+        return POINTER_BITS // 8
     if op.name == "nv_tileaa.print":
         return sum(_aligned(slice_bytes(v.type)) for v in op.operands if layout_of(v.type))
     if op.name in ("nv_tileas.atomic_rmw", "nv_tileas.atomic_cas"):

@@ -24,6 +24,7 @@ from tile_nvptx.passes.tileas import (
     scan,
     shape,
     slices,
+    system,
     tiled,
 )
 from tile_nvptx.passes.tileas.helpers import Helpers
@@ -46,6 +47,7 @@ __all__ = [
     "scan",
     "shape",
     "slices",
+    "system",
     "tiled",
 ]
 

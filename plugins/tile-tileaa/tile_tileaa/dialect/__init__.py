@@ -1,6 +1,6 @@
 """The nv_tileaa dialect; importing this package declares every operation."""
 
-from tile_tileaa.dialect import atomics, dot, folds, host, math, memory, shape
+from tile_tileaa.dialect import atomics, dot, folds, host, math, memory, shape, system
 from tile_tileaa.dialect.base import (
     MemRefType,
     MemTokenType,
@@ -27,6 +27,7 @@ __all__ = [
     "memory",
     "ptr",
     "shape",
+    "system",
 ]
 
 

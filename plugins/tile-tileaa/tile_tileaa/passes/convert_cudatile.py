@@ -17,6 +17,7 @@ from tile_tileaa.passes.cudatile import (
     memory,
     pack,
     shape,
+    system,
 )
 from tile_tileaa.passes.cudatile.rules import rules
 from tile_tileaa.passes.cudatile.types import convert_type
@@ -32,6 +33,7 @@ __all__ = [
     "memory",
     "pack",
     "shape",
+    "system",
 ]
 
 I32 = 32

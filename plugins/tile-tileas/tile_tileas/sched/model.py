@@ -101,7 +101,7 @@ def memory_effect(op: ir.OpView | ir.Operation) -> str:
         return "read" if weak else "write"
     if name in ("nv_tileas.tiled_store", "nv_tileas.store"):
         return "write"
-    if name in _HOST:
+    if name in _IN_PLACE:
         return "write"
     if name.startswith(("arith.", "math.", "nv_tileaa.")) or name in _PURE:
         return "none"
@@ -111,7 +111,13 @@ def memory_effect(op: ir.OpView | ir.Operation) -> str:
     return "write"
 
 
-_HOST = ("nv_tileaa.assert", "nv_tileaa.print")
+#: Operations of nv_tileaa that keep their place among accesses to memory.
+_IN_PLACE = tuple(
+    f"nv_tileaa.{name}"
+    for name in (
+        "alloca", "assert", "fence_alias", "free", "gdc_launch_dependents", "gdc_wait", "print",
+    )
+)  # fmt: skip
 _PURE = (
     "nv_tileas.cat",
     "nv_tileas.convert_layout",

@@ -18,7 +18,7 @@ def convert_type(type_: ir.Type) -> ir.Type:
         element = convert_type(ct.tile_element(type_))
         shape = ct.tile_shape(type_)
         return ir.RankedTensorType.get(shape, element) if shape else element
-    if isinstance(type_, ct.PtrType):
+    if isinstance(type_, ct.PtrType | ct.KindPtrType):
         return aa.ptr(ct.pointee(type_))
     if isinstance(type_, ct.TokenType):
         return aa.mem_token()
