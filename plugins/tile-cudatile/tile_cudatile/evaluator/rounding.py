@@ -92,6 +92,9 @@ def _finish(rounded: Array, value: Array, element: Scalar, mode: str, saturate: 
     too_large = rounded > spec.largest
     if saturate or not (spec.has_inf or spec.has_nan):
         rounded = np.where(too_large, spec.largest, rounded)
+        if not spec.has_nan:  # as `cvt` does
+            rounded = np.where(np.isnan(value), spec.largest, rounded)
+            value = np.where(np.isnan(value), 1.0, value)
     else:
         towards_zero = {
             "zero": np.ones_like(value, np.bool_),

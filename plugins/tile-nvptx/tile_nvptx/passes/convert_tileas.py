@@ -51,7 +51,13 @@ __all__ = [
     "tiled",
 ]
 
-_NEED_TYPES = ("nv_tileaa.fp_to_fp", "nv_tileaa.fp_to_int")
+_NEED_TYPES = (
+    "arith.extsi",
+    "arith.extui",
+    "arith.trunci",
+    "nv_tileaa.fp_to_fp",
+    "nv_tileaa.fp_to_int",
+)
 _NEED_LAYOUTS = ("nv_tileaa.print", "nv_tileaa.broadcast", "nv_tileas.")
 
 

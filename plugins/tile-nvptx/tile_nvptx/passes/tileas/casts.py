@@ -8,9 +8,11 @@ from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.formats import FORMATS
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.small_floats import (
-    FORMATS,
+    NEAREST,
+    Vectors,
     exact_f64,
     from_f32,
     odd_f32,
@@ -41,15 +43,16 @@ def _cast(cx: Conversion, name: str, value: ir.Value, element: ir.Type) -> ir.Va
 @rules.on("nv_tileaa.fp_to_fp")
 def fp_to_fp(op: ir.OpView, cx: Conversion) -> ir.Value:
     """fp_to_fp => one rounding to nearest; formats of a byte saturate"""
-    if text(op, "rounding_mode", "nearest_even") != "nearest_even":
-        raise error_at(op, "supports rounding mode 'nearest_even' only")
     before = _known(op, state(cx).source_types[op.results[0]])
     after = _known(op, element_of(op.results[0].type))
+    mode = text(op, "rounding_mode", NEAREST)
+    if mode != NEAREST and str(after) != "f8E8M0FNU":
+        raise error_at(op, f"to {after} supports rounding mode '{NEAREST}' only")
 
     def convert(value: ir.Value) -> ir.Value:
         if str(before) in _ARITHMETIC and str(after) in _ARITHMETIC:
             return _arithmetic(cx, value, before, after)
-        return _narrow(cx, _widened(cx, value, before), after, saturate=True)
+        return _narrow(cx, _widened(cx, value, before), after, saturate=True, mode=mode)
 
     return _on_vectors(cx, op.operands[0], convert)
 
@@ -84,7 +87,9 @@ def as_f64(op: ir.OpView, cx: Conversion, value: ir.Value, before: ir.Type) -> i
     return _arithmetic(cx, wide, element_of(wide.type), ir.F64Type.get())
 
 
-def _narrow(cx: Conversion, value: ir.Value, after: ir.Type, *, saturate: bool) -> ir.Value:
+def _narrow(
+    cx: Conversion, value: ir.Value, after: ir.Type, *, saturate: bool, mode: str = NEAREST
+) -> ir.Value:
     """f32 or f64 rounded to `after`, once."""
     kind, wide = str(after), isinstance(element_of(value.type), ir.F64Type)
     if kind in _ARITHMETIC:
@@ -93,7 +98,7 @@ def _narrow(cx: Conversion, value: ir.Value, after: ir.Type, *, saturate: bool) 
         value = odd_f32(cx, value)
     if kind == _TF32:
         return to_tf32(cx, value)
-    return from_f32(cx, value, FORMATS[kind], saturate=saturate)
+    return from_f32(cx, value, FORMATS[kind], saturate=saturate, mode=mode)
 
 
 @rules.on("arith.sitofp", "arith.uitofp")
@@ -111,6 +116,27 @@ def int_to_fp(op: ir.OpView, cx: Conversion) -> Replacement:
         if str(after) == "bf16":
             return _cast(cx, "truncf", odd_f32(cx, wide), after)
         return _narrow(cx, wide, after, saturate=False)
+
+    return _on_vectors(cx, op.operands[0], convert)
+
+
+@rules.on("arith.extsi", "arith.extui", "arith.trunci")
+def resize_int(op: ir.OpView, cx: Conversion) -> Replacement:
+    """Stay, but for i4: four bits of a byte"""
+    name, result = op.operation.name, op.results[0]
+    before = state(cx).source_types.get(result, element_of(op.operands[0].type))
+    after, new = element_of(result.type), cx.type(result.type)
+    if "i4" not in (str(before), str(after)):
+        result.set_type(new)
+        return KEEP
+
+    def convert(value: ir.Value) -> ir.Value:
+        v = Vectors(cx, count_of(value.type))
+        if str(before) == "i4" and name == "arith.extsi":
+            value = v.op("shrsi", v.op("shli", value, 4), 4)
+        if element_of(value.type) != element_of(new):
+            value = v.cast(name.removeprefix("arith."), value, element_of(new))
+        return v.op("andi", value, 15) if str(after) == "i4" else value
 
     return _on_vectors(cx, op.operands[0], convert)
 

@@ -11,8 +11,9 @@ from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder, wrap
+from tile_nvptx.passes.tileas.formats import FORMATS
 from tile_nvptx.passes.tileas.rules import rules, state
-from tile_nvptx.passes.tileas.small_floats import FORMATS, float_values
+from tile_nvptx.passes.tileas.small_floats import float_values
 from tile_nvptx.passes.tileas.types import (
     count_of,
     element_of,

@@ -1,4 +1,5 @@
-"""Formats without arithmetic of their own, on fragments: f8E4M3FN, f8E5M2 (as i8), tf32 (as f32).
+"""Formats without arithmetic of their own, on fragments: those of a byte or less (codes in i8),
+and tf32 (as f32).
 
 Every number of these formats is one of f32, and every rounding to them starts from f32: nearest
 even, in integer arithmetic, so that all targets give the same bits. Targets with `cvt` for pairs
@@ -8,66 +9,21 @@ after which the second rounding is exact (Boldo and Melquiond 2008).
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.formats import FORMATS, SmallFloat
 from tile_nvptx.passes.tileas.helpers import pack_fp8
 from tile_nvptx.passes.tileas.rules import state
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
 _HARDWARE_SINCE = 89
 _ULT, _UGT, _NE, _EQ = 6, 8, 1, 0  # arith.CmpIPredicate
-_OGT, _UNE, _UNO = 2, 13, 14  # arith.CmpFPredicate
-
-
-@dataclass(frozen=True)
-class SmallFloat:
-    """A format of a byte: `mantissa` stored bits, exponent `bias`, code of the largest number.
-
-    `overflow` is the code of what lies beyond: infinity, or NaN where there is none.
-    """
-
-    ptx: str
-    mantissa: int
-    bias: int
-    largest: int
-    overflow: int
-    nan: int
-
-    def decode(self, code: int) -> float:
-        """The number that a code stands for."""
-        sign = -1.0 if code & 0x80 else 1.0
-        rest = code & 0x7F
-        if rest > self.largest:
-            return sign * math.inf if rest == self.overflow != self.nan else math.nan
-        exponent, fraction = divmod(rest, 1 << self.mantissa)
-        if exponent:
-            fraction += 1 << self.mantissa
-        return sign * math.ldexp(fraction, max(exponent, 1) - self.bias - self.mantissa)
-
-    @cache  # noqa: B019 - there are two formats
-    def codes(self) -> dict[float, int]:
-        """Number -> code, of those that are not negative."""
-        return {self.decode(code): code for code in range(self.largest + 1)}
-
-    def encode(self, number: float) -> int:
-        """The code of a number of this format."""
-        sign = 0x80 if math.copysign(1.0, number) < 0 else 0
-        if math.isnan(number):
-            return sign | self.nan
-        return sign | self.codes().get(abs(number), self.overflow)
-
-
-FORMATS = {
-    "f8E4M3FN": SmallFloat("e4m3", 3, 7, 0x7E, 0x7F, 0x7F),
-    "f8E5M2": SmallFloat("e5m2", 2, 15, 0x7B, 0x7C, 0x7F),
-}
+_OGT, _OLT, _UNE, _UNO = 2, 4, 13, 14  # arith.CmpFPredicate
+NEAREST = "nearest_even"
 
 
 class Vectors:
@@ -122,25 +78,45 @@ class Vectors:
 
 
 def to_f32(cx: Conversion, codes: ir.Value, kind: SmallFloat) -> ir.Value:
-    """fp8 codes (vector of i8) as f32: exponent and mantissa in place, then scaled exactly."""
+    """Codes (vector of i8) as f32: exponent and mantissa in place, then scaled exactly."""
     v = Vectors(cx, count_of(codes.type))
     wide = v.cast("extui", codes, v.b.i32)
-    rest = v.op("andi", wide, 0x7F)
-    sign = v.op("shli", v.op("andi", wide, 0x80), 24)
+    if kind.is_power:
+        return _power_to_f32(v, wide)
+    rest = v.op("andi", wide, kind.magnitude_mask)
     scaled = v.floats(v.op("shli", rest, 23 - kind.mantissa))
     magnitude = v.bits(v.op("mulf", scaled, 2.0 ** (127 - kind.bias)))
-    if kind.overflow != kind.nan:
+    if kind.has_infinity:
         infinite = v.number(0x7F800000, v.b.i32)
         magnitude = v.select(v.above(rest, kind.largest), infinite, magnitude)
-    quiet = v.number(0x7FC00000, v.b.i32)
-    limit = kind.largest if kind.overflow == kind.nan else kind.overflow
-    magnitude = v.select(v.above(rest, limit), quiet, magnitude)
-    return v.floats(v.op("ori", magnitude, sign))
+    if kind.nan is not None:
+        quiet = v.number(0x7FC00000, v.b.i32)
+        limit = kind.overflow if kind.has_infinity else kind.largest
+        magnitude = v.select(v.above(rest, limit), quiet, magnitude)
+    if kind.sign:
+        sign = v.op("shli", v.op("andi", wide, kind.sign), 32 - kind.width)
+        magnitude = v.op("ori", magnitude, sign)
+    return v.floats(magnitude)
 
 
-def from_f32(cx: Conversion, value: ir.Value, kind: SmallFloat, *, saturate: bool) -> ir.Value:
-    """f32 as fp8 codes, to nearest even; what is too large is the largest number, or overflows."""
-    if saturate and cx.target.sm >= _HARDWARE_SINCE:
+def _power_to_f32(v: Vectors, wide: ir.Value) -> ir.Value:
+    """f8E8M0FNU: the code is the exponent; the smallest power is subnormal in f32."""
+    bits = v.op("shli", wide, 23)
+    least = v.compare("cmpi", _EQ, wide, v.number(0, v.b.i32))
+    bits = v.select(least, v.number(0x00400000, v.b.i32), bits)
+    return v.floats(v.select(v.above(wide, 254), v.number(0x7FC00000, v.b.i32), bits))
+
+
+def from_f32(
+    cx: Conversion, value: ir.Value, kind: SmallFloat, *, saturate: bool, mode: str = NEAREST
+) -> ir.Value:
+    """f32 as codes; what is too large is the largest number, or overflows.
+
+    `mode` is for f8E8M0FNU, "zero" or "positive_inf"; all others round to nearest even.
+    """
+    if kind.is_power:
+        return _to_power(cx, value, mode)
+    if saturate and kind.ptx and cx.target.sm >= _HARDWARE_SINCE:
         name, body = pack_fp8(kind.ptx, count_of(value.type))
         result = vector_of(count_of(value.type), ir.IntegerType.get_signless(8))
         return state(cx).helpers.call(cx, name, body, [value], result).result
@@ -168,9 +144,31 @@ def _round(cx: Conversion, value: ir.Value, kind: SmallFloat, *, saturate: bool)
     too_large = v.above(rounded, ((kind.largest >> kind.mantissa) + 127 - kind.bias << 23)
                         + ((kind.largest & (1 << kind.mantissa) - 1) + 1 << drop) - 1)  # fmt: skip
     code = v.select(too_large, beyond, code)
-    code = v.select(v.above(magnitude, 0x7F800000), v.number(kind.nan, v.b.i32), code)
-    sign = v.op("andi", v.op("shrui", bits, 24), 0x80)
-    return v.cast("trunci", v.op("ori", code, sign), v.b.i8)
+    return v.cast("trunci", _with_sign(v, value, code, kind), v.b.i8)
+
+
+def _with_sign(v: Vectors, value: ir.Value, code: ir.Value, kind: SmallFloat) -> ir.Value:
+    """The code of a magnitude with the sign of `value`, or what stands for no number."""
+    unordered = v.compare("cmpf", _UNO, value, value)
+    none = v.number(kind.largest if kind.nan is None else kind.nan, v.b.i32)
+    if kind.sign:
+        sign = v.op("shrui", v.op("andi", v.bits(value), -0x80000000), 32 - kind.width)
+        return v.select(unordered, none, v.op("ori", code, sign))
+    negative = v.compare("cmpf", _OLT, value, v.number(0.0, ir.F32Type.get()))
+    return v.select(negative, none, v.select(unordered, none, code))
+
+
+def _to_power(cx: Conversion, value: ir.Value, mode: str) -> ir.Value:
+    """f32 as f8E8M0FNU, towards zero or up; numbers below the smallest power are that power."""
+    v = Vectors(cx, count_of(value.type))
+    magnitude = v.op("andi", v.bits(value), 0x7FFFFFFF)
+    if mode == "positive_inf":
+        magnitude = v.op("addi", magnitude, 0x7FFFFF)
+        # What is at most 2**-127 stays below; other subnormal numbers become 2**-126.
+        low = v.compare("cmpi", _ULT, magnitude, v.number(0x00C00000, v.b.i32))
+        magnitude = v.select(low, v.number(0, v.b.i32), magnitude)
+    code = v.op("minui", v.op("shrui", magnitude, 23), 254)
+    return v.cast("trunci", _with_sign(v, value, code, FORMATS["f8E8M0FNU"]), v.b.i8)
 
 
 def to_tf32(cx: Conversion, value: ir.Value) -> ir.Value:
@@ -214,7 +212,7 @@ def exact_f64(cx: Conversion, value: ir.Value, *, signed: bool) -> ir.Value:
 def float_values(literal: str, element: str) -> Iterable[float]:
     """The numbers of a printed `dense<..>`, in row-major order."""
     text = literal.removeprefix("dense<").rsplit(">", 1)[0]
-    size = {"f16": 2, "bf16": 2, "tf32": 3}.get(element, 1)
+    size = {"f16": 2, "bf16": 2, "tf32": 3}.get(element, 1)  # of a dense constant, in bytes
     if text.startswith('"0x'):
         raw = bytes.fromhex(text[3:-1])
         words = [raw[at : at + size] for at in range(0, len(raw), size)]

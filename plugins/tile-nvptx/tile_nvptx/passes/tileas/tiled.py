@@ -19,8 +19,8 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers, refuse_copies
 from tile_nvptx.passes.tileas.build import Builder, wrap
+from tile_nvptx.passes.tileas.formats import FORMATS
 from tile_nvptx.passes.tileas.rules import rules, state
-from tile_nvptx.passes.tileas.small_floats import FORMATS
 from tile_nvptx.passes.tileas.types import element_of, storage_type
 
 _EQ, _ULT = 0, 6  # arith.CmpIPredicate

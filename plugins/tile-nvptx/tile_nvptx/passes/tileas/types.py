@@ -22,8 +22,17 @@ def shared_pointer() -> ir.Type:
     return ir.Type.parse(f"!llvm.ptr<{SHARED_SPACE}>")
 
 
-#: What threads hold of formats that have no arithmetic: fp8 as bytes, tf32 as f32.
-HELD_AS = {"f8E4M3FN": "i8", "f8E5M2": "i8", "f8E8M0FNU": "i8", "tf32": "f32"}
+#: What threads hold of formats that have no arithmetic: the codes of small floats and the bits of
+#: i4 in bytes (i4 and f4E2M1FN in the low half, zeros above), tf32 as f32.
+HELD_AS = {
+    "f8E4M3FN": "i8",
+    "f8E5M2": "i8",
+    "f8E8M0FNU": "i8",
+    "f8E5M3FNU": "i8",
+    "f4E2M1FN": "i8",
+    "i4": "i8",
+    "tf32": "f32",
+}
 
 
 def held_type(element: ir.Type) -> ir.Type:
@@ -46,7 +55,7 @@ def convert_type(type_: ir.Type) -> ir.Type:
         return ir.IntegerType.get_signless(32)
     if isinstance(type_, ir.VectorType):
         return ir.VectorType.get(type_.shape, held_type(type_.element_type))
-    if isinstance(type_, ir.FloatType):
+    if isinstance(type_, ir.FloatType | ir.IntegerType):
         return held_type(type_)
     return type_
 

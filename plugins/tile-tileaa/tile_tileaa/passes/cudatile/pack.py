@@ -7,8 +7,10 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileaa.passes.cudatile.rules import constant, i32, rules
 
-#: Bytes that an element takes; i1 is a bit here, eight to a byte.
+#: Bytes that an element takes.
 _BYTES = {"i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "tf32": 4, "i64": 8, "f64": 8}
+#: Bits of elements of which several share a byte, the first in the lowest bits.
+_BITS = {"i1": 1, "i4": 4, "f4E2M1FN": 4}
 
 
 @rules.on("cuda_tile.pack")
@@ -16,9 +18,11 @@ def pack(op: ir.OpView, cx: Conversion) -> ir.Value:
     """pack => each element cut into bytes, those of one element side by side"""
     source, make = op.operands[0], _Make(cx)
     count, kind = source.type.shape[0], source.type.element_type
-    if str(kind) == "i1":
-        bits = make.view(source, [count // 8, 8])
-        return make.merged(make.columns(bits), 1, 8)
+    if str(kind) in _BITS:
+        width = _BITS[str(kind)]
+        parts = make.bitcast(source, ir.IntegerType.get_signless(width))
+        bytes_ = make.view(parts, [count * width // 8, 8 // width])
+        return make.merged(make.columns(bytes_), width, 8)
     size = _size(op, kind)
     whole = make.bitcast(source, ir.IntegerType.get_signless(8 * size))
     parts = [make.low_bits(whole, 8 * k, 8) for k in range(size)]
@@ -31,9 +35,10 @@ def unpack(op: ir.OpView, cx: Conversion) -> ir.Value:
     source, make = op.operands[0], _Make(cx)
     result = cx.type(op.results[0].type)
     count, kind = result.shape[0], result.element_type
-    if str(kind) == "i1":
-        parts = [make.low_bits(source, k, 1) for k in range(8)]
-        return make.view(make.side_by_side(parts), [count])
+    if str(kind) in _BITS:
+        width = _BITS[str(kind)]
+        parts = [make.low_bits(source, at, width) for at in range(0, 8, width)]
+        return make.bitcast(make.view(make.side_by_side(parts), [count]), kind)
     size = _size(op, kind)
     whole = make.merged(make.columns(make.view(source, [count, size])), 8, 8 * size)
     return make.bitcast(whole, kind)
