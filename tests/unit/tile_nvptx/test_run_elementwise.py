@@ -239,11 +239,3 @@ def test_approximate_division(mode, flag):
     np.testing.assert_allclose(
         run(op, ["f32"] * 2, "f32", [a[::-1].copy(), b]), expected, rtol=2**-22
     )
-
-
-def test_an_unsupported_rounding_mode_is_named():
-    from tile_core.diagnostics import CompileError
-
-    a = values("f16", 1)
-    with pytest.raises(CompileError, match="rounding mode 'zero' is not supported for f16"):
-        run('nv_tileaa.addf {rounding_mode = "zero"}', ["f16"] * 2, "f16", [a, a])

@@ -140,7 +140,8 @@ def _zero_sign(name: str, mode: str, result: Array, operands: tuple[Array, ...])
     else:
         first, second = wide[0], wide[1] if name == "addf" else -wide[1]
     both_positive = ~np.signbit(first) & ~np.signbit(second)
-    negate = (result == 0) & ~both_positive
+    exact = first + second == 0  # not a tiny sum that was rounded to zero
+    negate = (result == 0) & exact & ~both_positive
     return np.where(negate, -np.abs(result), result).astype(result.dtype)
 
 

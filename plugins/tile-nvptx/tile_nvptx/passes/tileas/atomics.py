@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tile_cute.linear import LinearLayout
 from tile_tileas.dialect import layout_of
 
@@ -11,6 +13,7 @@ from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.access import qualifiers
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import atomic_text
+from tile_nvptx.passes.tileas.helper_loops import bf16_add_text
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.shared import scratch_pointer
 from tile_nvptx.passes.tileas.slices import flat_indices, write_row_major
@@ -34,24 +37,24 @@ _HALF_ADD = {"f16": "add.noftz.f16", "bf16": "add.noftz.bf16"}
 _BF16_ADD_SINCE = 90
 
 
-def rmw_instruction(op: ir.OpView, cx: Conversion, element: ir.Type) -> str:
+def rmw_instruction(op: ir.OpView, element: ir.Type) -> str:
     """`add.f32`, `max.s64`, ...: what stands behind `atom.sem.scope.global`."""
     mode = text(op, "rmw_mode")
     if mode not in _OPERATIONS:
         raise error_at(op, f"has no instruction for mode '{mode}'")
     name, letter = _OPERATIONS[mode]
     if mode == "addf" and str(element) in _HALF_ADD:
-        if str(element) == "bf16" and cx.target.sm < _BF16_ADD_SINCE:
-            raise error_at(op, f"adds bf16 atomically, which {cx.target.name} cannot")
         return _HALF_ADD[str(element)]
     return f"{name}.{letter}{element.width}"
 
 
 @rules.on("nv_tileas.atomic_rmw")
 def atomic_rmw(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
-    """atomic_rmw => atom per element"""
-    instruction = rmw_instruction(op, cx, element_of(op.value.type))
-    return [_atomic(op, cx, instruction, [op.value]), token(cx)]
+    """atomic_rmw => atom per element; bf16 sums by compare-and-swap where there is none"""
+    instruction = rmw_instruction(op, element_of(op.value.type))
+    emulated = instruction == _HALF_ADD["bf16"] and cx.target.sm < _BF16_ADD_SINCE
+    make = bf16_add_text if emulated else atomic_text
+    return [_atomic(op, cx, instruction, [op.value], make), token(cx)]
 
 
 @rules.on("nv_tileas.atomic_cas")
@@ -61,7 +64,13 @@ def atomic_cas(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     return [_atomic(op, cx, f"cas.b{width}", [op.cmp, op.value]), token(cx)]
 
 
-def _atomic(op: ir.OpView, cx: Conversion, instruction: str, values: list[ir.Value]) -> ir.Value:
+def _atomic(
+    op: ir.OpView,
+    cx: Conversion,
+    instruction: str,
+    values: list[ir.Value],
+    make: Callable[[str, str, int, int], tuple[str, str]] = atomic_text,
+) -> ir.Value:
     b = Builder(cx)
     if "barrier_before" in op.attributes:
         b.barrier()
@@ -69,7 +78,7 @@ def _atomic(op: ir.OpView, cx: Conversion, instruction: str, values: list[ir.Val
     owner = _owner(op, cx, layout)
     fragments = [_bits(cx, value) for value in values]
     element = element_of(fragments[0].type)
-    name, body = atomic_text(instruction, qualifiers(op), element.width, len(values))
+    name, body = make(instruction, qualifiers(op), element.width, len(values))
     found = []
     for register in range(count_of(fragments[0].type)):
         pointer, mask = _element(b, op.base, register), op.mask

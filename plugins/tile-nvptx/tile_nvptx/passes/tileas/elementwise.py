@@ -12,6 +12,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import map_scalar
+from tile_nvptx.passes.tileas.rounding import narrowed
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
@@ -94,8 +95,7 @@ def _special(op: ir.OpView, cx: Conversion, mode: str, ftz: str) -> ir.Value:
         operands, name = [operands[0], negated], "nv_tileaa.addf"
     element = str(element_of(operands[0].type))
     if element in ("f16", "bf16") and mode != "nearest_even":
-        # Through f32 the result would be rounded twice, in two directions.
-        raise error_at(op, f"rounding mode '{mode}' is not supported for {element}")
+        return _directed(cx, name, mode, operands)
     letter = _LETTER.get(element, "f")
     if mode == "full":  # of division alone; unlike its neighbours, its name has no type
         return _apply(op, cx, f"llvm.nvvm.div.full{ftz}", operands, intrinsic=True)
@@ -104,6 +104,22 @@ def _special(op: ir.OpView, cx: Conversion, mode: str, ftz: str) -> ir.Value:
         return _apply(op, cx, f"llvm.nvvm.{stem}{ftz}.{letter}", operands, intrinsic=True)
     stem = f"{_INTRINSIC_STEM[name]}.{_ROUNDING_SUFFIX[mode]}"
     return _apply(op, cx, f"llvm.nvvm.{stem}{ftz}.{letter}", operands, intrinsic=True)
+
+
+def _directed(cx: Conversion, name: str, mode: str, operands: list[ir.Value]) -> ir.Value:
+    """f16 and bf16 in f32: rounding twice in one direction is rounding once."""
+    b, kind = Builder(cx), element_of(operands[0].type)
+    scalar = not isinstance(operands[0].type, ir.VectorType)
+    if scalar:
+        operands = [b.splat(operand, 1) for operand in operands]
+    count = count_of(operands[0].type)
+    f32 = vector_of(count, ir.F32Type.get())
+    wide = [cx.create("arith.extf", [operand], [f32]).result for operand in operands]
+    callee = f"llvm.nvvm.{_INTRINSIC_STEM[name]}.{_ROUNDING_SUFFIX[mode]}.f"
+    helper, body = map_scalar(callee, "f32", count, len(wide), None, True)
+    found = state(cx).helpers.call(cx, helper, body, wide, f32).result
+    narrow = narrowed(cx, found, kind, mode)
+    return b.extract(narrow, 0) if scalar else narrow
 
 
 @rules.on(*_LIBDEVICE)

@@ -403,3 +403,30 @@ def map_scalar(
         lines.append(f"  %v{i + 1} = llvm.insertelement {result}, %v{i}[%i{i} : i32] : {vector}")
     lines += [f"  llvm.return %v{count} : {vector}", "}"]
     return name, "\n".join(lines)
+
+
+def map_asm(name: str, asm: str, source: str, result: str, count: int) -> tuple[str, str]:
+    """Name and text of `vector<count x source> -> vector<count x result>`: `asm` per element.
+
+    The instruction reads $1, an f32, and writes $0, 16 bits.
+    """
+    name, taken, given = (
+        f"__tile_map_{name}_v{count}",
+        f"vector<{count}x{source}>",
+        f"vector<{count}x{result}>",
+    )
+    lines = [
+        f"llvm.func internal @{name}(%x: {taken}) -> {given} attributes {{always_inline}} {{",
+        f"  %v0 = llvm.mlir.poison : {given}",
+    ]
+    for i in range(count):
+        lines += [
+            f"  %i{i} = llvm.mlir.constant({i} : i32) : i32",
+            f"  %e{i} = llvm.extractelement %x[%i{i} : i32] : {taken}",
+            f"  %a{i} = llvm.inline_asm asm_dialect = att {_quoted(asm)}, "
+            f'"=h,f" %e{i} : ({source}) -> i16',
+            f"  %r{i} = llvm.bitcast %a{i} : i16 to {result}",
+            f"  %v{i + 1} = llvm.insertelement %r{i}, %v{i}[%i{i} : i32] : {given}",
+        ]
+    lines += [f"  llvm.return %v{count} : {given}", "}"]
+    return name, "\n".join(lines)

@@ -1,0 +1,43 @@
+"""f32 rounded to f16 and bf16 towards zero, downwards or upwards."""
+
+from __future__ import annotations
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_nvptx.passes.tileas.helpers import map_asm
+from tile_nvptx.passes.tileas.rules import state
+from tile_nvptx.passes.tileas.small_floats import Vectors
+from tile_nvptx.passes.tileas.types import count_of, vector_of
+
+_SUFFIX = {"zero": "rz", "negative_inf": "rm", "positive_inf": "rp"}
+_NE, _SLT, _SGE = 1, 2, 5  # arith.CmpIPredicate
+_UNO = 14  # arith.CmpFPredicate
+
+
+def narrowed(cx: Conversion, value: ir.Value, kind: ir.Type, mode: str) -> ir.Value:
+    """A vector of f32 as f16 or bf16, rounded in `mode`.
+
+    f16 has an instruction (PTX ISA, "cvt"). bf16 is the upper half of f32, which is cut off, and
+    goes up by one where the rest counts.
+    """
+    if isinstance(kind, ir.F16Type):
+        asm = f"cvt.{_SUFFIX[mode]}.f16.f32 $0, $1;"
+        name, body = map_asm(f"cvt_{_SUFFIX[mode]}_f16", asm, "f32", "f16", count_of(value.type))
+        result = vector_of(count_of(value.type), kind)
+        return state(cx).helpers.call(cx, name, body, [value], result).result
+    v = Vectors(cx, count_of(value.type))
+    bits = v.bits(value)
+    upper = v.op("shrui", bits, 16)
+    if mode != "zero":
+        zero = v.number(0, v.b.i32)
+        lost = v.compare("cmpi", _NE, v.op("andi", bits, 0xFFFF), zero)
+        outwards = v.compare("cmpi", _SLT if mode == "negative_inf" else _SGE, bits, zero)
+        up = v.cast("extui", v.b.binary("andi", lost, outwards), v.b.i32)
+        upper = v.op("addi", upper, up)
+    nan = v.compare("cmpf", _UNO, value, value)
+    half = v.cast("trunci", v.select(nan, v.number(0x7FFF, v.b.i32), upper), _i16())
+    return v.b.bitcast(half, vector_of(v.count, kind))
+
+
+def _i16() -> ir.Type:
+    return ir.IntegerType.get_signless(16)
