@@ -109,6 +109,19 @@ def result_bytes(value: ir.Value) -> int:
     return slice_bytes(value.type) if copies else 0
 
 
+def read_once_bytes(op: ir.OpView | ir.Operation) -> int:
+    """Shared memory of an ordered load whose elements several threads hold.
+
+    One of them reads each: memory may change between two ordered reads.
+    """
+    if ir.StringAttr(op.attributes["mem_semantic"]).value == "weak":
+        return 0
+    layout = layout_of(op.results[0].type)
+    if layout is not None:
+        return 0 if layout.is_injective else slice_bytes(op.results[0].type)
+    return storage_bits(op.results[0].type) // 8
+
+
 def slice_bytes(type_: ir.Type) -> int:
     """Shared memory that a tile takes when a slice is read back from there."""
     return prod(type_.shape) * storage_bits(type_.element_type) // 8
@@ -132,6 +145,8 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
         return sum(_aligned(slice_bytes(v.type)) for v in op.operands if layout_of(v.type))
     if op.name in ("nv_tileas.atomic_rmw", "nv_tileas.atomic_cas"):
         return result_bytes(op.results[0])
+    if op.name in ("nv_tileas.load", "nv_tileas.tiled_load"):
+        return read_once_bytes(op)
     if op.name == "nv_tileas.extract_slice":
         source, result = (layout_of(v.type) for v in (op.operands[0], op.results[0]))
         assert source is not None

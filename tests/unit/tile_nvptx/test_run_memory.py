@@ -256,18 +256,3 @@ def test_ordered_loads_say_so(semantic, scope, text):
     x, out = np.arange(512, dtype=np.float32), np.zeros(512, np.float32)
     kernel.run(x, out)
     np.testing.assert_array_equal(out, x)
-
-
-def test_ordered_loads_of_copies_are_refused():
-    """Several threads would read one element, and need not see the same value."""
-    from tile_core.diagnostics import CompileError
-
-    kernel = Kernel()
-    pointer = kernel.param("!nv_tileaa.ptr<f32, 1 : i32>")
-    kernel.op(
-        f'%x, %t = "nv_tileaa.load"({pointer}) {{mem_semantic = "acquire", mem_scope = "device", '
-        "operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!nv_tileaa.ptr<f32, 1 : i32>) -> "
-        "(f32, !nv_tileaa.mem_token)"
-    )
-    with pytest.raises(CompileError, match="memory ordering 'acquire' would be read by several"):
-        kernel.ptx()

@@ -87,7 +87,16 @@ class _Materialiser:
         self._set_results(op)
 
     def _load(self, op: ir.OpView) -> None:
-        self._same(op)
+        wanted = self._wanted.get(op.results[0])
+        ordered = ir.StringAttr(op.attributes["mem_semantic"]).value != "weak"
+        if wanted is None or not ordered or wanted.is_injective:
+            self._same(op)
+            return
+        # Copies are read once and passed on; that is for tiles with fewer elements than threads.
+        warps = self._built.graph.num_warps
+        layout = spread(wanted.shape, warps, _row_major(wanted.rank), 1)
+        self._convert_operands(op, layout)
+        self._set_natural(op, op.results[0], layout)
 
     def _store(self, op: ir.OpView) -> None:
         node = self._built.node_of.get(op.results[0])

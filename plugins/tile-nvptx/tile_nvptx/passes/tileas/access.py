@@ -8,11 +8,12 @@ from tile_cute.linear import LinearLayout
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helpers import predicated_load, predicated_store, words_of
 from tile_nvptx.passes.tileas.rules import state, text
-from tile_nvptx.passes.tileas.types import vector_of
+from tile_nvptx.passes.tileas.shared import expect_scratch, scratch_pointer
+from tile_nvptx.passes.tileas.slices import flat_indices, write_row_major
+from tile_nvptx.passes.tileas.types import element_of, vector_of
 
 _SCOPES = {"tl_blk": "cta", "device": "gpu", "sys": "sys"}
 
@@ -25,22 +26,42 @@ def qualifiers(op: ir.OpView) -> str:
     return f".{semantic}.{_SCOPES[text(op, 'mem_scope')]}"
 
 
-def refuse_copies(op: ir.OpView, layout: LinearLayout | None) -> None:
-    """Refuse an ordered load that several threads would make of one element (None: a scalar).
+def reader(op: ir.OpView, cx: Conversion, layout: LinearLayout | None) -> ir.Value | None:
+    """i1: this thread reads its elements for all threads that hold them (`layout` None: a scalar).
 
-    Memory may change between their reads, and then what should be one value is not the same in
-    all threads.
-
-    Raises:
-        CompileError: the load is ordered, and the layout holds copies.
+    None if every thread may read for itself. Memory may change between two ordered reads, and
+    then what should be one value would not be the same in all threads.
     """
-    if qualifiers(op) and (layout is None or not layout.is_injective):
-        raise error_at(
-            op,
-            f"with memory ordering '{text(op, 'mem_semantic')}' would be read by several threads, "
-            "which is not supported",
-            hint="load a tile with an element for each thread of the block",
-        )
+    if not qualifiers(op) or (layout is not None and layout.is_injective):
+        return None
+    expect_scratch(op)
+    if layout is not None:
+        return state(cx).holds_unique(cx, layout)
+    b = Builder(cx)
+    return b.compare(0, state(cx).thread_index(cx), b.constant(0))
+
+
+def passed_on(
+    op: ir.OpView, cx: Conversion, found: ir.Value, layout: LinearLayout | None
+) -> ir.Value:
+    """What the reading threads have found (of storage type), in all threads."""
+    if "shared_offset" not in op.attributes:
+        return found
+    b, base, element = Builder(cx), scratch_pointer(op, cx), element_of(found.type)
+    size = element.width // 8
+    if layout is not None:
+        write_row_major(cx, found, layout, base)
+        b.barrier()
+        places = [b.offset(base, at, element) for at in flat_indices(cx, layout, layout.shape)]
+        return b.concat([b.load(place, vector_of(1, element), size) for place in places])
+    first = reader(op, cx, None)
+    assert first is not None
+    branch = cx.create("scf.if", [first], regions=2)
+    with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
+        b.store(found, base, size)
+        cx.create("scf.yield")
+    b.barrier()
+    return b.load(base, found.type, size)
 
 
 @dataclass

@@ -10,13 +10,11 @@ from tile_tileas.dialect import layout_of
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_nvptx.passes.tileas.access import qualifiers
+from tile_nvptx.passes.tileas.access import passed_on, qualifiers
 from tile_nvptx.passes.tileas.build import Builder
-from tile_nvptx.passes.tileas.helpers import atomic_text
 from tile_nvptx.passes.tileas.helper_loops import bf16_add_text
+from tile_nvptx.passes.tileas.helpers import atomic_text
 from tile_nvptx.passes.tileas.rules import rules, state, text
-from tile_nvptx.passes.tileas.shared import scratch_pointer
-from tile_nvptx.passes.tileas.slices import flat_indices, write_row_major
 from tile_nvptx.passes.tileas.tiled import token
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
@@ -89,8 +87,7 @@ def _atomic(
         old = state(cx).helpers.call(cx, name, body, operands, element).result
         found.append(b.splat(old, 1))
     old = b.concat(found)
-    if "shared_offset" in op.attributes:
-        old = _shared(op, cx, old, layout, owner)
+    old = passed_on(op, cx, old, layout)
     result = cx.type(op.result.type)
     if isinstance(result, ir.VectorType):
         return b.bitcast(old, result)
@@ -117,27 +114,3 @@ def _bits(cx: Conversion, value: ir.Value) -> ir.Value:
 
 def _element(b: Builder, value: ir.Value, register: int) -> ir.Value:
     return b.extract(value, register) if isinstance(value.type, ir.VectorType) else value
-
-
-def _shared(
-    op: ir.OpView,
-    cx: Conversion,
-    old: ir.Value,
-    layout: LinearLayout | None,
-    owner: ir.Value | None,
-) -> ir.Value:
-    """What the acting threads have found, in all threads."""
-    b, base, element = Builder(cx), scratch_pointer(op, cx), element_of(old.type)
-    size = element.width // 8
-    if layout is not None:
-        write_row_major(cx, old, layout, base)
-        b.barrier()
-        places = [b.offset(base, at, element) for at in flat_indices(cx, layout, layout.shape)]
-        return b.concat([b.load(place, vector_of(1, element), size) for place in places])
-    branch = cx.create("scf.if", [owner], regions=2) if owner is not None else None
-    assert branch is not None, "one thread acts for a single element"
-    with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
-        b.store(old, base, size)
-        cx.create("scf.yield")
-    b.barrier()
-    return b.load(base, old.type, size)

@@ -7,7 +7,7 @@ from tile_tileas.dialect import layout_of
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers, refuse_copies
+from tile_nvptx.passes.tileas.access import VectorAccess, passed_on, qualifiers, reader
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.tiled import token
@@ -20,17 +20,17 @@ def load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     if "barrier_before" in op.attributes:
         Builder(cx).barrier()
     type_ = cx.type(op.result.type)
-    refuse_copies(op, layout_of(op.result.type))
     if isinstance(type_, ir.VectorType):
         return [_load_tile(op, cx, type_), token(cx)]
     return [_load_scalar(op, cx, type_), token(cx)]
 
 
 def _load_scalar(op: ir.OpView, cx: Conversion, type_: ir.Type) -> ir.Value:
-    """Every thread reads the one element."""
-    b, stored = Builder(cx), storage_type(type_)
-    value = VectorAccess(cx, stored, 1, qualifiers(op)).load(op.base, op.mask)
-    scalar = b.extract(b.from_storage(value, type_), 0)
+    """Every thread reads the one element, or one thread for all."""
+    b, stored, first = Builder(cx), storage_type(type_), reader(op, cx, None)
+    conditions = [flag for flag in (first, op.mask) if flag is not None]
+    value = VectorAccess(cx, stored, 1, qualifiers(op)).load(op.base, b.all_of(conditions))
+    scalar = b.extract(b.from_storage(passed_on(op, cx, value, None), type_), 0)
     if op.other is None or op.mask is None:
         return scalar
     return cx.create("arith.select", [op.mask, scalar, op.other], [type_]).result
@@ -43,11 +43,12 @@ def _load_tile(op: ir.OpView, cx: Conversion, type_: ir.Type) -> ir.Value:
     element = element_of(type_)
     width = _width(op, layout)
     access = VectorAccess(cx, storage_type(element), width, qualifiers(op))
-    parts = []
+    owner, parts = reader(op, cx, layout), []
     for register in range(0, layout.elements_per_thread, width):
-        condition = b.extract(mask, register) if mask is not None else None
-        parts.append(access.load(b.extract(base, register), condition))
-    value = b.from_storage(b.concat(parts), element)
+        conditions = [owner] if owner is not None else []
+        conditions += [b.extract(mask, register)] if mask is not None else []
+        parts.append(access.load(b.extract(base, register), b.all_of(conditions)))
+    value = b.from_storage(passed_on(op, cx, b.concat(parts), layout), element)
     if op.other is None or mask is None:
         return value
     return cx.create("arith.select", [mask, value, op.other], [type_]).result

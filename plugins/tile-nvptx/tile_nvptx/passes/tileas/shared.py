@@ -25,10 +25,15 @@ from tile_nvptx.passes.tileas.types import (
 GLOBAL_SMEM = "global_smem"
 
 
-def scratch_pointer(op: ir.OpView, cx: Conversion, extra: int = 0) -> ir.Value:
-    """Address of the operation's scratch, `extra` bytes in."""
+def expect_scratch(op: ir.OpView) -> None:
+    """Raise an error if the operation has no scratch."""
     if "shared_offset" not in op.attributes:
         raise error_at(op, "has no place in shared memory; run 'tileas-allocate-shared' before")
+
+
+def scratch_pointer(op: ir.OpView, cx: Conversion, extra: int = 0) -> ir.Value:
+    """Address of the operation's scratch, `extra` bytes in."""
+    expect_scratch(op)
     b = Builder(cx)
     symbol = {"global_name": ir.FlatSymbolRefAttr.get(GLOBAL_SMEM)}
     base = cx.create("llvm.mlir.addressof", [], [shared_pointer()], symbol).result

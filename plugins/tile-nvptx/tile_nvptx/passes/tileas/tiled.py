@@ -17,11 +17,11 @@ from tile_tileas.dialect import layout_of
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.access import VectorAccess, qualifiers, refuse_copies
+from tile_nvptx.passes.tileas.access import VectorAccess, passed_on, qualifiers, reader
 from tile_nvptx.passes.tileas.build import Builder, wrap
 from tile_nvptx.passes.tileas.formats import FORMATS
 from tile_nvptx.passes.tileas.rules import rules, state
-from tile_nvptx.passes.tileas.types import element_of, storage_type
+from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, vector_of
 
 _EQ, _ULT = 0, 6  # arith.CmpIPredicate
 PADDING = {"neg_zero": -0.0, "nan": float("nan"), "pos_inf": float("inf"), "neg_inf": float("-inf")}
@@ -161,24 +161,26 @@ def tiled_load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """tiled_load => vector loads; padded and predicated where the tile leaves the view"""
     layout = layout_of(op.result.type)
     assert layout is not None
-    refuse_copies(op, layout)
     where = _prepare(op, cx, layout)
     type_ = cx.type(op.result.type)
-    extra = qualifiers(op)
+    held = vector_of(count_of(type_), where.stored)
+    access, owner = qualifiers(op), reader(op, cx, layout)
 
     def inside() -> ir.Value:
-        return _load(where, where.width, extra, type_, checked=False)
+        return _load(where, where.width, access, owner, checked=False)
 
     def partly() -> ir.Value:
-        return _load(where, where.width if where.whole else 1, extra, type_, checked=True)
+        width = where.width if where.whole else 1
+        return _load(where, width, access, owner, checked=True)
 
     if not where.checked:
         value = inside()
     elif state(cx).fast_path and where.splits:
-        value = _either(cx, where.is_full(), type_, inside, partly).result
+        value = _either(cx, where.is_full(), held, inside, partly).result
     else:
         value = partly()
-    return [value, token(cx)]
+    value = passed_on(op, cx, value, layout)
+    return [where.builder.from_storage(value, element_of(type_)), token(cx)]
 
 
 def _either(
@@ -198,14 +200,18 @@ def _either(
     return branch
 
 
-def _load(where: TileAddress, width: int, extra: str, type_: ir.Type, *, checked: bool) -> ir.Value:
+def _load(
+    where: TileAddress, width: int, extra: str, owner: ir.Value | None, *, checked: bool
+) -> ir.Value:
+    """The fragment, of storage type."""
     b, access = where.builder, VectorAccess(where.cx, where.stored, width, extra)
     parts = []
     for register in range(0, where.layout.elements_per_thread, width):
-        condition = where.in_bounds(register) if checked else None
-        value = access.load(where.address(register), condition)
-        parts.append(_padded(where, value, condition))
-    return b.from_storage(b.concat(parts), element_of(type_))
+        bounds = where.in_bounds(register) if checked else None
+        conditions = [flag for flag in (owner, bounds) if flag is not None]
+        value = access.load(where.address(register), b.all_of(conditions))
+        parts.append(_padded(where, value, bounds))
+    return b.concat(parts)
 
 
 def _padded(where: TileAddress, value: ir.Value, condition: ir.Value | None) -> ir.Value:
