@@ -3,6 +3,8 @@
 Codes travel as bytes: `bitcast` and `unpack` make numbers of them.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 from support.programs import STRATEGIES, Program
@@ -19,7 +21,7 @@ def mode_to(element):
     return ("zero", "positive_inf") if element == t.F8E8M0FNU else ("nearest_even",)
 
 
-def from_codes(p, raw, element):
+def from_codes(p: Program, raw: Any, element: t.Scalar) -> Any:
     """Numbers of `element` from a tile of bytes."""
     if element.width == 4:
         return p.emit("unpack", [raw], t.Tile((2 * raw.type.shape[0],), element))
@@ -142,7 +144,8 @@ def test_four_bit_integers(element, signedness):
 def test_they_move(element, strategy):
     """Constants, permutations, concatenation, slices and layouts of narrow formats."""
     p = Program()
-    raw = p.load((256 * element.width // 8,), t.I8)
+    size = size_of(element, 256)
+    raw = p.load(size, t.I8)
     if element.width == 4:
         x = p.emit("unpack", [raw], t.Tile((256,), element))
     else:
@@ -157,9 +160,8 @@ def test_they_move(element, strategy):
     half = p.emit("extract", [both, (p.argument(t.Tile((), t.I32)), p.constant(
         t.Tile((), t.I32), 0))], t.Tile((16, 16), element))  # fmt: skip
     flat = p.emit("reshape", [half], t.Tile((256,), element))
-    size = size_of(element, 256)
     p.store(to_codes(p, flat, element), size, t.I8)
-    codes = np.random.default_rng(3).integers(-128, 128, raw.type.shape).astype(np.int8)
+    codes = np.random.default_rng(3).integers(-128, 128, size).astype(np.int8)
     p.agrees(codes, 1, np.zeros(size, np.int8), strategy=strategy)
 
 
