@@ -4,6 +4,7 @@
 times are printed. Both compilers run alternately, in the same run, on the same bytecode.
 
     python benchmarks/compile_time.py --kernel vector_add_f32 --gpu-name sm_90 -O 3 --json out.json
+    python benchmarks/compile_time.py --folder kernels/ --gpu-name sm_90
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import folder
 from peer import find_tool
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "bytecode"
@@ -55,6 +57,14 @@ def main() -> int:
         print(json.dumps(_in_process(options)))
         return 0
     peer = options.tileiras or find_tool("tileiras")
+    if options.folder:
+        run = folder.measure(
+            options.folder, options.gpu_name, options.opt_level, options.sample, peer
+        )
+        folder.show(run)
+        if options.json:
+            folder.write(run, options.json, options.gpu_name, options.opt_level)
+        return 0
     made = [_measure(name, options, peer) for name in options.kernel]
     for one in made:
         _print(one)
@@ -72,6 +82,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("-O", "--opt-level", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=11, help="runs that a median is taken of")
     parser.add_argument("--tileiras", type=Path, help="the tileiras to compare with")
+    parser.add_argument("--folder", type=Path, help="compile every bytecode file of a folder")
+    parser.add_argument("--sample", type=int, default=40, help="files of it for whole processes")
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

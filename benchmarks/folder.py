@@ -1,0 +1,143 @@
+"""Compile time of every bytecode file of a folder, in one warm process, beside tileiras.
+
+`compile_time.py --folder DIR` runs it. tileiras, and our own whole process, are measured on every
+n-th file only, since each is a process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_SLOWEST = 10
+_SLOW_PARTS = 3
+
+
+@dataclass(frozen=True)
+class File:
+    """Milliseconds of one file; `parts` are those of passes and emitters, the longest first."""
+
+    name: str
+    warm: float
+    parts: tuple[tuple[str, float], ...] = ()
+    error: str = ""
+
+
+@dataclass
+class Run:
+    """What a whole folder took."""
+
+    files: list[File] = field(default_factory=list)
+    resident: list[int] = field(default_factory=list)  # bytes, after every tenth part of the files
+    seconds: float = 0.0
+    cold: dict[str, float] = field(default_factory=dict)  # our whole process, ms
+    tileiras: dict[str, float] = field(default_factory=dict)  # its whole process, ms
+
+
+def measure(folder: Path, target: str, level: int, sample: int, peer: Path | None) -> Run:
+    """Compile every file of `folder` once, in order of their names."""
+    import tile_core
+
+    paths = sorted(folder.glob("*.tileirbc"))
+    run = Run()
+    _compile(tile_core, paths[0], target, level)  # imports, the worker, caches of the toolchain
+    start = time.perf_counter()
+    for number, path in enumerate(paths):
+        run.files.append(_compile(tile_core, path, target, level))
+        if number * 10 // len(paths) != (number + 1) * 10 // len(paths):
+            run.resident.append(_resident())
+    run.seconds = time.perf_counter() - start
+    good = [path for path, file in zip(paths, run.files, strict=True) if not file.error]
+    for path in good[:: max(1, len(good) // sample)] if sample else []:
+        _processes(path, target, level, peer, run)
+    return run
+
+
+def _compile(tile_core: Any, path: Path, target: str, level: int) -> File:
+    source = path.read_bytes()
+    begin = time.perf_counter()
+    try:
+        made = tile_core.compile(source, target, opt_level=level, keep_stages=False)
+    except tile_core.diagnostics.TileError as error:
+        first = str(error).splitlines()[0]
+        return File(path.stem, (time.perf_counter() - begin) * 1e3, error=first)
+    wall = (time.perf_counter() - begin) * 1e3
+    parts = Counter[str]()
+    for name, part in _leaves(made.timings):
+        parts[name] += part * 1e3
+    return File(path.stem, wall, tuple(parts.most_common(_SLOW_PARTS)))
+
+
+def _leaves(span: Any) -> Iterator[tuple[str, float]]:
+    if not span.children:
+        yield span.name, span.wall
+    for child in span.children:
+        yield from _leaves(child)
+
+
+def _resident() -> int:
+    """Bytes of memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+
+
+def _processes(path: Path, target: str, level: int, peer: Path | None, run: Run) -> None:
+    from compile_time import TILEC
+
+    with tempfile.TemporaryDirectory() as folder:
+        flags = ["--gpu-name", target, f"-O{level}", "-o", str(Path(folder, "out.cubin"))]
+        for command, times in (
+            ([*TILEC, "compile"], run.cold),
+            ([str(peer)] if peer else [], run.tileiras),
+        ):
+            if command:
+                begin = time.perf_counter()
+                done = subprocess.run([*command, str(path), *flags], capture_output=True)
+                if done.returncode == 0:
+                    times[path.stem] = (time.perf_counter() - begin) * 1e3
+
+
+def show(run: Run) -> None:
+    """Print what was measured."""
+    good = [file for file in run.files if not file.error]
+    warm = [file.warm for file in good]
+    print(f"{len(run.files)} files in {run.seconds:.0f} s, {len(good)} compiled")
+    cuts = quantiles(warm, n=100) if len(warm) > 1 else warm * 99
+    print(f"warm: median {median(warm):.0f} ms, 90 % {cuts[89]:.0f}, 99 % {cuts[98]:.0f}, "
+          f"most {max(warm):.0f}")  # fmt: skip
+    mib = [f"{size >> 20}" for size in run.resident]
+    print(f"resident memory after each tenth, MiB: {' '.join(mib)}")
+    _show_ratios(run)
+    print(f"\nthe {_SLOWEST} slowest")
+    for file in sorted(good, key=lambda f: -f.warm)[:_SLOWEST]:
+        parts = ", ".join(f"{name} {ms:.0f}" for name, ms in file.parts)
+        print(f"{file.warm:7.0f} ms  {file.name}: {parts}")
+    errors = Counter(file.error for file in run.files if file.error)
+    for text, count in errors.most_common():
+        print(f"{count:5} x {text}")
+
+
+def _show_ratios(run: Run) -> None:
+    warm = {file.name: file.warm for file in run.files}
+    for what, times in (("warm", warm), ("cold", run.cold)):
+        both = [(times[name], theirs) for name, theirs in run.tileiras.items() if name in times]
+        if both:
+            ratio = median(ours / theirs for ours, theirs in both)
+            print(f"{what} / tileiras: median {ratio:.2f} over {len(both)} files "
+                  f"(medians {median(o for o, _ in both):.0f} and "
+                  f"{median(t for _, t in both):.0f} ms)")  # fmt: skip
+
+
+def write(run: Run, path: Path, target: str, level: int) -> None:
+    """The numbers as JSON."""
+    document = {"unit": "ms", "gpu": target, "opt_level": level, **asdict(run)}
+    path.write_text(json.dumps(document, indent=1) + "\n")
