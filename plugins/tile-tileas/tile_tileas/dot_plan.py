@@ -1,11 +1,10 @@
-"""What a `nv_tileas.dot` needs: layouts of its operands, and shared memory for multiply-adds."""
+"""What a `nv_tileas.dot` needs: layouts of its operands, and parts of K for multiply-adds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from tile_cute.linear import LinearLayout
+from tile_cute.linear import LinearLayout, subtile
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
@@ -13,7 +12,6 @@ from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dots import (
     Fragments,
     atom_named,
-    fits_step,
     fma_step,
     fragment,
     grid_of,
@@ -21,10 +19,10 @@ from tile_tileas.dots import (
     preferred_grid,
     product_shape,
 )
+from tile_tileas.scratch import storage_bits
+from tile_tileas.stages import STAGE_ALIGNMENT
 
 Spread = Callable[[tuple[int, ...]], LinearLayout]
-
-_ALIGNMENT = 16
 
 
 def atom_name(op: ir.OpView | ir.Operation) -> str:
@@ -37,48 +35,17 @@ def product_of(op: ir.OpView | ir.Operation) -> tuple[int, int, int, int]:
     return product_shape(shape_of(op.operands[0]), shape_of(op.operands[1]))
 
 
-@dataclass(frozen=True)
-class FmaPlan:
-    """How a product without tensor cores goes through shared memory, `step` of K at a time.
-
-    Of each part A lies there as [step, B, M] and behind it B as [step, B, N].
-    """
-
-    shape: tuple[int, int, int, int]  # B, M, N, K
-    step: int
-    operand_bytes: int
-
-    @property
-    def b_offset(self) -> int:
-        """Where B begins, in bytes."""
-        batch, m, _, _ = self.shape
-        return -(-batch * m * self.step * self.operand_bytes // _ALIGNMENT) * _ALIGNMENT
-
-    @property
-    def bytes(self) -> int:
-        """Shared memory that both parts need."""
-        batch, _, n, _ = self.shape
-        return self.b_offset + batch * n * self.step * self.operand_bytes
-
-
-def plan_fma(
-    op: ir.OpView | ir.Operation, shape: tuple[int, int, int, int], width: int, limit: int
-) -> FmaPlan:
-    """The plan of a product of (B, M, N, K) of elements of `width` bits in `limit` bytes.
+def fma_step_of(op: ir.OpView | ir.Operation, limit: int) -> int:
+    """How much of K of a dot by "fma" goes through `limit` bytes of shared memory at once.
 
     Raises:
         CompileError: not even one row of K fits.
     """
-    size = max(1, (1 << (width - 1).bit_length()) // 8)  # tf32 counts 19 bits, and takes 32
-    step = fma_step(shape, size, limit - _ALIGNMENT)
+    shape, size = product_of(op), storage_bits(op.operands[0].type.element_type) // 8
+    step = fma_step(shape, size, limit - STAGE_ALIGNMENT)
     if not step:
         raise error_at(op, f"cannot pass {shape} (B, M, N, K) through {limit} bytes of memory")
-    return FmaPlan(shape, step, size)
-
-
-def fma_plan(op: ir.OpView | ir.Operation, limit: int) -> FmaPlan:
-    """The plan of a dot by "fma" that uses at most `limit` bytes of shared memory."""
-    return plan_fma(op, product_of(op), op.operands[0].type.element_type.width, limit)
+    return step
 
 
 def fma_layouts(
@@ -89,7 +56,7 @@ def fma_layouts(
     The accumulator may be anything, and A and B stay as they come unless they would not fit into
     shared memory at once.
     """
-    step = fma_plan(op, limit).step
+    step = fma_step_of(op, limit)
     return _in_parts(op.a, -1, step, spread), _in_parts(op.b, -2, step, spread), wanted
 
 
@@ -112,7 +79,7 @@ def _in_parts(value: ir.Value, axis: int, step: int, spread: Spread) -> LinearLa
     shape = shape_of(value)
     axis += len(shape)
     layout = layout_of(value.type)
-    if layout is not None and fits_step(layout, axis, step):
-        return layout
     part = tuple(step if dim == axis else extent for dim, extent in enumerate(shape))
+    if layout is not None and subtile(layout, part) is not None:
+        return layout
     return in_steps(spread(part), axis, shape[axis])

@@ -193,13 +193,6 @@ def fma_step(shape: tuple[int, int, int, int], operand_bytes: int, limit: int) -
     return step
 
 
-def fits_step(layout: LinearLayout, axis: int, step: int) -> bool:
-    """Whether each part of `step` along `axis` is in the same registers of every thread."""
-    bits = layout.coord_bits(axis)
-    threads = (*bits.get("lane", ()), *bits.get("warp", ()))
-    return all(value < step for value in threads)
-
-
 def in_steps(layout: LinearLayout, axis: int, extent: int) -> LinearLayout:
     """`layout`, of a part along `axis`, repeated in registers up to `extent`."""
     shape = list(layout.shape)

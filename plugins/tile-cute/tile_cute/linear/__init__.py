@@ -23,6 +23,7 @@ from tile_cute.linear.memory import (
     best_shared_layout,
     count_wavefronts,
     memory_access,
+    shared_layouts,
     swizzled_rows,
 )
 from tile_cute.linear.planner import plan_conversion, plan_registers
@@ -91,6 +92,7 @@ __all__ = [
     "reshape",
     "restrict",
     "same_elements",
+    "shared_layouts",
     "slice_dim",
     "slice_registers",
     "strided",

@@ -135,8 +135,19 @@ def best_shared_layout(store: LinearLayout, load: LinearLayout, elem_bits: int) 
     wavefronts. Both layouts must be surjective; ties go to the earlier of: vectors common to
     both sides, wide stores, wide loads.
     """
-    if store.shape != load.shape or not (store.is_surjective and load.is_surjective):
-        raise LayoutError(f"{store} and {load} do not both hold one and the same whole tile")
+    if not load.is_surjective:
+        raise LayoutError(f"{load} does not hold the whole tile")
+    return min(shared_layouts(store, load, elem_bits), key=lambda choice: choice.wavefronts)
+
+
+def shared_layouts(
+    store: LinearLayout, load: LinearLayout, elem_bits: int
+) -> tuple[SharedChoice, ...]:
+    """Buffer layouts (offset -> tile) with few conflicts, by what their vectors serve: both
+    sides, stores, loads. `store` must be surjective; `load` may read a part of the tile.
+    """
+    if store.shape != load.shape or not store.is_surjective:
+        raise LayoutError(f"{store} and {load} do not both hold elements of one whole tile")
     elem_log2 = log2(max(8, elem_bits) // 8)
     sides = [
         Participant(unique_registers(tile)[0], tile.flat("lane"), tile.flat("warp"))
@@ -155,7 +166,7 @@ def best_shared_layout(store: LinearLayout, load: LinearLayout, elem_bits: int) 
                 memory_access(layout, load, elem_bits),
             )
         )
-    return min(choices, key=lambda choice: choice.wavefronts)
+    return tuple(choices)
 
 
 def swizzled_rows(

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from tile_cute.linear import LinearLayout, blocked, replicated
 
-from tile_tileas.layouts import Assignment, TileGraph
+from tile_tileas.layouts import Assignment, TileGraph, TileNode
+from tile_tileas.strategies.coalescing import WASTEFUL, touched_sectors
 from tile_tileas.strategies.mma import seed_accumulators
 from tile_tileas.strategies.propagation import Propagation
 
@@ -54,6 +55,7 @@ class BlockedStrategy:
 
     Loads in inner loops spread first, then other loads and stores, in program order. Warps go
     along axes that are not reduced where there is room, so that reductions stay inside a warp.
+    An access of a view for which another one's layout would waste memory traffic keeps its own.
     """
 
     name: ClassVar[str] = "blocked"
@@ -69,14 +71,36 @@ class BlockedStrategy:
             along = sorted(order, key=lambda axis: (shape, axis) in reduced)
             return spread(shape, graph.num_warps, order, vector, along)
 
-        spreading = Propagation(graph)
+        def wasteful(node: TileNode, layout_: LinearLayout) -> bool:
+            """Whether a load or store of one tile touches far more sectors than it could."""
+            tile = graph.values[(*node.results, *node.operands)[0]]
+            if node.vector == 1 or len(node.operands) + len(node.results) > 1:
+                return False
+            best = layout(tile.shape, node.order)
+            counts = [
+                touched_sectors(each, node.order[0], node.vector, tile.bits)
+                for each in (layout_, best)
+            ]
+            return counts[0] >= WASTEFUL * counts[1]
+
+        loads = {n.results[0]: n for n in graph.nodes if n.kind == "load" and n.results}
+
+        def accepts(value: int, found: LinearLayout) -> bool:
+            return value not in loads or not wasteful(loads[value], found)
+
+        def stored(node: TileNode, found: LinearLayout) -> LinearLayout:
+            return layout(found.shape, node.order) if wasteful(node, found) else found
+
+        spreading = Propagation(graph, accepts)
         seed_accumulators(spreading)
         anchors = [n for n in graph.nodes if n.kind in ("load", "store")]
         for node in sorted(anchors, key=lambda n: (-n.depth, n.kind != "load")):
             for value in (*node.results, *node.operands)[:1]:
                 shape = graph.values[value].shape
                 spreading.seed(value, layout(shape, node.order))
-        return spreading.finish(lambda shape: layout(shape, tuple(reversed(range(len(shape))))))
+        return spreading.finish(
+            lambda shape: layout(shape, tuple(reversed(range(len(shape))))), stored
+        )
 
     def _vectors(self, graph: TileGraph) -> dict[tuple[tuple[int, ...], tuple[int, ...]], int]:
         """(shape, order) -> widest vector of any access to a tile of that shape."""

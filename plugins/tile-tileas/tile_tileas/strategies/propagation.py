@@ -17,12 +17,18 @@ from tile_cute.linear import (
 
 from tile_tileas.layouts import Assignment, TileGraph, TileNode, inverse_permutation
 
+Accepts = Callable[[int, LinearLayout], bool]
+
 
 class Propagation:
-    """Layouts found so far; the first one to reach a value stays."""
+    """Layouts found so far; the first one to reach a value stays.
 
-    def __init__(self, graph: TileGraph) -> None:
+    `accepts` may keep a layout from spreading to a value; a later seed decides there.
+    """
+
+    def __init__(self, graph: TileGraph, accepts: Accepts = lambda value, layout: True) -> None:
         self.graph = graph
+        self._accepts = accepts
         self.layouts: dict[int, LinearLayout] = {}
         self._users: dict[int, list[TileNode]] = {}
         for node in graph.nodes:
@@ -39,7 +45,7 @@ class Propagation:
             known = pending.popleft()
             for node in self._users.get(known, ()):
                 for other, found in self._implied(node, known):
-                    if other not in self.layouts:
+                    if other not in self.layouts and self._accepts(other, found):
                         self.layouts[other] = found
                         pending.append(other)
 
@@ -92,8 +98,13 @@ class Propagation:
             for other in node.operands:
                 yield other, part
 
-    def finish(self, default: Callable[[tuple[int, ...]], LinearLayout]) -> Assignment:
-        """Seed what is left with `default(shape)` in program order; stores write what they get.
+    def finish(
+        self,
+        default: Callable[[tuple[int, ...]], LinearLayout],
+        store: Callable[[TileNode, LinearLayout], LinearLayout] = lambda node, layout: layout,
+    ) -> Assignment:
+        """Seed what is left with `default(shape)` in program order; stores write what they get,
+        in the layout that `store` makes of it.
 
         A broadcast does not hand its operand's layout on: that would put all the copies into
         registers of every thread. The operand is small and moves instead.
@@ -104,7 +115,7 @@ class Propagation:
         for value, tile in enumerate(self.graph.values):
             self.seed(value, default(tile.shape))
         stores = {
-            index: self.layouts[node.operands[0]]
+            index: store(node, self.layouts[node.operands[0]])
             for index, node in enumerate(self.graph.nodes)
             if node.kind == "store" and node.operands
         }

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tile_cute.atoms import MmaAtom
 from tile_tileas.dot_plan import atom_name
-from tile_tileas.dot_stage import stages
 from tile_tileas.dots import FMA, Fragments, Grid, atom_named, grid_of, product_shape
+from tile_tileas.stages import stages
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
@@ -61,7 +61,7 @@ def _operands(
         if plan is None:
             operands.append(Held(value, fragments))
         else:
-            operands.append(Staged.of(op, cx, value, *plan))
+            operands.append(Staged.of(op, cx, value, plan[0], fragments, plan[1]))
     if any(plan is not None for plan in plans):
         Builder(cx).barrier()
     return operands

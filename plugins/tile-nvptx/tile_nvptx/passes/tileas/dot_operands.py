@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Protocol
 
 from tile_cute import gf2
 from tile_cute.linear import MatrixSide
-from tile_tileas.dot_stage import Stage
+from tile_cute.linear.layout import log2
 from tile_tileas.dots import Fragments
+from tile_tileas.stages import Stage
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
@@ -16,7 +19,8 @@ from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.convert_layout import join
 from tile_nvptx.passes.tileas.helpers import load_matrices
 from tile_nvptx.passes.tileas.rules import state
-from tile_nvptx.passes.tileas.shared import SharedBuffer, scratch_pointer, when
+from tile_nvptx.passes.tileas.shared import Moved, SharedBuffer, scratch_pointer, when
+from tile_nvptx.passes.tileas.state import linear
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
 
@@ -48,39 +52,52 @@ class Staged:
     """An operand in shared memory."""
 
     stage: Stage
+    fragments: Fragments
     memory: SharedBuffer
     element: ir.Type
 
     @staticmethod
-    def of(op: ir.OpView, cx: Conversion, value: ir.Value, stage: Stage, start: int) -> Staged:
-        """Store the operand; the caller places the barrier."""
+    def of(
+        op: ir.OpView, cx: Conversion, value: ir.Value, stage: Stage, fragments: Fragments, at: int
+    ) -> Staged:
+        """Store the operand `at` bytes into the scratch; the caller places the barrier."""
         b = Builder(cx)
         stored = b.to_storage(value)
-        memory = SharedBuffer(cx, scratch_pointer(op, cx, start), element_of(stored.type))
+        memory = SharedBuffer(cx, scratch_pointer(op, cx, at), element_of(stored.type))
         with when(cx, state(cx).speaks(cx, stage.redundant_lanes, stage.redundant_warps)):
             side, size = stage.store, stage.store.vector * stage.elem_bytes
             for access in side.accesses[0]:
                 pointer = memory.at((*side.lane_map, *side.warp_map), access.offset)
                 b.store(b.shuffle(stored, access.registers), pointer, size)
-        return Staged(stage, memory, element_of(value.type))
+        return Staged(stage, fragments, memory, element_of(value.type))
 
     def step(self, cx: Conversion, k: int) -> ir.Value:
-        """Read the registers of all atoms of step `k`."""
+        """Read the registers of step `k`."""
+        return self._read(cx, self.stage.steps[k], None)
+
+    def steps_from(self, cx: Conversion, k: ir.Value, count: int) -> list[ir.Value]:
+        """Read the registers of steps `k`, `k` + 1, ...; k is a multiple of `count`, an i32 that
+        is known as the program runs. `count` is a power of two.
+        """
+        low, bits = log2(count), log2(len(self.stage.steps))
+        bases = [0] * low + [self.stage.steps[1 << bit] for bit in range(low, bits)]
+        moved = (linear(Builder(cx), k, bases), reduce(or_, bases)) if any(bases) else None
+        return [self._read(cx, self.stage.steps[step], moved) for step in range(count)]
+
+    def _read(self, cx: Conversion, offset: int, moved: Moved | None) -> ir.Value:
+        """All registers of a step at `offset`; those that are copies of others are not read."""
         b, side = Builder(cx), self.stage.load
         accesses = side.accesses if isinstance(side, MatrixSide) else side.accesses[0]
-        loaded = [self._load(cx, access.offset ^ self.stage.steps[k]) for access in accesses]
-        place = {
-            register: at
-            for at, register in enumerate(r for access in accesses for r in access.registers)
-        }
-        joined = join(b, loaded)
-        return b.from_storage(
-            b.shuffle(joined, [place[r] for r in range(len(place))]), self.element
-        )
+        loaded = [self._load(cx, access.offset ^ offset, moved) for access in accesses]
+        held = gf2.table(self.fragments.step.flat("register"))
+        order = [register for access in accesses for register in access.registers]
+        place = {held[register]: at for at, register in enumerate(order)}
+        in_order = b.shuffle(join(b, loaded), [place[element] for element in held])
+        return b.from_storage(in_order, self.element)
 
-    def _load(self, cx: Conversion, offset: int) -> ir.Value:
+    def _load(self, cx: Conversion, offset: int, moved: Moved | None) -> ir.Value:
         b, side, element = Builder(cx), self.stage.load, self.memory.element
-        pointer = self.memory.at((*side.lane_map, *side.warp_map), offset)
+        pointer = self.memory.at((*side.lane_map, *side.warp_map), offset, moved)
         if not isinstance(side, MatrixSide):
             type_ = vector_of(side.vector, element)
             return b.load(pointer, type_, side.vector * self.stage.elem_bytes)

@@ -41,6 +41,10 @@ def scratch_pointer(op: ir.OpView, cx: Conversion, extra: int = 0) -> ir.Value:
     return b.offset(base, start, b.i8)
 
 
+#: An offset in elements, i32, and the bits that it may have.
+Moved = tuple[ir.Value, int]
+
+
 @dataclass(frozen=True)
 class SharedBuffer:
     """A buffer whose offsets are linear in the bits of the thread's index."""
@@ -49,18 +53,24 @@ class SharedBuffer:
     base: ir.Value
     element: ir.Type  # storage type
 
-    def at(self, thread_bases: tuple[int, ...], offset: int) -> ir.Value:
-        """Address of element `offset` XOR `thread_bases[i]` of all bits i of the thread index.
+    def at(
+        self, thread_bases: tuple[int, ...], offset: int, moved: Moved | None = None
+    ) -> ir.Value:
+        """Address of element `offset` XOR `thread_bases[i]` of all bits i of the thread index, XOR
+        what `moved` says.
 
-        Bits of the offset that no thread sets add up, so that accesses share one register and
-        differ in the instruction's immediate.
+        Bits of the offset that neither sets add up, so that accesses share one register and differ
+        in the instruction's immediate.
         """
         b = Builder(self.cx)
-        thread = state(self.cx).linear(self.cx, thread_bases)
-        if thread is None:
+        place = state(self.cx).linear(self.cx, thread_bases)
+        used = reduce(or_, thread_bases, 0)
+        if moved is not None:
+            place = moved[0] if place is None else b.binary("xori", place, moved[0])
+            used |= moved[1]
+        if place is None:
             return b.offset(self.base, offset, self.element)
-        used = reduce(or_, thread_bases)
-        mixed = b.with_constant("xori", thread, offset & used)
+        mixed = b.with_constant("xori", place, offset & used)
         return b.offset(b.offset(self.base, mixed, self.element), offset & ~used, self.element)
 
 

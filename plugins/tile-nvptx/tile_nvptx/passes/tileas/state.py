@@ -63,7 +63,7 @@ class KernelState:
         if not any(bases):
             return None
         index = self.thread_index(cx)
-        return self.once(cx, ("linear", tuple(bases)), lambda b: _linear(b, index, bases))
+        return self.once(cx, ("linear", tuple(bases)), lambda b: linear(b, index, bases))
 
     def coordinate(self, cx: Conversion, layout: LinearLayout, dim: int) -> ir.Value | None:
         """The thread's part of coordinate `dim`, i32; None if it is always 0."""
@@ -91,8 +91,11 @@ class KernelState:
         return self.once(cx, ("unique", mask), make)
 
 
-def _linear(b: Builder, index: ir.Value, bases: Sequence[int]) -> ir.Value:
-    """Runs of bits whose bases double are moved together: ((index >> i) & mask) * base."""
+def linear(b: Builder, index: ir.Value, bases: Sequence[int]) -> ir.Value:
+    """XOR of `bases[i]` over the set bits i of `index`, i32; some basis is not 0.
+
+    Runs of bits whose bases double are moved together: ((index >> i) & mask) * base.
+    """
     terms: list[ir.Value] = []
     at = 0
     while at < len(bases):

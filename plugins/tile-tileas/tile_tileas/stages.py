@@ -1,0 +1,126 @@
+"""Operands of a product that pass through shared memory: layouts, stores and loads. No MLIR here.
+
+Both operands are stored, then there is one barrier, and fragments are read as the product goes
+along K: only those of one step need registers. Operands that come as fragments stay there.
+
+The buffer's layout is the cheapest of those that copies and matrix loads agree on (rows of 16-byte
+pieces, swizzled) and the one that serves this store and this load best; "cheapest" counts
+wavefronts, bank conflicts included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tile_cute.linear import (
+    LinearLayout,
+    MatrixSide,
+    SharedSide,
+    matrix_access,
+    memory_access,
+    shared_layouts,
+    swizzled_rows,
+)
+from tile_cute.linear.memory import offsets_in
+from tile_cute.linear.plans import ACCESS_COST, WAVEFRONT_COST
+
+from tile_tileas.dots import Fragments
+
+STAGE_ALIGNMENT = 128  # bytes; one row of banks, as the counted wavefronts assume
+_SWIZZLES = (128, 64, 32, 16)  # bytes, the widest first
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How one operand passes through shared memory.
+
+    Offsets are in elements. `load` reads the fragments of one step along K; step k reads at
+    offsets XORed with `steps[k]`. Lanes and warps with a bit of `redundant_lanes` or
+    `redundant_warps` set hold copies and need not store.
+    """
+
+    buffer: LinearLayout
+    store: SharedSide
+    load: SharedSide | MatrixSide
+    steps: tuple[int, ...]
+    elem_bytes: int
+    redundant_lanes: int
+    redundant_warps: int
+
+    @property
+    def bytes(self) -> int:
+        """Shared memory of the operand."""
+        return self.buffer.size * self.elem_bytes
+
+    @property
+    def cost(self) -> int:
+        """Quarter cycles of a warp, as plans of conversions count them."""
+        loads = _accesses(self.load)
+        accesses = len(self.store.accesses[0]) + len(loads) * len(self.steps)
+        wavefronts = self.store.wavefronts + self.load.wavefronts * len(self.steps)
+        return ACCESS_COST * accesses + WAVEFRONT_COST * wavefronts
+
+
+def _accesses(side: SharedSide | MatrixSide) -> tuple[object, ...]:
+    return side.accesses if isinstance(side, MatrixSide) else side.accesses[0]
+
+
+@lru_cache(maxsize=512)
+def stage_of(source: LinearLayout, wanted: Fragments, bits: int) -> Stage:
+    """The cheapest way from `source` to fragments, for elements of `bits` bits in memory."""
+    found = [_stage(buffer, source, wanted, bits) for buffer in _buffers(source, wanted, bits)]
+    return min(found, key=lambda stage: stage.cost)
+
+
+def _buffers(source: LinearLayout, wanted: Fragments, bits: int) -> Iterator[LinearLayout]:
+    last = source.rank - 1
+    for fast, slow in ((last, last - 1), (last - 1, last)):
+        order = (fast, slow, *reversed(range(last - 1)))
+        for width in _SWIZZLES:
+            if width * 8 <= source.shape[fast] * bits:
+                yield swizzled_rows(source.shape, order, bits, width)
+    for load in (wanted.step, wanted.whole):
+        for choice in shared_layouts(source, load, bits):
+            yield choice.layout
+
+
+def _stage(buffer: LinearLayout, source: LinearLayout, wanted: Fragments, bits: int) -> Stage:
+    sides: list[SharedSide | MatrixSide] = [memory_access(buffer, wanted.step, bits)]
+    for transposed in (False, True):
+        matrix = matrix_access(buffer, wanted.step, bits, transposed=transposed)
+        if matrix is not None:
+            sides.append(matrix)
+    load = min(sides, key=lambda side: WAVEFRONT_COST * side.wavefronts + len(_accesses(side)))
+    along = LinearLayout({"register": wanted.steps}, source.shape)
+    offsets = [0]
+    for bit in offsets_in(buffer, along)["register"]:
+        offsets += [place ^ bit for place in offsets]
+    return Stage(
+        buffer,
+        memory_access(buffer, source, bits),
+        load,
+        tuple(offsets),
+        bits // 8,
+        source.free_mask("lane"),
+        source.free_mask("warp"),
+    )
+
+
+def stages(
+    sources: tuple[LinearLayout, LinearLayout], wanted: tuple[Fragments, Fragments], bits: int
+) -> tuple[tuple[tuple[Stage, int] | None, ...], int]:
+    """What A and B do inside the product – stage and start in bytes, or None if they come as
+    fragments – and the shared memory that both need together.
+    """
+    found: list[tuple[Stage, int] | None] = []
+    top = 0
+    for source, target in zip(sources, wanted, strict=True):
+        if source == target.whole:
+            found.append(None)
+            continue
+        stage = stage_of(source, target, bits)
+        found.append((stage, top))
+        top += -(-stage.bytes // STAGE_ALIGNMENT) * STAGE_ALIGNMENT
+    return tuple(found), top
