@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     known = sorted(path.stem for path in EXAMPLES.glob("*.tileirbc"))
     parser.add_argument("--kernel", action="append", choices=known, help="default: a few")
     parser.add_argument("--gpu-name", default="sm_90")

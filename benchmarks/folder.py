@@ -72,10 +72,11 @@ def _compile(tile_core: Any, path: Path, target: str, level: int) -> File:
         first = str(error).splitlines()[0]
         return File(path.stem, (time.perf_counter() - begin) * 1e3, error=first)
     wall = (time.perf_counter() - begin) * 1e3
-    parts = Counter[str]()
+    parts: dict[str, float] = {}
     for name, part in _leaves(made.timings):
-        parts[name] += part * 1e3
-    return File(path.stem, wall, tuple(parts.most_common(_SLOW_PARTS)))
+        parts[name] = parts.get(name, 0.0) + part * 1e3
+    longest = sorted(parts.items(), key=lambda item: -item[1])
+    return File(path.stem, wall, tuple(longest[:_SLOW_PARTS]))
 
 
 def _leaves(span: Any) -> Iterator[tuple[str, float]]:
