@@ -1,6 +1,6 @@
 """What a pass is worth: the examples run in the simulator with it and without it.
 
-    python benchmarks/passes.py tileas/tileas-remove-layout-conversions --layout-strategy first-legal
+    python benchmarks/passes.py tileas/tileas-remove-layout-conversions -O 3
 
 Counts are exact: warp instructions issued, warp shuffles and the like, shared-memory wavefronts,
 barriers passed. A ratio below 1 is work that the pass saves; results are checked in both runs.
@@ -65,7 +65,7 @@ def _run(
     made = tile_core.compile(
         example.bytecode, target, opt_level=level, options=options, emit="ptx", without=left_out
     )
-    module = Module(made.stage("ptx"))
+    module = Module(str(made.stage("ptx")))
     (entry,) = module.programs
     report = module.launch(entry, example.grid, None, example.flat, stats=True)
     wrong = example.errors()
