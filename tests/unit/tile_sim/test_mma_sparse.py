@@ -154,3 +154,97 @@ def test_equal_indices_are_reported(kernel: Kernel) -> None:
     module = kernel(body, "u64 a, u64 b, u64 c, u64 d, u64 e")
     with pytest.raises(SimError, match="equal"):
         module.launch("k", (1, 1, 1), (32, 1, 1), [*zeros, np.zeros(32, np.uint32)])
+
+
+def test_ordered_metadata_are_ordered(kernel: Kernel) -> None:
+    """0b0001 keeps elements 1 and 0, in this order: legal for the older spelling only."""
+    zeros = [np.zeros((32, n), np.uint32) for n in (2, 2, 4, 4)]
+    words = np.full(32, 0x11111111, np.uint32)
+    for word in ("sp", "sp::ordered_metadata"):
+        body = _body("m16n8k16", "f32.f16.f16.f32", 0, (2, 2, 4), word)
+        module = kernel(body, "u64 a, u64 b, u64 c, u64 d, u64 e")
+        if word == "sp":
+            module.launch("k", (1, 1, 1), (32, 1, 1), [*zeros, words])
+            continue
+        with pytest.raises(SimError, match="out of order"):
+            module.launch("k", (1, 1, 1), (32, 1, 1), [*zeros, words])
+
+
+# (kind, types, K, factors along K, scale type, byte of the factors, thread of A, thread of B)
+SCALED = [
+    ("mxf8f6f4", "e4m3", "e4m3", 64, 1, "ue8m0", 3, 1, 2),
+    ("mxf8f6f4", "e3m2", "e4m3", 64, 1, "ue8m0", 0, 0, 3),
+    ("mxf4", "e2m1", "e2m1", 128, 2, "ue8m0", 2, 1, 0),
+    ("mxf4nvf4", "e2m1", "e2m1", 128, 2, "ue8m0", 0, 0, 1),
+    ("mxf4nvf4", "e2m1", "e2m1", 128, 4, "ue4m3", 0, 1, 3),
+]
+
+
+def _nibble(rng: np.random.Generator, name: str) -> tuple[int, float]:
+    if name != "e2m1":
+        return _element(rng, name)
+    value = np.array(rng.choice([-3.0, -1.0, 0.5, 2.0])).astype(ml_dtypes.float4_e2m1fn)
+    return int(value.view(np.uint8)), float(value)
+
+
+@pytest.mark.parametrize("case", SCALED, ids=str)
+def test_block_scales(kernel: Kernel, case: tuple) -> None:
+    """Factors stand in one byte, and one thread (A: two) of each quad, the rest is garbage."""
+    kind, ta, tb, k, blocks, scale, byte, thread_a, thread_b = case
+    rng = np.random.default_rng(3)
+    bits = 4 if kind != "mxf8f6f4" else 8
+    group, per = (2 if bits == 4 else 1), 32 // bits
+    packed, full = np.zeros((16, k // 2), np.uint64), np.zeros((16, k))
+    meta = np.zeros((16, k // (4 * group)), np.uint64)
+    for row, chunk in np.ndindex(*meta.shape):
+        places = sorted(rng.choice(4, 2, replace=False))
+        meta[row, chunk] = places[0] | places[1] << 2
+        for (j, place), e in ((jp, e) for jp in enumerate(places) for e in range(group)):
+            raw, value = _nibble(rng, ta)
+            packed[row, (2 * chunk + j) * group + e] = raw
+            full[row, (4 * chunk + place) * group + e] = value
+    b, values = np.zeros((k, 8), np.uint64), np.zeros((k, 8))
+    for i in np.ndindex(k, 8):
+        b[i], values[i] = _nibble(rng, tb)
+    fa = _pack(
+        packed,
+        lambda l, r, e: (l // 4 + 8 * (r % 2), l % 4 * per + e + 4 * per * (r // 2)), bits,
+    )  # fmt: skip
+    fb = _pack(b, lambda l, r, e: (l % 4 * per + e + 4 * per * r, l // 4), bits)
+    low, shift, bias = (126, 0, 127) if scale == "ue8m0" else (6, 3, 7)
+    sa, sb = (rng.integers(low, low + 3, (rows, blocks)) for rows in (16, 8))
+    words = rng.integers(0, 1 << 32, (32, 3), np.uint32)
+    words[:, 0] = _metadata(meta, bits, k, 0)
+    for codes, column, lane_of in (
+        (sa, 1, lambda row: row % 8 * 4 + 2 * thread_a + row // 8),
+        (sb, 2, lambda row: row * 4 + thread_b),
+    ):
+        for row, block in np.ndindex(*codes.shape):
+            at = 8 * (byte + block)
+            word = int(words[lane_of(row), column]) & ~(255 << at)
+            words[lane_of(row), column] = word | int(codes[row, block]) << shift + at
+    body = _scaled_body(kind, f"m16n8k{k}.row.col.f32.{ta}.{tb}.f32.{scale}", blocks)
+    body = body.replace("SELECT_A", f"{{{byte}, {thread_a}}}")
+    body = body.replace("SELECT_B", f"{{{byte}, {thread_b}}}")
+    out = np.zeros((32, 4), np.float32)
+    module = kernel(body, "u64 a, u64 b, u64 e, u64 d", target="sm_120a")
+    module.launch("k", (1, 1, 1), (32, 1, 1), [fa, fb, words, out])
+    factors = [np.repeat(2.0 ** (c - bias), k // blocks, axis=1) for c in (sa, sb)]
+    exact = (full * factors[0]) @ (values.T * factors[1]).T
+    for lane, i in np.ndindex(32, 4):
+        assert out[lane, i] == exact[lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2]
+
+
+def _scaled_body(kind: str, form: str, blocks: int) -> str:
+    lines = ["mov.u32 %r1, %tid.x; mov.b32 %r40, 0;"]
+    for name, first, count in (("a", 20, 4), ("b", 24, 4), ("e", 10, 3)):
+        lines.append(f"mul.wide.u32 %rd1, %r1, {4 * count}; add.u64 %rd2, {name}, %rd1;")
+        lines += [f"ld.global.b32 %r{first + i}, [%rd2+{4 * i}];" for i in range(count)]
+    lines.append(
+        f"mma.sp::ordered_metadata.sync.aligned.kind::{kind}.block_scale.scale_vec::{blocks}X.{form}"
+        " {%r30, %r31, %r32, %r33}, {%r20, %r21, %r22, %r23}, {%r24, %r25, %r26, %r27},"
+        " {%r40, %r40, %r40, %r40}, %r10, 0, %r11, SELECT_A, %r12, SELECT_B;"
+    )
+    lines.append("mul.wide.u32 %rd1, %r1, 16; add.u64 %rd2, d, %rd1;")
+    lines += [f"st.global.b32 [%rd2+{4 * i}], %r{30 + i};" for i in range(4)]
+    return "\n".join(lines)

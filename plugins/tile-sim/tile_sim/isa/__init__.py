@@ -30,6 +30,7 @@ _FAMILIES = (
     "sparse",
     "wgmma",
     "tcgen05",
+    "tcgen05_copy",
     "tcgen05_mma",
     "cluster",
     "proxy",

@@ -25,21 +25,27 @@ def read_matrices(
     extent: tuple[int, int],
     k_major: bool,
     what: str,
+    select: Array | None = None,
 ) -> Array:
-    """Matrices `[descriptors, mn, k]` in binary64, one for each CTA and descriptor."""
+    """Matrices `[descriptors, mn, k]` in binary64, one for each CTA and descriptor.
+
+    With `select`, only these rows of A (columns of B) are read, and only they come back.
+    """
     mn, k = extent
-    out = np.empty((len(ctas), mn, k))
+    out = np.empty((len(ctas), mn if select is None else len(select), k))
     starts, layouts = zip(*(decode(int(word)) for word in words), strict=True)
     for layout in dict.fromkeys(layouts):
         mine = np.array([other == layout for other in layouts])
         begin = np.array(starts)[mine]
-        out[mine] = _read_alike(wave, ctas[mine], begin, layout, element, (mn, k), k_major, what)
+        out[mine] = _read_alike(
+            wave, ctas[mine], begin, layout, element, (mn, k), k_major, what, select
+        )
     return out
 
 
 def _read_alike(
     wave: Wave, ctas: Array, starts: Array, layout: Layout, element: Element,
-    extent: tuple[int, int], k_major: bool, what: str,
+    extent: tuple[int, int], k_major: bool, what: str, select: Array | None,
 ) -> Array:  # fmt: skip
     mn, k = extent
     size = max(element.bits, 8) // 8
@@ -50,6 +56,8 @@ def _read_alike(
             raise SimError("bad-descriptor", f"{what}: .{element.name} has to be K-major")
         rows, row_bytes = k, mn * size
     offsets = byte_offsets(layout, rows, row_bytes, k_major)[:, ::size]
+    if select is not None:
+        offsets = offsets[select] if k_major else offsets[:, select]
     address = swizzle(starts[:, None, None] + offsets, layout)
     raw = _gather(wave, ctas, address, size, what)
     if element.bits < 8:
@@ -61,12 +69,16 @@ def _read_alike(
 def observe_matrices(
     wave: Wave, row: int, cta: int, word: int, decode: Callable[[int], tuple[int, Layout]],
     element: Element, extent: tuple[int, int], k_major: bool, what: str,
+    select: Array | None = None,
 ) -> None:  # fmt: skip
     """Tell the checker which shared bytes a matrix of an asynchronous product covers."""
     mn, k = extent
     start, layout = decode(word)
     rows, row_bytes = (mn, k * element.bits // 8) if k_major else (k, mn * element.bits // 8)
     offsets = byte_offsets(layout, rows, row_bytes, k_major)
+    if select is not None:
+        chosen = np.isin(np.arange(mn), select)
+        offsets = offsets[chosen] if k_major else offsets[:, np.repeat(chosen, row_bytes // mn)]
     address = swizzle(start + offsets, layout)
     wave.monitor.async_read(row, cta * wave.shared.stride + address.reshape(-1), what)
 

@@ -252,8 +252,26 @@ _SCALED: dict[str, dict[str, tuple[int, tuple[str, ...], tuple[str, ...]]]] = {
 _DEFAULT_VECTOR = {"mxf8f6f4": "1X", "mxf4": "2X"}
 
 
-def _block_scaled(cx: Decode, shape: Shape, kind: str | None) -> Sync:
-    """Each block of K elements of a row of A (column of B) is scaled by one factor."""
+@dataclass(frozen=True)
+class Scaling:
+    """Block scales of a product: each block of K elements of a row of A (column of B) has one."""
+
+    k: int
+    a: Element
+    b: Element
+    blocks: int
+    scale_a: Getter
+    scale_b: Getter
+
+    def apply(self, g: Group, x: Array, y: Array) -> tuple[Array, Array]:
+        """`x` is `[warps, 16, k]`, `y` `[warps, k, 8]`."""
+        repeat = self.k // self.blocks
+        x = x * np.repeat(self.scale_a(g), repeat, axis=2)
+        return x, y * np.repeat(self.scale_b(g).transpose(0, 2, 1), repeat, axis=1)
+
+
+def take_scaling(cx: Decode, kind: str | None, first: int, sparse: bool) -> Scaling:
+    """The modifiers of `.block_scale`, and its four operands from `first` on."""
     if kind not in _SCALED:
         cx.fail("needs .kind::mxf8f6f4, .kind::mxf4 or .kind::mxf4nvf4")
     vector = cx.prefixed("scale_vec::") or _DEFAULT_VECTOR.get(kind)
@@ -262,35 +280,36 @@ def _block_scaled(cx: Decode, shape: Shape, kind: str | None) -> Sync:
     k, allowed, scale_types = _SCALED[kind][vector]
     scale = cx.one_of("ue8m0", "ue4m3")
     d, a, b, c = take_types(cx)
-    cx.done(10 if len(cx.operands) == 10 else 8)
-    if shape != (16, 8, k) or scale not in scale_types:
-        cx.fail(f"does not fit .kind::{kind}.scale_vec::{vector}")
+    cx.done(first + 4)
+    if scale not in scale_types:
+        cx.fail(f".{scale} does not fit .kind::{kind}.scale_vec::{vector}")
     if (d, c) != ("f32", "f32") or a not in allowed or b not in allowed:
         cx.fail(f"cannot multiply .{a} by .{b} into .{d}")
     suffix = "" if kind == "mxf8f6f4" else ".packed"
-    form = Form(shape, ELEMENTS[a + suffix], ELEMENTS[b + suffix], "f32")
     blocks = int(vector[0])
-    scale_a = _scales(cx, 4, blocks, scale, "a")
-    scale_b = _scales(cx, 6, blocks, scale, "b")
-    return _scaled_product(cx, form, blocks, scale_a, scale_b)
+    return Scaling(
+        2 * k if sparse else k, ELEMENTS[a + suffix], ELEMENTS[b + suffix], blocks,
+        _scales(cx, first, blocks, scale, "a"), _scales(cx, first + 2, blocks, scale, "b"),
+    )  # fmt: skip
 
 
-def _scaled_product(cx: Decode, form: Form, blocks: int, scale_a: Getter, scale_b: Getter) -> Sync:
-    m, n, k = form.shape
-    order_a, count_a = fragments.a_order(m, k, form.a.bits)
-    order_b, count_b = fragments.b_order(k, n, form.b.bits)
+def _block_scaled(cx: Decode, shape: Shape, kind: str | None) -> Sync:
+    scaling = take_scaling(cx, kind, 4, sparse=False)
+    if shape != (16, 8, scaling.k):
+        cx.fail(f"no shape m{shape[0]}n{shape[1]}k{shape[2]} with .kind::{kind}")
+    m, n, k = shape
+    order_a, count_a = fragments.a_order(m, k, scaling.a.bits)
+    order_b, count_b = fragments.b_order(k, n, scaling.b.bits)
     order_c, count_c = fragments.c_order(m, n, 32)
     slots = targets(cx, 0, count_c, 32)
     a, b = sources(cx, 1, count_a, 8), sources(cx, 2, count_b, 8)
     c = sources(cx, 3, count_c, 32)
-    repeat = k // blocks
 
     def execute(g: Group) -> None:
         require_whole(g)
-        x = form.a.decode(gather(g, a, order_a, form.a.bits, m))
-        y = form.b.decode(gather(g, b, order_b, form.b.bits, k))
-        x = x * np.repeat(scale_a(g), repeat, axis=2)
-        y = y * np.repeat(scale_b(g).transpose(0, 2, 1), repeat, axis=1)
+        x = scaling.a.decode(gather(g, a, order_a, scaling.a.bits, m))
+        y = scaling.b.decode(gather(g, b, order_b, scaling.b.bits, k))
+        x, y = scaling.apply(g, x, y)
         z = read_accumulator(gather(g, c, order_c, 32, m), "f32")
         scatter(g, slots, order_c, elements.to_f32(np.matmul(x, y) + z))
 

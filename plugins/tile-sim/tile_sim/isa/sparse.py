@@ -13,26 +13,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tile_sim.errors import SimError
 from tile_sim.isa.common import B32
 from tile_sim.isa.mma import (
+    Scaling,
     Shape,
     finish,
     gather,
-    multiply,
     read_accumulator,
     require_whole,
     scatter,
     sources,
+    take_scaling,
     take_shape,
     take_types,
     targets,
 )
 from tile_sim.isa.warp import aligned_sync, full
 from tile_sim.machine.group import Group
-from tile_sim.numeric import fragments
+from tile_sim.numeric import fragments, sparsity
 from tile_sim.numeric.elements import ELEMENTS, Element
-from tile_sim.program.decode import Decode, Getter, Sync, instruction
+from tile_sim.program.decode import Decode, Sync, instruction
 
 Array = np.ndarray
 # K of each shape (M 16, N 8) by bits of an element.
@@ -57,26 +57,28 @@ class Form:
     accumulator: str
     saturate: bool
     selector: int
+    legal: frozenset[int]
+    scaling: Scaling | None = None
 
-    @property
-    def threads(self) -> list[int]:
-        """Threads of a quad with metadata, in the order of the columns (and rows)."""
-        count = self._needed()
-        return [self.selector * count + i for i in range(count)]
 
-    def _needed(self) -> int:
-        blocks = self.shape[2] // _COVERED[self.a.bits]
-        return blocks if self.a.bits >= 16 else 2 * blocks
+def metadata_threads(bits: int, k: int, selector: int) -> list[int]:
+    """Threads of a quad with metadata, in the order of the columns (and rows)."""
+    blocks = k // _COVERED[bits]
+    count = blocks if bits >= 16 else 2 * blocks
+    return [selector * count + i for i in range(count)]
 
 
 @instruction("mma.sp.sync.aligned", "mma.sp::ordered_metadata.sync.aligned")
 def mma_sp(cx: Decode) -> Sync:
+    legal = sparsity.DISTINCT if cx.ins.mods[0] == "sp" else sparsity.ORDERED
     shape = take_shape(cx)
     cx.one_of("row")
     cx.one_of("col")
     kind = cx.prefixed("kind::")
-    if cx.flag("block_scale") or kind not in (None, "f8f6f4"):
-        cx.fail("sparse products with block scaling are not supported")
+    if cx.flag("block_scale"):
+        return _scaled(cx, shape, kind, legal)
+    if kind not in (None, "f8f6f4"):
+        cx.fail(f".kind::{kind} needs .block_scale")
     d, a, b, c = take_types(cx)
     saturate = cx.flag("satfinite")
     cx.done(6)
@@ -84,16 +86,31 @@ def mma_sp(cx: Decode) -> Sync:
         cx.fail(f"cannot multiply .{a} by .{b} into .{d} from .{c}")
     if {a, b} & set(_NARROW[2:]) and kind is None:
         cx.fail("this type needs .kind::f8f6f4")
-    element = ELEMENTS[a]
-    if shape[:2] != (16, 8) or shape[2] not in _SHAPES[element.bits]:
-        cx.fail(f"no sparse shape m{shape[0]}n{shape[1]}k{shape[2]} for .{a}")
-    form = Form(shape, element, ELEMENTS[b], d, saturate, cx.constant(5))
-    if not form.selector >= 0 or max(form.threads) > 3:
-        cx.fail(f"sparsity selector {form.selector} is too large for this shape")
+    form = Form(shape, ELEMENTS[a], ELEMENTS[b], d, saturate, cx.constant(5), legal)
     return _decode(cx, form)
 
 
+def _scaled(cx: Decode, shape: Shape, kind: str | None, legal: frozenset[int]) -> Sync:
+    """With block scales; K is twice that of the dense form, a factor covers twice the elements."""
+    scaling = take_scaling(cx, kind, 6, sparse=True)
+    if (shape[0], shape[1], shape[2]) != (16, 8, scaling.k):
+        cx.fail(f"no sparse shape m{shape[0]}n{shape[1]}k{shape[2]} with .kind::{kind}")
+    return _decode(
+        cx, Form(shape, scaling.a, scaling.b, "f32", False, cx.constant(5), legal, scaling)
+    )
+
+
+def _check(cx: Decode, form: Form) -> None:
+    m, n, k = form.shape
+    if (m, n) != (16, 8) or k not in _SHAPES[form.a.bits]:
+        cx.fail(f"no sparse shape m{m}n{n}k{k} for .{form.a.name}")
+    threads = metadata_threads(form.a.bits, k, form.selector)
+    if not form.selector >= 0 or max(threads) > 3:
+        cx.fail(f"sparsity selector {form.selector} is too large for this shape")
+
+
 def _decode(cx: Decode, form: Form) -> Sync:
+    _check(cx, form)
     m, n, k = form.shape
     bits = 16 if form.accumulator == "f16" else 32
     order_a, count_a = fragments.a_order(m, k // 2, form.a.bits)
@@ -108,45 +125,29 @@ def _decode(cx: Decode, form: Form) -> Sync:
     def execute(g: Group) -> None:
         require_whole(g)
         packed = form.a.decode(gather(g, a, order_a, form.a.bits, m))
-        x = expand(packed, _indices(g, metadata, form), form)
+        words = full(g, metadata(g))
+        codes = metadata_codes(words, form.a.bits, k, form.selector)
+        x, kept = sparsity.expand(packed, codes, form.a.bits, form.legal)
         y = form.b.decode(gather(g, b, order_b, form.b.bits, k))
+        if form.scaling is not None:
+            x, y = form.scaling.apply(g, x, y)
         z = read_accumulator(gather(g, c, order_c, bits, m), form.accumulator)
-        total = multiply(x, y, None) + z
+        total = sparsity.multiply(x, kept, y) + z
         scatter(g, slots, order_c, finish(total, form.accumulator, form.saturate))
 
     return aligned_sync(execute)
 
 
-def _indices(g: Group, metadata: Getter, form: Form) -> Array:
-    """The 4-bit metadata of each chunk, `[warps, 16, chunks]`."""
-    words = np.ascontiguousarray(full(g, metadata(g))).reshape(len(g.rows), 8, 4)
-    held = words[:, :, form.threads]
+def metadata_codes(words: Array, bits: int, k: int, selector: int) -> Array:
+    """The 4 bits of each chunk, `[warps, 16, chunks]`, from the registers `[warps, 32]`."""
+    threads = metadata_threads(bits, k, selector)
+    count = len(words)
+    held = np.ascontiguousarray(words).reshape(count, 8, 4)[:, :, threads]
     nibbles = (held[..., None] >> np.arange(0, 32, 4, dtype=np.uint32)) & np.uint32(15)
-    count = len(g.rows)
-    if form.a.bits >= 16:
+    if bits >= 16:
         # [warps, g, thread, (row half, 4 chunks)]: the lower half is row g.
-        split = nibbles.reshape(count, 8, len(form.threads), 2, 4)
+        split = nibbles.reshape(count, 8, len(threads), 2, 4)
         return split.transpose(0, 3, 1, 2, 4).reshape(count, 16, -1)
     # [warps, g, (column block, row half), 8 chunks].
     split = nibbles.reshape(count, 8, -1, 2, 8)
     return split.transpose(0, 3, 1, 2, 4).reshape(count, 16, -1)
-
-
-def expand(packed: Array, nibbles: Array, form: Form) -> Array:
-    """A with its zeros, `[warps, 16, k]`."""
-    count, rows, chunks = nibbles.shape
-    if form.a.bits == 32:
-        place = np.where(nibbles == 0b1110, 1, 0)
-        if not np.isin(nibbles, (0b1110, 0b0100)).all():
-            raise SimError("bad-metadata", "tf32 metadata has to be 0b1110 or 0b0100")
-        places, width, group = place[..., None], 2, 1
-    else:
-        first, second = nibbles & 3, nibbles >> 2
-        if (first == second).any():
-            raise SimError("bad-metadata", "the two indices of a chunk are equal")
-        places = np.stack([first, second], axis=-1)
-        width, group = 4, 2 if form.a.bits == 4 else 1
-    out = np.zeros((count, rows, chunks, width, group))
-    values = packed.reshape(count, rows, chunks, places.shape[-1], group)
-    np.put_along_axis(out, places[..., None].astype(np.int64), values, axis=3)
-    return out.reshape(count, rows, -1)

@@ -1,4 +1,4 @@
-"""`tcgen05`: allocation, loads and stores, copies, commits of tensor memory (sm_100a)."""
+"""`tcgen05`: allocation, loads and stores, commits of tensor memory (sm_100a)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import numpy as np
 from tile_sim.errors import SimError
 from tile_sim.isa.address import Addresses, address
 from tile_sim.isa.bulk import lanes_of, receivers
-from tile_sim.isa.common import B32, B64, U32
+from tile_sim.isa.common import B32, U32
 from tile_sim.isa.warp import aligned_sync, full
 from tile_sim.machine import shared
 from tile_sim.machine.group import LANES, Group, merge
 from tile_sim.machine.local import threads
 from tile_sim.machine.tmem import Step
 from tile_sim.machine.wave import Wave
-from tile_sim.numeric.descriptors import byte_offsets, decode_tcgen05, swizzle
 from tile_sim.program.decode import Decode, Exec, Sync, instruction
 from tile_sim.program.types import TYPES
 from tile_sim.ptx.syntax import Address, Name
@@ -287,63 +286,5 @@ def _arrival(wave: Wave, places: list[int], known: Array | None) -> Callable[[],
                 wave.monitor.async_signal(place, known)
             one = np.array([1])
             wave.mbarriers.change(np.array([place]), one, np.array([0]), None)
-
-    return run
-
-
-# --- copies from shared memory ------------------------------------------------------------------
-
-# Rows of each shape, bytes of a row, and for each row the lanes it goes to.
-_COPIES = {
-    "128x256b": (128, 32, lambda r: [r]),
-    "128x128b": (128, 16, lambda r: [r]),
-    "32x128b.warpx4": (32, 16, lambda r: [r, r + 32, r + 64, r + 96]),
-    "64x128b.warpx2::02_13": (64, 16, lambda r: [r, r + 64]),
-    "64x128b.warpx2::01_23": (64, 16, lambda r: [r % 32 + r // 32 * 64 + k for k in (0, 32)]),
-}
-
-
-@instruction("tcgen05.cp")
-def tcgen05_cp(cx: Decode) -> Exec:
-    """Rows of a matrix in shared memory (a descriptor) to lanes of tensor memory."""
-    pair = take_cta_group(cx) == 2
-    shape = cx.one_of("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
-    spread = cx.option("warpx4", "warpx2::02_13", "warpx2::01_23")
-    form = f"{shape}.{spread}" if spread else shape
-    if form not in _COPIES:
-        cx.fail(f"copy of shape .{form} is not supported")
-    cx.done(2)
-    operand = cx.operand(0)
-    if not isinstance(operand, Address) or not isinstance(operand.base, Name):
-        cx.fail("needs a tensor memory address [taddr]")
-    target, source = cx.src(operand.base, U32), cx.src(1, B64)
-
-    def execute(g: Group) -> None:
-        items = zip(
-            threads(g), g.lane_rows(), lanes_of(g, target), lanes_of(g, source), strict=True
-        )
-        for thread, row, to, word in items:
-            cta = int(g.wave.cta_of[row])
-            ctas = [cta, cta ^ 1] if pair else [cta]
-            g.wave.tmem.issue(int(thread), Step(_copier(g.wave, ctas, to, word, form)))
-
-    return execute
-
-
-def _copier(wave: Wave, ctas: list[int], to: int, word: int, form: str) -> Callable[[], None]:
-    rows, row_bytes, lanes_for = _COPIES[form]
-    lanes = np.array([lanes_for(r) for r in range(rows)])
-    column, words = to & 0xFFFF, row_bytes // 4
-
-    def run() -> None:
-        start, layout = decode_tcgen05(word)
-        offsets = byte_offsets(layout, rows, row_bytes, True)
-        for cta in ctas:
-            wave.tmem.require(cta, column, words, "tcgen05.cp")
-            where = shared.flat(wave, cta, swizzle(start + offsets, layout), "tcgen05.cp")
-            raw = np.ascontiguousarray(shared.read(wave, where, "tcgen05.cp")).view(np.uint32)
-            for k in range(lanes.shape[1]):
-                place = column + np.arange(words)[None, :]
-                wave.tmem.write(cta, lanes[:, k : k + 1], place, raw)
 
     return run

@@ -11,23 +11,26 @@ from tile_sim.errors import SimError
 from tile_sim.isa.common import B32, B64, PRED
 from tile_sim.isa.matrixread import observe_matrices, read_matrices
 from tile_sim.isa.mma import finish, multiply, read_accumulator, take_shape
+from tile_sim.isa.sparse import metadata_codes
 from tile_sim.isa.warp import full
 from tile_sim.machine.group import Group, merge
 from tile_sim.machine.wave import Wave
-from tile_sim.numeric import elements, fragments
+from tile_sim.numeric import elements, fragments, sparsity
 from tile_sim.numeric.descriptors import decode_wgmma
 from tile_sim.numeric.elements import ELEMENTS, Element
 from tile_sim.program.decode import Decode, Exec, Sync, instruction
 from tile_sim.ptx.syntax import Vector
 
 Array = np.ndarray
-# K of an instruction by bits of an element of A; which accumulators go with which operands.
+# K of a dense instruction by bits of an element of A (a sparse one has twice that); which
+# accumulators go with which operands; sparsity selectors by bits of an element.
 _K = {16: 16, 32: 8, 8: 32, 1: 256}
 _LEGAL: dict[str, tuple[tuple[str, ...], ...]] = {
     "f32": (("f16",), ("bf16",), ("tf32",), ("e4m3", "e5m2")),
     "f16": (("f16",), ("e4m3", "e5m2")),
     "s32": (("s8", "u8"), ("b1",)),
 }
+_SELECTORS = {16: (0, 1), 32: (0, 1), 8: (0,)}
 
 
 def warpgroup_sync(execute: Exec) -> Sync:
@@ -65,6 +68,12 @@ class Form:
     b_k_major: bool
     saturate: bool
     bit_op: str | None
+    selector: int | None = None
+
+    @property
+    def stored_k(self) -> int:
+        """Columns of A as they are stored."""
+        return self.k if self.selector is None else self.k // 2
 
 
 @cache
@@ -102,9 +111,10 @@ def to_registers(matrix: Array, n: int) -> Array:
     return np.ascontiguousarray(pairs).view(np.uint32)[..., 0]
 
 
-@instruction("wgmma.mma_async.sync.aligned")
+@instruction("wgmma.mma_async.sync.aligned", "wgmma.mma_async.sp.sync.aligned")
 def mma_async(cx: Decode) -> Sync:
-    m, n, k = take_shape(cx)
+    sparse = "sp" in cx.ins.mods
+    shape = take_shape(cx)
     saturate = cx.flag("satfinite")
     bit_op = cx.option("and")
     if bit_op:
@@ -118,24 +128,37 @@ def mma_async(cx: Decode) -> Sync:
     cx.done()
     if not any(a in types and b in types for types in _LEGAL.get(d, ())):
         cx.fail(f"cannot multiply .{a} by .{b} into .{d}")
-    _check_shape(cx, (m, n, k), ELEMENTS[a], d)
+    _check_shape(cx, shape, ELEMENTS[a], d, sparse)
     in_registers = isinstance(cx.operand(1), Vector)
-    constants = _constants(cx, a, in_registers)
-    form = Form(n, k, ELEMENTS[a], ELEMENTS[b], d, *constants, saturate, bit_op)
+    constants = _constants(cx, a, in_registers, 6 if sparse else 4)
+    selector = _selector(cx, ELEMENTS[a]) if sparse else None
+    form = Form(
+        shape[1], shape[2], ELEMENTS[a], ELEMENTS[b], d, *constants, saturate, bit_op, selector
+    )
     return _decode_product(cx, form, in_registers)
 
 
-def _check_shape(cx: Decode, shape: tuple[int, int, int], a: Element, d: str) -> None:
+def _check_shape(cx: Decode, shape: tuple[int, int, int], a: Element, d: str, sparse: bool) -> None:
     m, n, k = shape
-    if m != 64 or k != _K[a.bits] or not 8 <= n <= 256 or n % 8:
+    if sparse and a.bits == 1:
+        cx.fail("there is no sparse product of .b1")
+    wanted = _K[a.bits] * (2 if sparse else 1)
+    if m != 64 or k != wanted or not 8 <= n <= 256 or n % 8:
         cx.fail(f"no shape m{m}n{n}k{k} for .{a.name}")
     if d == "s32" and n > 32 and n % 16:
         cx.fail(f"n{n} is not legal for integers")
 
 
-def _constants(cx: Decode, a: str, in_registers: bool) -> tuple[bool, bool, bool, bool]:
-    """Negations of A and B, and whether they are K-major (not transposed)."""
-    rest = [cx.constant(i) for i in range(4, len(cx.operands))]
+def _selector(cx: Decode, a: Element) -> int:
+    found = cx.constant(4)
+    if found not in _SELECTORS[a.bits]:
+        cx.fail(f"sparsity selector {found} is too large for .{a.name}")
+    return found
+
+
+def _constants(cx: Decode, a: str, in_registers: bool, first: int) -> tuple[bool, bool, bool, bool]:
+    """Negations of A and B, and whether they are K-major (not transposed); operand `first` on."""
+    rest = [cx.constant(i) for i in range(first, len(cx.operands))]
     if a in ("s8", "u8", "b1"):
         wanted = 0
     elif a in ("f16", "bf16"):
@@ -143,7 +166,7 @@ def _constants(cx: Decode, a: str, in_registers: bool) -> tuple[bool, bool, bool
     else:
         wanted = 2
     if len(rest) != wanted:
-        cx.fail(f"takes {4 + wanted} operands, found {len(cx.operands)}")
+        cx.fail(f"takes {first + wanted} operands, found {len(cx.operands)}")
     if any(scale not in (1, -1) for scale in rest[:2]) or any(t not in (0, 1) for t in rest[2:]):
         cx.fail("input scales are 1 or -1, transpositions 0 or 1")
     negate = (rest[0] == -1, rest[1] == -1) if rest else (False, False)
@@ -162,7 +185,9 @@ def _decode_product(cx: Decode, form: Form, in_registers: bool) -> Sync:
     a = [cx.src(item, B32) for item in cx.vector(1)] if in_registers else [cx.src(1, B64)]
     if in_registers and len(a) != 4:
         cx.fail("A takes four registers")
-    b, scale = cx.src(2, B64), cx.src(3, PRED)
+    sparse = form.selector is not None
+    b, scale = cx.src(2, B64), cx.src(5 if sparse else 3, PRED)
+    metadata = cx.src(3, B32) if sparse else None
     cx.program.accumulators.update(slots)
 
     def execute(g: Group) -> None:
@@ -175,6 +200,7 @@ def _decode_product(cx: Decode, form: Form, in_registers: bool) -> Sync:
             source = np.stack([full(g, get(g)) for get in a], axis=-1).copy()
         else:
             source = _descriptors(full(g, a[0](g)))
+        codes = None if metadata is None else _codes(form, full(g, metadata(g)).copy())
         ctas = wave.cta_of[rows].reshape(-1, 4)[:, 0]
         if wave.monitor is not None:
             _observe(wave, form, rows, ctas, desc_b, None if in_registers else source)
@@ -185,7 +211,7 @@ def _decode_product(cx: Decode, form: Form, in_registers: bool) -> Sync:
                 wave, ctas[positions], desc_b[positions], decode_wgmma, form.b,
                 (form.n, form.k), form.b_k_major, "operand B of wgmma",
             )  # fmt: skip
-            total = multiply(_signed(left, form.negate_a), _transposed(right, form), form.bit_op)
+            total = _multiply(form, left, right, None if codes is None else codes[positions])
             old = from_registers(accumulators, form.n, form.accumulator)
             total = total + np.where(keep[positions][:, :1, None], old, 0.0)
             return to_registers(finish(total, form.accumulator, form.saturate), form.n)
@@ -195,6 +221,22 @@ def _decode_product(cx: Decode, form: Form, in_registers: bool) -> Sync:
     return warpgroup_sync(execute)
 
 
+def _codes(form: Form, words: Array) -> Array:
+    """Metadata of each warpgroup, `[warpgroups, 64, chunks]`: as in `mma.sp`, by warp."""
+    assert form.selector is not None
+    found = metadata_codes(words, form.a.bits, form.k, form.selector)
+    return found.reshape(-1, 64, found.shape[-1])
+
+
+def _multiply(form: Form, left: Array, right: Array, codes: Array | None) -> Array:
+    """A as stored and B as `[warpgroups, n, k]`."""
+    left, b = _signed(left, form.negate_a), _transposed(right, form)
+    if codes is None:
+        return multiply(left, b, form.bit_op)
+    full_a, kept = sparsity.expand(left, codes, form.a.bits, sparsity.LISTED)
+    return sparsity.multiply(full_a, kept, b)
+
+
 def _observe(
     wave: Wave, form: Form, rows: Array, ctas: Array, desc_b: Array, desc_a: Array | None
 ) -> None:
@@ -202,7 +244,7 @@ def _observe(
         row = int(rows[4 * i])
         sides = [(desc_b, form.b, (form.n, form.k), form.b_k_major, "B")]
         if desc_a is not None:
-            sides.append((desc_a, form.a, (64, form.k), form.a_k_major, "A"))
+            sides.append((desc_a, form.a, (64, form.stored_k), form.a_k_major, "A"))
         for words, element, extent, major, side in sides:
             observe_matrices(
                 wave, row, int(cta), int(words[i]), decode_wgmma, element, extent, major,
@@ -236,14 +278,14 @@ def _operand_a(
 ) -> Array:
     if not in_registers:
         return read_matrices(
-            wave, ctas[positions], source[positions], decode_wgmma, form.a, (64, form.k),
-            form.a_k_major, "operand A of wgmma",
+            wave, ctas[positions], source[positions], decode_wgmma, form.a,
+            (64, form.stored_k), form.a_k_major, "operand A of wgmma",
         )  # fmt: skip
-    order, _ = fragments.a_order(16, form.k, form.a.bits)
+    order, _ = fragments.a_order(16, form.stored_k, form.a.bits)
     registers = source.reshape(-1, 4, 32 * 4)[positions].reshape(-1, 32 * 4)
     flat = elements.unpack(np.ascontiguousarray(registers), form.a.bits)
     values = form.a.decode(flat[:, order])
-    return values.reshape(-1, 64, form.k)
+    return values.reshape(-1, 64, form.stored_k)
 
 
 @instruction("wgmma.fence.sync.aligned")

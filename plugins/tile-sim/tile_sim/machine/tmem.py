@@ -114,6 +114,16 @@ class TensorMemory:
         self.state[cta, lane, column] = WRITTEN
         self.wave.progress += 1
 
+    def shift_down(self, cta: int, column: int, count: int, what: str) -> None:
+        """In each quarter of the lanes, every row takes the place of the one before it; the last
+        row stays as it is."""
+        self.require(cta, column, count, what)
+        for store in (self.data, self.state):
+            part = store[cta, :, column : column + count].reshape(4, 32, count)
+            part[:, :-1] = part[:, 1:].copy()
+            store[cta, :, column : column + count] = part.reshape(LANES, count)
+        self.wave.progress += 1
+
     # --- asynchronous steps -----------------------------------------------------------------
 
     def issue(self, thread: int, step: Step) -> None:

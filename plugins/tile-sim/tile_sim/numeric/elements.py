@@ -74,6 +74,13 @@ def unpack(raw: Array, bits: int) -> Array:
     return np.unpackbits(data, axis=-1, bitorder="little")
 
 
+def unpack_fields(packed: Array, bits: int) -> Array:
+    """The last axis, bytes, as fields of 4 or 6 bits in a byte each, lowest first."""
+    flat = np.unpackbits(packed, axis=-1, bitorder="little")
+    fields = flat.reshape(*packed.shape[:-1], -1, bits)
+    return (fields << np.arange(bits, dtype=np.uint8)).sum(axis=-1, dtype=np.uint8)
+
+
 def scale_values(raw: Array, name: str) -> Array:
     """Scale factors (bytes) to binary64."""
     if name == "ue8m0":
