@@ -124,7 +124,7 @@ def decode(patterns: np.ndarray, kind: str) -> np.ndarray:
 
 
 def mma_body(atom: MmaAtom, counts: tuple[int, int, int], extra: str = "") -> str:
-    """Load A, B, C, multiply, store D; with `extra` operands, first %r680 and %r681 of `more`."""
+    """Load A, B, C, multiply, store D; with `extra` operands, first the 3 words of `more`."""
     a, b, c = counts
     wide = atom.row.acc == "f64"
     lines = ["mov.u32 %r699, %tid.x;"]
@@ -136,6 +136,6 @@ def mma_body(atom: MmaAtom, counts: tuple[int, int, int], extra: str = "") -> st
         for first, count in ((starts[3], c), (10, a), (starts[1], b), (starts[2], c))
     )
     if extra:
-        lines += [*move("ld", "more", 680, 2, False), "mov.b16 %h0, 0;"]
+        lines += [*move("ld", "more", 680, 3, False), "mov.b16 %h0, 0;"]
     lines.append(f"{atom.instruction} {operands}{extra};")
     return "\n".join(lines + move("st", "d", starts[3], c, wide))

@@ -102,7 +102,7 @@ def test_block_scaled_mma(atom: MmaAtom) -> None:
     a, b = values(rng, row.a, (atom.m, atom.k)), values(rng, row.b, (atom.k, atom.n))
     scales = [rng.integers(0, 3, (extent, blocks)) for extent in (atom.m, atom.n)]
     patterns = [_scale_pattern(s, scale.type) for s in scales]
-    words = np.full((32, 2), 0x77777777, np.uint32)
+    words = np.full((32, 3), 0x77777777, np.uint32)
     for side, (layout, pattern) in enumerate(zip(atom.scale_layouts, patterns, strict=True)):
         packed = pack(pattern.astype(np.uint64), layout, 8)
         used = [lane for lane in range(32) if not lane & layout.free_mask("lane")]

@@ -1,6 +1,6 @@
 """The simulated proofs notice a wrong bit: two bits of a layout exchanged make them fail.
 
-(For mma.sync and mma.sp the tests beside the proofs do the same to every operand.)
+(For mma.sync, mma.sp, wgmma.sp and tcgen05 the tests beside the proofs do the same.)
 """
 
 from collections.abc import Callable, Iterator
@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import pytest
 import test_atoms_simulated as registers
-import test_tensor_memory_simulated as tensor_memory
 from tile_cute.atoms import MmaAtom, MmaRow, find_mma
 from tile_cute.linear import LinearLayout
 
@@ -48,18 +47,6 @@ def test_warpgroup_fragments(operand: str, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch, operand, layout, lambda: registers.test_every_warpgroup_row(row, True)
     )
     assert faults == sum(len(bases) for bases in layout.bases.values())
-
-
-@pytest.mark.parametrize("group", [1, 2])
-def test_tensor_memory_accumulators(group: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = find_mma(family="tcgen05", kind="f16", a="f16", acc="f32")
-    row = next(row for row in rows if row.cta_group == group)
-    layout = row.atom(128 * group, 64).c_layout
-    assert layout is not None
-    assert (
-        plant(monkeypatch, "c_layout", layout, lambda: tensor_memory.test_every_row(row))
-        == 12 + group
-    )
 
 
 @pytest.mark.parametrize("side", [0, 1])

@@ -4,6 +4,7 @@ The kept places of every chunk are drawn at random, so that all legal patterns o
 metadata the selector leaves out hold garbage.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from tile_cute.atoms.types import BITS
 from tile_cute.linear import LinearLayout
 
 SPARSE = [row.atoms()[0] for row in find_mma(family="mma.sp")]
+SCALED = [row.atoms()[0] for row in find_mma(family="mma.sp.block_scale")]
 Layouts = dict[str, LinearLayout]
 
 
@@ -42,7 +44,8 @@ def chunking(atom: MmaAtom) -> tuple[int, int, int]:
     """(places of a chunk, kept ones, neighbours that go together) of PTX ISA, "mma.sp"."""
     if atom.row.a == "tf32":
         return 2, 1, 1
-    return 4, 2, 2 if BITS[atom.row.a] == 4 and not atom.row.kind else 1
+    packed = BITS[atom.row.a] == 4 and atom.container_bits("a") == 4
+    return 4, 2, 2 if packed else 1
 
 
 def field_bits(atom: MmaAtom) -> int:
@@ -76,15 +79,20 @@ def selectors(atom: MmaAtom) -> range:
 
 
 def metadata(kept: Kept, layout: LinearLayout, bits: int, selector: int) -> np.ndarray:
-    """The registers (32 x 2, the second unused) with garbage where the selector does not look."""
+    """The registers (32 x 3, the others unused) with garbage where the selector does not look."""
     rng = np.random.default_rng(9)
-    words = rng.integers(0, 1 << 32, (32, 2), dtype=np.uint64).astype(np.uint32)
+    words = rng.integers(0, 1 << 32, (32, 3), dtype=np.uint64).astype(np.uint32)
     packed = pack(kept.fields.astype(np.uint64), layout, bits)
     used = metadata_lanes(layout)
     per_quad = len(used) // 8
     for lane in used:
         words[lane + selector * per_quad, 0] = packed[lane, 0]
     return words
+
+
+def launch(body: str, arrays: list[np.ndarray]) -> None:
+    module = tile_sim.Module(kernel(body, ["a", "b", "c", "d", "more"]))
+    module.launch("k", (1, 1, 1), (32, 1, 1), arrays)
 
 
 def product(
@@ -104,8 +112,7 @@ def product(
     words = metadata(kept, layouts["metadata"], field_bits(atom), selector)
     counts = (images[0].shape[1], images[1].shape[1], images[2].shape[1])
     body = mma_body(atom, counts, f", %r680, {selector if read is None else read}")
-    module = tile_sim.Module(kernel(body, ["a", "b", "c", "d", "more"]))
-    module.launch("k", (1, 1, 1), (32, 1, 1), [*images, out, words])
+    launch(body, [*images, out, words])
     return decode(unpack(out, layouts["c"], BITS[row.acc]), row.acc), kept.full @ b + c
 
 
@@ -131,9 +138,62 @@ def swapped(layout: LinearLayout, first: tuple[str, int], second: tuple[str, int
 
 
 def caught(atom: MmaAtom, layouts: Layouts, selector: int = 0, read: int | None = None) -> bool:
-    """Whether the product is wrong, or metadata came out that no chunk may have."""
+    return noticed(lambda: product(atom, layouts, selector, read))
+
+
+def scaled_product(atom: MmaAtom) -> tuple[np.ndarray, np.ndarray]:
+    """As `product`, with block scales: a factor of its own for each row and block."""
+    rng = np.random.default_rng(3)
+    row, layouts = atom.row, layouts_of(atom)
+    assert row.scale is not None
+    assert atom.scale_layouts is not None
+    blocks = int(row.scale.size[0])
+    kept, b = sparse_a(rng, atom), values(rng, row.b, (atom.k, atom.n))
+    images = [
+        pack(raw(m, kind), layouts[name], atom.container_bits(name), atom.container_shift(name))
+        for m, kind, name in ((kept.values, row.a, "a"), (b, row.b, "b"))
+    ]
+    words = metadata(kept, layouts["metadata"], 2, 0)
+    factors = []
+    for side, extent in enumerate((atom.m, atom.n)):
+        exponents, layout = rng.integers(0, 3, (extent, blocks)), atom.scale_layouts[side]
+        patterns = exponents + 127 if row.scale.type == "ue8m0" else (exponents + 7) << 3
+        used = [lane for lane in range(32) if not lane & layout.free_mask("lane")]
+        words[used, 1 + side] = pack(patterns.astype(np.uint64), layout, 8)[used, 0]
+        factors.append(np.repeat(2.0**exponents, atom.k // blocks, axis=1))
+    out = np.zeros((32, 4), np.float32)
+    counts = (images[0].shape[1], images[1].shape[1], 4)
+    extra = ", %r680, 0, %r681, {%h0, %h0}, %r682, {%h0, %h0}"
+    body = mma_body(atom, counts, extra)
+    launch(body, [*images, np.zeros((32, 4), np.uint32), out, words])
+    got = decode(unpack(out.view(np.uint32), layouts["c"], 32), "f32")
+    return got, (kept.full * factors[0]) @ (b * factors[1].T)
+
+
+@pytest.mark.parametrize("atom", SCALED, ids=str)
+def test_sparse_mma_with_block_scales(atom: MmaAtom) -> None:
+    got, wanted = scaled_product(atom)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("name", ["a_layout", "b_layout", "c_layout", "metadata_layout"])
+@pytest.mark.parametrize("atom", SCALED[-3:], ids=str)
+def test_wrong_bits_with_block_scales_are_caught(
+    atom: MmaAtom, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = getattr(atom, name)
+    bits = [(s, i) for s, b in layout.bases.items() for i, v in enumerate(b) if any(v)]
+    for first, second in pairwise([*bits, bits[0]]):
+        wrong = swapped(layout, first, second)
+        with monkeypatch.context() as patch:
+            patch.setattr(MmaAtom, name, property(lambda _, wrong=wrong: wrong))
+            assert noticed(lambda: scaled_product(atom)), (first, second)
+
+
+def noticed(run: Callable[[], tuple[np.ndarray, np.ndarray]]) -> bool:
+    """Whether a product is wrong, or metadata came out that no chunk may have."""
     try:
-        got, wanted = product(atom, layouts, selector, read)
+        got, wanted = run()
     except tile_sim.SimError as error:
         if error.kind != "bad-metadata":
             raise

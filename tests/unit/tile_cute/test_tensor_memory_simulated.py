@@ -5,7 +5,7 @@ import pytest
 import tile_sim
 from simulated import decode, raw, values
 from tile_cute import gf2
-from tile_cute.atoms import CopyAtom, MmaAtom, MmaRow, find_copies, find_mma
+from tile_cute.atoms import CopyAtom, MmaAtom, find_copies, find_mma
 from tile_cute.atoms.descriptors import (
     InstructionDescriptor,
     blackwell_descriptor,
@@ -332,67 +332,6 @@ def place_scales(tmem: np.ndarray, first: int, exponents: np.ndarray, kind: str)
                     }
                 )
                 tmem[row, first + column] |= np.uint32(int(patterns[r, block]) << (8 * byte))
-
-
-ROWS = [*find_mma(family="tcgen05"), *find_mma(family="tcgen05.block_scale")]
-
-
-def row_name(row: MmaRow) -> str:
-    return f"{row.name} {row.acc}.{row.a}.{row.b}"
-
-
-@pytest.mark.parametrize("row", ROWS, ids=row_name)
-def test_every_row(row: MmaRow) -> None:
-    """One step of every pair of types and kind, by one CTA and by pairs of them."""
-    ctas = row.cta_group
-    atom = row.atom(128 * ctas, 64)
-    rng = np.random.default_rng(13)
-    a, b = values(rng, row.a, (atom.m, atom.k)), values(rng, row.b, (atom.n, atom.k))
-    blocks = int(row.scale.size[0]) if row.scale else 1
-    exponents = [rng.integers(0, 3 if row.scale else 1, (x, blocks)) for x in (atom.m, atom.n)]
-    images, tmem = np.zeros((ctas, 1 << 16), np.uint8), np.zeros((ctas, 128, 32), np.uint32)
-    da, db = _place(row, (a, b), images)
-    if row.scale:
-        for rank in range(ctas):
-            place_scales(tmem[rank], 0, exponents[0][128 * rank :][:128], row.scale.type)
-            place_scales(tmem[rank], 16, exponents[1], row.scale.type)
-    prepare = store_columns(SCALE_A, 4, 0) + "\n" + store_columns(SCALE_B, 4, 16)
-    tail = ", [%r41], [%r42]" if row.scale else ""
-    out = np.zeros((ctas, 128, 64), np.uint32)
-    text = (PTX if ctas == 1 else paired(PTX)).format(
-        room=1 << 16,
-        words=1 << 14,
-        prepare=prepare if row.scale else "",
-        issue=issue(atom, da, db, _descriptor(atom), tail),
-        finish="\n".join(load("32x32b", 8, str(c), 64, c) for c in range(0, 64, 8)),
-    )
-    arrays = [images.view(np.uint32), tmem, out]
-    tile_sim.Module(text).launch("k", (ctas, 1, 1), (128, 1, 1), arrays, cluster=(ctas, 1, 1))
-    words = np.stack([read_back(part, "32x32b", 8, 64) for part in out])
-    got = accumulators(atom, words) & np.uint64(0xFFFF if row.acc == "f16" else 0xFFFFFFFF)
-    factors = [np.repeat(2.0**e, atom.k // blocks, axis=1) for e in exponents]
-    wanted = (a * factors[0]) @ (b * factors[1]).T
-    np.testing.assert_array_equal(decode(got, row.acc), wanted)
-
-
-def _place(
-    row: MmaRow, matrices: tuple[np.ndarray, np.ndarray], images: np.ndarray
-) -> list[list[int]]:
-    """A and B, divided by rows between the CTAs; their descriptors."""
-    found = []
-    for at, matrix, kind in ((A_AT, matrices[0], row.a), (B_AT - 1024, matrices[1], row.b)):
-        bits = BITS[kind] if row.kind in ("mxf4", "mxf4nvf4") else max(8, BITS[kind])
-        parts = zip(images, np.split(matrix, len(images)), strict=True)
-        words = [operand_image(i, at, part, kind, bits, "K", "32B", row.k) for i, part in parts]
-        found.append(words[0])
-    return found
-
-
-def _descriptor(atom: MmaAtom) -> int:
-    row = atom.row
-    if row.scale:
-        return scaled_instruction_descriptor(row.kind, row.a, row.b, atom.m, atom.n, row.scale.type)
-    return InstructionDescriptor(row.kind, row.a, row.b, row.acc, atom.m, atom.n).encode()
 
 
 COPIES = [atom for atom in find_copies(family="tcgen05.cp") if atom.fragment is not None]

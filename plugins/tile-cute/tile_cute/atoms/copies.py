@@ -263,7 +263,7 @@ def _shared_to_tensor() -> Iterator[CopyAtom]:
             86,
             element_bits=32,
             asynchronous="tcgen05.commit",
-            fragment=None if form else copy_layout(shape),
+            fragment=copy_layout(shape),
         )
 
 

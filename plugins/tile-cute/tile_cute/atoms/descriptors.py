@@ -169,6 +169,7 @@ def blackwell_descriptor(start: int, operand: SmemOperand) -> int:
     )
 
 
+_SHIFT_CODES = {0: 0, 8: 1, 16: 2, 32: 3}
 _ACC_CODES = {"f16": 0, "f32": 1, "s32": 2}
 _TYPE_CODES = {
     "f16": {"f16": 0, "bf16": 1},
@@ -198,6 +199,7 @@ class InstructionDescriptor:
     saturate: bool = False
     sparse: bool = False
     sparsity_selector: int = 0
+    max_shift: int = 0
 
     def encode(self) -> int:
         """The bits; LayoutError for a type, shape or order that the kind does not know."""
@@ -205,8 +207,13 @@ class InstructionDescriptor:
         if self.acc not in _ACC_CODES:
             raise LayoutError(f"tcgen05.mma accumulates in {', '.join(_ACC_CODES)}, not {self.acc}")
         _check_shape(self.m, self.n)
+        if self.max_shift not in _SHIFT_CODES:
+            raise LayoutError(
+                f"B is shifted by at most 0, 8, 16 or 32 columns, not {self.max_shift}"
+            )
         return (
-            self.sparsity_selector
+            _SHIFT_CODES[self.max_shift] << 30
+            | self.sparsity_selector
             | self.sparse << 2
             | self.saturate << 3
             | _ACC_CODES[self.acc] << 4
@@ -269,6 +276,39 @@ def scaled_instruction_descriptor(
         | (m >> 4) << 24
         | a_scale_id << 29
     )
+
+
+@dataclass(frozen=True)
+class ZeroColumnMask:
+    """The zero-column mask of weight-stationary MMAs: stretches of `use` columns of B and of
+    `skip` zeros in turn, and a `shift` of the columns of B.
+
+    The columns of D are cut into 128 / M parts, each with its own beginning: in `first_zero`
+    whether with a stretch of zeros, in `start` how much of that stretch is already over.
+
+    PTX ISA, "Zero-column mask descriptor"; its table and its examples disagree about which field
+    counts what. This follows the examples, and CUTLASS.
+    """
+
+    use: int
+    skip: int
+    start: tuple[int, ...] = (0,)
+    first_zero: tuple[bool, ...] = (False,)
+    shift: int = 0
+
+    def encode(self) -> int:
+        """The bits; LayoutError for a number that its field cannot hold."""
+        if not (1 <= self.use <= 256 and 1 <= self.skip <= 256 and 0 <= self.shift <= 32):
+            raise LayoutError(f"{self}: stretches are of 1..256 columns, shifts of 0..32")
+        if len(self.start) > 4 or len(self.start) != len(self.first_zero):
+            raise LayoutError(f"{self}: 1 to 4 parts, with a beginning each")
+        word = 1 << 39 | (self.skip - 1) << 40 | (self.use - 1) << 48 | self.shift << 56
+        for part, (start, zero) in enumerate(zip(self.start, self.first_zero, strict=True)):
+            first = self.skip if zero else self.use
+            if not 0 <= start < first:
+                raise LayoutError(f"{self}: part {part} starts {start} columns into one of {first}")
+            word |= start << 8 * part | int(zero) << 32 + part
+        return word
 
 
 def swizzle_of(name: str) -> Swizzle:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
-from tile_cute.atoms import fragments
+from tile_cute.atoms import fragments, tensor_memory
 from tile_cute.atoms.arch import supported
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
@@ -132,6 +132,21 @@ class MmaAtom:
         return fragments.fragment_a(self.m, self.stored_k, self.container_bits("a"), warps)
 
     @cached_property
+    def a_tensor_layout(self) -> LinearLayout | None:
+        """A in tensor memory (spaces `row`, `column`, `element`); None where it cannot be there."""
+        row = self.row
+        if TENSOR not in row.residency[0]:
+            return None
+        return tensor_memory.operand_layout(
+            self.m,
+            self.stored_k,
+            self.container_bits("a"),
+            row.cta_group,
+            row.weight_stationary,
+            row.sparse,
+        )
+
+    @cached_property
     def b_layout(self) -> LinearLayout | None:
         """B (K x N) in registers."""
         if self.row.residency[1] != REGISTERS:
@@ -144,33 +159,46 @@ class MmaAtom:
         that is no power of two.
         """
         if self.row.residency[2] == TENSOR:
-            from tile_cute.atoms.tensor_memory import accumulator_layout
-
-            return accumulator_layout(
-                self.m, self.n, self.row.cta_group, self.row.weight_stationary
+            row = self.row
+            return tensor_memory.accumulator_layout(
+                self.m, self.n, row.cta_group, row.weight_stationary, row.sparse
             )
         return fragments.fragment_c(self.m, self.n, self.row.threads // 32)
 
     @cached_property
     def metadata_layout(self) -> LinearLayout | None:
-        """Which kept element of A each metadata field of a lane's register describes; in units
-        of pairs for 4-bit elements, whose sparsity is by pairs. None for dense and where the
-        metadata lives in tensor memory.
+        """Which kept element of A each metadata field of a lane's register (or of a column of
+        tensor memory) describes; in units of pairs for 4-bit elements, whose sparsity is by
+        pairs. None for dense.
         """
-        if not self.row.sparse or self.row.residency[2] == TENSOR:
+        row = self.row
+        if not row.sparse:
             return None
-        paired = BITS[self.row.a] == 4 and self.row.kind not in ("f8f6f4", "mxf8f6f4")
-        fields = 8 if self.row.a == "tf32" else 16
+        paired = BITS[row.a] == 4 and row.kind not in ("f8f6f4", "mxf8f6f4")
         kept = self.stored_k // (2 if paired else 1)
-        halved = BITS[self.row.a] >= 16
-        return fragments.metadata_fragment(self.m, kept, fields, halved, self.row.threads // 32)
+        if row.residency[2] == TENSOR:
+            return tensor_memory.metadata_layout(
+                self.m, kept, BITS[row.a], row.cta_group, row.weight_stationary
+            )
+        fields = 8 if row.a == "tf32" else 16
+        halved = BITS[row.a] >= 16
+        return fragments.metadata_fragment(self.m, kept, fields, halved, row.threads // 32)
 
     @cached_property
     def scale_layouts(self) -> tuple[LinearLayout, LinearLayout] | None:
-        """Block scales of A (M x blocks) and B (N x blocks); None without, or in tensor memory."""
-        if self.row.scale is None or self.row.residency[2] == TENSOR:
+        """Block scales of A (M of one CTA x blocks) and B (N x blocks), in registers or tensor
+        memory; None without, and for an N that is no power of two.
+        """
+        row = self.row
+        if row.scale is None or self.n & (self.n - 1):
             return None
-        blocks = int(self.row.scale.size[0])
+        blocks = int(row.scale.size[0])
+        if row.residency[2] == TENSOR:
+            path = tensor_memory.datapath(self.m, row.cta_group, False, row.sparse)
+            return (
+                tensor_memory.scale_layout(path.count, blocks),
+                tensor_memory.scale_layout(self.n, blocks, 1 << len(path.banks)),
+            )
         return (
             fragments.scale_fragment(self.m, blocks, True),
             fragments.scale_fragment(self.n, blocks, False),

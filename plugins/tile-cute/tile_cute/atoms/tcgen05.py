@@ -49,7 +49,8 @@ _SCALED_SHAPES = {
     2: ((128, _steps(16, 256, 16)), (256, _steps(16, 256, 16))),
 }
 _SPARSE_SCALED_SHAPES = {1: _SCALED_SHAPES[1], 2: _SCALED_SHAPES[2][1:]}
-_WS_SHAPES = ((32, (64, 128, 256)), (64, (64, 128, 256)), (128, (64, 128, 256)))
+_WS_SHAPES = tuple((m, (64, 128, 256)) for m in (32, 64, 128))
+_SPARSE_WS_SHAPES = tuple((m, (64, 128)) for m in (32, 64, 128))
 
 
 def _row(
@@ -112,7 +113,8 @@ def _plain(
         for group in (1, 2):
             shapes = (_INT8_SHAPES if kind == "i8" else _SHAPES)[group]
             yield _row(kind, a, b, acc, k, group, shapes, sparse=sparse, gates=gates)
-        yield _row(kind, a, b, acc, k, 1, _WS_SHAPES, sparse=sparse, gates=gates, stationary=True)
+        shapes = _SPARSE_WS_SHAPES if sparse else _WS_SHAPES
+        yield _row(kind, a, b, acc, k, 1, shapes, sparse=sparse, gates=gates, stationary=True)
 
 
 def rows() -> Iterator[MmaRow]:
