@@ -23,7 +23,7 @@ PTX = """.version 9.0
 .target {target}
 .address_size 64
 .visible .entry k({params}) {{
-.reg .pred %p<8>;
+.reg .pred %p<12>;
 .reg .b16 %h<8>;
 .reg .b32 %r<700>;
 .reg .b64 %rd<200>;

@@ -5,7 +5,7 @@ import pytest
 import tile_sim
 from simulated import decode, raw, values
 from tile_cute import gf2
-from tile_cute.atoms import CopyAtom, MmaAtom, find_copies, find_mma
+from tile_cute.atoms import MmaAtom, find_mma
 from tile_cute.atoms.descriptors import (
     InstructionDescriptor,
     blackwell_descriptor,
@@ -13,7 +13,7 @@ from tile_cute.atoms.descriptors import (
     match_operand,
     scaled_instruction_descriptor,
 )
-from tile_cute.atoms.tensor_memory import load_fragment, load_repeats, load_shapes, scale_layout
+from tile_cute.atoms.tensor_memory import load_fragment, scale_layout
 from tile_cute.atoms.types import BITS
 
 A_AT, B_AT = 1024, 1024 + 32768
@@ -332,57 +332,3 @@ def place_scales(tmem: np.ndarray, first: int, exponents: np.ndarray, kind: str)
                     }
                 )
                 tmem[row, first + column] |= np.uint32(int(patterns[r, block]) << (8 * byte))
-
-
-COPIES = [atom for atom in find_copies(family="tcgen05.cp") if atom.fragment is not None]
-
-
-@pytest.mark.parametrize("atom", [a for a in COPIES if "cta_group::1" in a.name], ids=str)
-def test_copies_from_shared_memory(atom: CopyAtom) -> None:
-    """Distinct words of a K-major buffer arrive in the rows and columns that the layout names."""
-    layout = atom.fragment
-    assert layout is not None
-    rows, columns = layout.shape
-    rng = np.random.default_rng(10)
-    words = rng.integers(0, 1 << 32, (rows, columns), dtype=np.uint64).astype(np.uint32)
-    buffer = canonical_buffer(rows, columns, 32, "K", "none")
-    image = np.zeros(1 << 14, np.uint8)
-    data = words.reshape(-1)[np.array(gf2.table(buffer.flat("offset")))]
-    image[A_AT : A_AT + data.nbytes] = data.view(np.uint8)
-    word = blackwell_descriptor(A_AT, match_operand(buffer, 32))
-    out = np.zeros((128, columns), np.uint32)
-    body = f"add.u64 %rd21, %rd20, {word};\n{atom.instruction} [%r6], %rd21;"
-    run(
-        "",
-        body,
-        load("32x32b", columns, "0", columns, 0),
-        image,
-        np.zeros((128, 32), np.uint32),
-        out,
-    )
-    for row in range(128):
-        for column in range(columns):
-            assert out[row, column] == words[layout.apply({"row": row, "column": column})]
-
-
-@pytest.mark.parametrize("shape", load_shapes())
-def test_register_fragments(shape: str) -> None:
-    """Distinct words of tensor memory arrive in the registers that the layout names."""
-    repeat = load_repeats(shape)[2]
-    layout = load_fragment(shape, repeat)
-    tmem = np.arange(128 * 32, dtype=np.uint32).reshape(128, 32) * np.uint32(7) + np.uint32(1)
-    per = layout.elements_per_thread
-    out = np.zeros((128, per), np.uint32)
-    columns = layout.shape[1]
-    assert columns <= 32
-    atom = find_mma("sm_100a", family="tcgen05", kind="f16", a="f16", acc="f32")[0].atom(128, 16)
-    image = np.zeros(1 << 16, np.uint8)
-    idesc = InstructionDescriptor("f16", "f16", "f16", "f32", 128, 16).encode()
-    operand = match_operand(canonical_buffer(128, 16, 16, "K", "32B"), 16)
-    words = [blackwell_descriptor(A_AT, operand)]
-    finish = load(shape, repeat, "256", per, 0)
-    run(store_columns(256, columns, 0), issue(atom, words, words, idesc), finish, image, tmem, out)
-    for thread in range(128):
-        for register in range(per):
-            row, column = layout.apply({"lane": thread % 32, "register": register})
-            assert out[thread, register] == tmem[thread // 32 * 32 + row, column]
