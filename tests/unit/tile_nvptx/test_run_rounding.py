@@ -5,6 +5,7 @@ import pytest
 from support.programs import Program
 from tile_cudatile import types as t
 from tile_cudatile.evaluator.formats import dtype_of
+from tile_cudatile.rules.arith import _conversion_modes
 
 SHAPE = (256,)
 DIRECTED = ("zero", "negative_inf", "positive_inf")
@@ -45,3 +46,37 @@ def test_scalars(element, target):
     p.store(total, (1,), element)
     kind = dtype_of(element).type
     p.agrees(kind(1.0), kind(2.0**-12), np.zeros(1, kind), target=target)
+
+
+CASTS = [
+    (before, after, mode)
+    for before in (t.F64, t.F32, t.BF16, t.F16, t.TF32, t.F8E4M3FN)
+    for after in (t.F32, t.TF32, t.BF16, t.F16, t.F64)
+    for mode in (*DIRECTED, "nearest_away")
+    if before != after and mode in _conversion_modes(before, after)[0]
+]
+
+
+@pytest.mark.parametrize(("before", "after", "mode"), CASTS, ids=str)
+def test_casts_in_every_mode(before, after, mode):
+    p = Program()
+    x = p.load(SHAPE, before)
+    p.store(p.emit("ftof", [x], t.Tile(SHAPE, after), rounding_mode=mode), SHAPE, after)
+    data = numbers(before, 1)
+    if before == t.TF32:
+        data = (data.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    ties = np.array([1 + 2.0**-11, -1 - 2.0**-11, 1 + 2.0**-24, -1e-46, 1e300, -1e300, 7e4])
+    with np.errstate(all="ignore"):
+        if before in (t.F32, t.F64):
+            data[:7] = ties.astype(data.dtype)
+        p.agrees(data, np.zeros(SHAPE, dtype_of(after)))
+
+
+def test_the_widest_power_of_two_is_cut_to_the_largest_f16():
+    p = Program()
+    raw = p.load((16,), t.I8)
+    x = p.emit("bitcast", [raw], t.Tile((16,), t.F8E8M0FNU))
+    y = p.emit("ftof", [x], t.Tile((16,), t.F16), rounding_mode="zero")
+    p.store(y, (16,), t.F16)
+    codes = np.arange(0, 256, 16, np.uint8)
+    p.agrees(codes.view(np.int8), np.zeros(16, np.float16))

@@ -14,6 +14,7 @@ ROUNDING_MODES = (
     "zero",
     "negative_inf",
     "positive_inf",
+    "nearest_away",
     "approx",
     "full",
 )

@@ -9,6 +9,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.formats import FORMATS
+from tile_nvptx.passes.tileas.rounding import narrowed
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.small_floats import (
     NEAREST,
@@ -46,15 +47,34 @@ def fp_to_fp(op: ir.OpView, cx: Conversion) -> ir.Value:
     before = _known(op, state(cx).source_types[op.results[0]])
     after = _known(op, element_of(op.results[0].type))
     mode = text(op, "rounding_mode", NEAREST)
-    if mode != NEAREST and str(after) != "f8E8M0FNU":
-        raise error_at(op, f"to {after} supports rounding mode '{NEAREST}' only")
+    if _is_exact(before, after):
+        mode = NEAREST  # all modes give the same
+    if mode not in _modes(after):
+        raise error_at(op, f"does not round {before} to {after} in mode '{mode}'")
 
     def convert(value: ir.Value) -> ir.Value:
-        if str(before) in _ARITHMETIC and str(after) in _ARITHMETIC:
+        if mode == NEAREST and str(before) in _ARITHMETIC and str(after) in _ARITHMETIC:
             return _arithmetic(cx, value, before, after)
         return _narrow(cx, _widened(cx, value, before), after, saturate=True, mode=mode)
 
     return _on_vectors(cx, op.operands[0], convert)
+
+
+def _is_exact(before: ir.Type, after: ir.Type) -> bool:
+    """Whether a wider format holds every number of a narrower one: f16 lacks large scales."""
+    scale = str(before) in ("f8E8M0FNU", "f8E5M3FNU")
+    return before.width < after.width and not (scale and isinstance(after, ir.F16Type))
+
+
+def _modes(after: ir.Type) -> tuple[str, ...]:
+    """The modes in which numbers are rounded to a format."""
+    if str(after) == "f8E8M0FNU":
+        return ("zero", "positive_inf")
+    if str(after) in FORMATS:
+        return (NEAREST,)
+    if str(after) == _TF32:
+        return (NEAREST, "zero", "nearest_away")
+    return (NEAREST, "zero", "negative_inf", "positive_inf")
 
 
 def _known(op: ir.OpView, element: ir.Type) -> ir.Type:
@@ -92,12 +112,17 @@ def _narrow(
 ) -> ir.Value:
     """f32 or f64 rounded to `after`, once."""
     kind, wide = str(after), isinstance(element_of(value.type), ir.F64Type)
-    if kind in _ARITHMETIC:
+    exact = after.width >= element_of(value.type).width
+    if kind in _ARITHMETIC and (mode == NEAREST or exact):
         return _arithmetic(cx, value, element_of(value.type), after)
+    if kind == "f32":
+        return narrowed(cx, value, after, mode)
     if wide:
         value = odd_f32(cx, value)
+    if kind in _ARITHMETIC:
+        return narrowed(cx, value, after, mode)
     if kind == _TF32:
-        return to_tf32(cx, value)
+        return to_tf32(cx, value, mode)
     return from_f32(cx, value, FORMATS[kind], saturate=saturate, mode=mode)
 
 

@@ -405,16 +405,21 @@ def map_scalar(
     return name, "\n".join(lines)
 
 
+_ASM_CONSTRAINT = {"f16": "h", "f32": "f", "f64": "d"}
+
+
 def map_asm(name: str, asm: str, source: str, result: str, count: int) -> tuple[str, str]:
     """Name and text of `vector<count x source> -> vector<count x result>`: `asm` per element.
 
-    The instruction reads $1, an f32, and writes $0, 16 bits.
+    The instruction reads $1 and writes $0; f16 is given to it as 16 bits.
     """
     name, taken, given = (
         f"__tile_map_{name}_v{count}",
         f"vector<{count}x{source}>",
         f"vector<{count}x{result}>",
     )
+    constraints = f"={_ASM_CONSTRAINT[result]},{_ASM_CONSTRAINT[source]}"
+    written = "i16" if result == "f16" else result
     lines = [
         f"llvm.func internal @{name}(%x: {taken}) -> {given} attributes {{always_inline}} {{",
         f"  %v0 = llvm.mlir.poison : {given}",
@@ -424,8 +429,8 @@ def map_asm(name: str, asm: str, source: str, result: str, count: int) -> tuple[
             f"  %i{i} = llvm.mlir.constant({i} : i32) : i32",
             f"  %e{i} = llvm.extractelement %x[%i{i} : i32] : {taken}",
             f"  %a{i} = llvm.inline_asm asm_dialect = att {_quoted(asm)}, "
-            f'"=h,f" %e{i} : ({source}) -> i16',
-            f"  %r{i} = llvm.bitcast %a{i} : i16 to {result}",
+            f'"{constraints}" %e{i} : ({source}) -> {written}',
+            f"  %r{i} = llvm.bitcast %a{i} : {written} to {result}",
             f"  %v{i + 1} = llvm.insertelement %r{i}, %v{i}[%i{i} : i32] : {given}",
         ]
     lines += [f"  llvm.return %v{count} : {given}", "}"]

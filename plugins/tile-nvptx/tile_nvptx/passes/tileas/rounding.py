@@ -1,4 +1,4 @@
-"""f32 rounded to f16 and bf16 towards zero, downwards or upwards."""
+"""f32 and f64 rounded to narrower formats towards zero, downwards or upwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.helpers import map_asm
 from tile_nvptx.passes.tileas.rules import state
 from tile_nvptx.passes.tileas.small_floats import Vectors
-from tile_nvptx.passes.tileas.types import count_of, vector_of
+from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
 _SUFFIX = {"zero": "rz", "negative_inf": "rm", "positive_inf": "rp"}
 _NE, _SLT, _SGE = 1, 2, 5  # arith.CmpIPredicate
@@ -15,16 +15,16 @@ _UNO = 14  # arith.CmpFPredicate
 
 
 def narrowed(cx: Conversion, value: ir.Value, kind: ir.Type, mode: str) -> ir.Value:
-    """A vector of f32 as f16 or bf16, rounded in `mode`.
+    """A vector of f32 as f16 or bf16, or of f64 as f32, rounded in `mode`.
 
-    f16 has an instruction (PTX ISA, "cvt"). bf16 is the upper half of f32, which is cut off, and
-    goes up by one where the rest counts.
+    f16 and f32 have instructions (PTX ISA, "cvt"). bf16 is the upper half of f32, and one more
+    where the lower half counts.
     """
-    if isinstance(kind, ir.F16Type):
-        asm = f"cvt.{_SUFFIX[mode]}.f16.f32 $0, $1;"
-        name, body = map_asm(f"cvt_{_SUFFIX[mode]}_f16", asm, "f32", "f16", count_of(value.type))
-        result = vector_of(count_of(value.type), kind)
-        return state(cx).helpers.call(cx, name, body, [value], result).result
+    if isinstance(kind, ir.F16Type | ir.F32Type):
+        source, count = str(element_of(value.type)), count_of(value.type)
+        asm = f"cvt.{_SUFFIX[mode]}.{kind}.{source} $0, $1;"
+        name, body = map_asm(f"cvt_{_SUFFIX[mode]}_{kind}", asm, source, str(kind), count)
+        return state(cx).helpers.call(cx, name, body, [value], vector_of(count, kind)).result
     v = Vectors(cx, count_of(value.type))
     bits = v.bits(value)
     upper = v.op("shrui", bits, 16)

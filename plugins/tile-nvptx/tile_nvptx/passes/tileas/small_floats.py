@@ -171,13 +171,16 @@ def _to_power(cx: Conversion, value: ir.Value, mode: str) -> ir.Value:
     return v.cast("trunci", _with_sign(v, value, code, FORMATS["f8E8M0FNU"]), v.b.i8)
 
 
-def to_tf32(cx: Conversion, value: ir.Value) -> ir.Value:
-    """f32 rounded to nearest even at 10 bits of mantissa, in f32."""
+def to_tf32(cx: Conversion, value: ir.Value, mode: str = NEAREST) -> ir.Value:
+    """f32 rounded at 10 bits of mantissa, in f32: to nearest, even or away, or towards zero."""
     v = Vectors(cx, count_of(value.type))
     bits = v.bits(value)
-    odd = v.op("andi", v.op("shrui", bits, 13), 1)
-    rounded = v.op("addi", v.op("addi", bits, odd), 0xFFF)
-    cut = v.op("andi", rounded, -0x2000)
+    if mode == NEAREST:
+        odd = v.op("andi", v.op("shrui", bits, 13), 1)
+        bits = v.op("addi", v.op("addi", bits, odd), 0xFFF)
+    elif mode == "nearest_away":
+        bits = v.op("addi", bits, 0x1000)
+    cut = v.op("andi", bits, -0x2000)
     nan = v.compare("cmpf", _UNO, value, value)
     return v.floats(v.select(nan, v.number(0x7FFFE000, v.b.i32), cut))
 
