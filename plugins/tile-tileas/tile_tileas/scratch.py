@@ -153,6 +153,12 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
         assert result is not None
         picks = subtile(source, result.shape) == result
         return 0 if picks else slice_bytes(op.operands[0].type)
+    if op.name == "nv_tileas.insert_slice":
+        source, whole = (layout_of(v.type) for v in (op.operands[0], op.operands[1]))
+        assert source is not None
+        assert whole is not None
+        picks = subtile(whole, source.shape) == source
+        return 0 if picks else slice_bytes(op.operands[0].type)
     if op.name == "nv_tileas.dot":
         from tile_tileas.dot_stage import dot_scratch_bytes  # it plans moves with this module
 

@@ -24,6 +24,7 @@ KINDS: dict[str, NodeKind] = {
     "nv_tileas.atomic_rmw": "atomic",
     "nv_tileas.cat": "cat",
     "nv_tileas.extract_slice": "slice",
+    "nv_tileas.insert_slice": "insert",
     "nv_tileas.convert_layout": "convert",
     "nv_tileas.dot": "dot",
     "nv_tileas.load": "load",

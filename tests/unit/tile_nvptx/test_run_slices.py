@@ -81,3 +81,35 @@ def check_extract(shape, part, index, constant, strategy):
     p.store(p.emit("extract", [x, places], t.Tile(part, t.I32)), part, t.I32)
     source = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     p.agrees(source, *(() if constant else index), zeros(part, t.I32), strategy=strategy)
+
+
+def check_insert(shape, part, index, constant, strategy, element=t.I32):
+    p = Program()
+    x, y = p.load(part, element), p.load(shape, element)
+    places = tuple(p.constant(I32, i) if constant else p.argument(I32) for i in index)
+    p.store(p.emit("insert", [x, y, places], t.Tile(shape, element)), shape, element)
+    a, b = numbers(part, element, 1), numbers(shape, element, 2)
+    p.agrees(a, b, *(() if constant else index), zeros(shape, element), strategy=strategy)
+
+
+INSERTS = [((16, 64), (4, 32), (2, 1), False, strategy) for strategy in STRATEGIES]
+INSERTS += [
+    ((16, 64), (16, 16), (0, 3), True, "blocked"),
+    ((4, 8, 16), (2, 8, 1), (1, 0, 9), False, 0),
+    ((4, 8, 16), (2, 8, 1), (1, 0, 9), True, 1),
+    ((512,), (1,), (277,), False, "blocked"),
+]
+
+
+@pytest.mark.parametrize(("shape", "part", "index", "constant", "strategy"), INSERTS)
+def test_insert(shape, part, index, constant, strategy):
+    check_insert(shape, part, index, constant, strategy)
+
+
+@pytest.mark.parametrize("element", [t.I1, t.I8, t.BF16, t.F64], ids=str)
+def test_every_element_type_is_inserted(element):
+    check_insert((16, 16), (4, 8), (3, 1), False, "blocked", element)
+
+
+def test_a_slice_too_large_for_shared_memory_is_inserted_in_registers():
+    check_insert((32, 512), (32, 256), (0, 1), False, 3, t.I64)

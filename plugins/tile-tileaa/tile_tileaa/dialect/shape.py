@@ -47,6 +47,21 @@ def verify_extract_slice(op: Operation) -> bool:
     return reject(op, f"cannot cut {source} into tiles of {result}")
 
 
+def verify_insert_slice(op: Operation) -> bool:
+    """The source's shape divides the destination's, which is the result's; an index per axis."""
+    tile, whole, *indices = op.operands
+    source, target = shape_of(tile.type), shape_of(whole.type)
+    if whole.type != op.results[0].type:
+        return reject(op, f"expects a result of type {whole.type}, but got {op.results[0].type}")
+    if len(indices) != len(target):
+        return reject(op, f"expects {len(target)} indices, but got {len(indices)}")
+    if len(source) == len(target) and all(
+        not whole % part for whole, part in zip(target, source, strict=True)
+    ):
+        return True
+    return reject(op, f"cannot cut {target} into tiles of {source}")
+
+
 class SplatOp(Operation, dialect=NvTileAA, name="splat", traits=[Pure]):
     """A tile that holds one scalar everywhere."""
 
@@ -147,6 +162,23 @@ class ExtractSliceOp(Operation, dialect=NvTileAA, name="extract_slice", traits=[
     @staticmethod
     def verify_invariants(op: "ExtractSliceOp") -> bool:
         return verify_extract_slice(op)
+
+
+class InsertSliceOp(Operation, dialect=NvTileAA, name="insert_slice", traits=[Pure]):
+    """The destination with one tile of the grid that tiles of the source's shape form in it
+    replaced by the source.
+
+    `indices` count such tiles, one per axis.
+    """
+
+    source: Operand[Any]
+    destination: Operand[T]
+    indices: Sequence[Operand[Any]]
+    result: Result[T]
+
+    @staticmethod
+    def verify_invariants(op: "InsertSliceOp") -> bool:
+        return verify_insert_slice(op)
 
 
 class MakeRangeOp(Operation, dialect=NvTileAA, name="make_range", traits=[Pure]):

@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from tile_tileaa.dialect.shape import verify_cat, verify_extract_slice
+from tile_tileaa.dialect.shape import verify_cat, verify_extract_slice, verify_insert_slice
 
 from tile_core.dialect import Operand, Operation, Pure, Region, Result, Terminator, reject
 from tile_core.mlir import ir
@@ -62,6 +62,24 @@ class ExtractSliceOp(Operation, dialect=NvTileAS, name="extract_slice", traits=[
     @staticmethod
     def verify_invariants(op: "ExtractSliceOp") -> bool:
         return verify_extract_slice(op)
+
+
+class InsertSliceOp(Operation, dialect=NvTileAS, name="insert_slice", traits=[Pure]):
+    """The destination with one tile of the grid that tiles of the source's shape form in it
+    replaced by the source.
+
+    Threads replace registers where the layouts allow; otherwise the source goes through shared
+    memory.
+    """
+
+    source: Operand[Any]
+    destination: Operand[T]
+    indices: Sequence[Operand[Any]]
+    result: Result[T]
+
+    @staticmethod
+    def verify_invariants(op: "InsertSliceOp") -> bool:
+        return verify_insert_slice(op)
 
 
 class ReduceOp(Operation, dialect=NvTileAS, name="reduce"):

@@ -151,6 +151,20 @@ class _Materialiser:
         self._convert_operand(op, 0, layout)
         self._set_natural(op, result, part)
 
+    def _insert(self, op: ir.OpView) -> None:
+        """Replace registers where threads hold whole slices; else shared memory, if it fits."""
+        source, result = op.operands[0], op.results[0]
+        whole = self._wanted[result]
+        part = subtile(whole, shape_of(source))
+        if part is None and slice_bytes(source.type) > OPERATION_LIMIT:
+            part = layout_of(source.type)
+            assert part is not None
+            whole = _slices_in_registers(part, whole.shape)
+        if part is not None:
+            self._convert_operand(op, 0, part)
+        self._convert_operand(op, 1, whole)
+        self._set_natural(op, result, whole)
+
     def _set_natural(self, op: ir.OpView, result: ir.Value, natural: LinearLayout) -> None:
         """`result` comes in layout `natural`; what was wanted is converted to."""
         wanted = self._wanted[result]

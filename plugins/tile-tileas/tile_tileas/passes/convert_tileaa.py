@@ -21,8 +21,8 @@ _FEW_WARPS = 4
 _OTHER_REGISTERS = 80
 
 _SAME_NAME = (
-    "atomic_cas", "atomic_rmw", "cat", "extract_slice", "load", "store", "tiled_load",
-    "tiled_store", "view",
+    "atomic_cas", "atomic_rmw", "cat", "extract_slice", "insert_slice", "load", "store",
+    "tiled_load", "tiled_store", "view",
 )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class Propagation:
         elif node.kind == "view":
             for other in (*node.operands, *node.results):
                 yield other, reshape(layout, values[other].shape)
-        elif node.kind in ("permute", "cat", "slice"):
+        elif node.kind in ("permute", "cat", "slice", "insert"):
             yield from self._rearranged(node, known)
         elif node.kind == "broadcast" and known in node.results:
             yield node.operands[0], project_dims(layout, values[node.operands[0]].shape)
@@ -76,6 +76,8 @@ class Propagation:
         layout, source, result = self.layouts[known], node.operands[0], node.results[0]
         if node.kind == "cat":
             yield from self._joined(node, known)
+        elif node.kind == "insert":
+            yield from self._inserted(node, known)
         elif node.kind == "slice":
             part = subtile(layout, self.graph.values[result].shape) if known == source else None
             if part is not None:
@@ -84,6 +86,17 @@ class Propagation:
             yield result, permute_dims(layout, node.permutation)
         else:
             yield source, permute_dims(layout, inverse_permutation(node.permutation))
+
+    def _inserted(self, node: TileNode, known: int) -> Iterable[tuple[int, LinearLayout]]:
+        """The tile and the result share a layout; the slice follows where threads hold it."""
+        source, whole = node.operands[:2]
+        if known == source:
+            return
+        yield whole, self.layouts[known]
+        yield node.results[0], self.layouts[known]
+        part = subtile(self.layouts[known], self.graph.values[source].shape)
+        if part is not None:
+            yield source, part
 
     def _joined(self, node: TileNode, known: int) -> Iterable[tuple[int, LinearLayout]]:
         assert node.axis is not None

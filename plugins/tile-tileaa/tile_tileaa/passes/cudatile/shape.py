@@ -70,6 +70,15 @@ def extract(op: ir.OpView, cx: Conversion) -> ir.Value:
     return cx.create("nv_tileaa.extract_slice", list(op.operands), [result]).result
 
 
+@rules.on("cuda_tile.insert")
+def insert(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """insert => insert_slice; the whole tile: the source"""
+    source, result = op.operands[0], cx.type(op.results[0].type)
+    if source.type == result:
+        return source
+    return cx.create("nv_tileaa.insert_slice", list(op.operands), [result]).result
+
+
 @rules.on("cuda_tile.get_tile_block_id", "cuda_tile.get_num_tile_blocks")
 def grid(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """get_tile_block_id => get_program_id per axis; get_num_tile_blocks => get_num_programs"""
