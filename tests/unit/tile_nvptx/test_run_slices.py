@@ -111,5 +111,6 @@ def test_every_element_type_is_inserted(element):
     check_insert((16, 16), (4, 8), (3, 1), False, "blocked", element)
 
 
+@pytest.mark.slow
 def test_a_slice_too_large_for_shared_memory_is_inserted_in_registers():
     check_insert((32, 512), (32, 256), (0, 1), False, 3, t.I64)

@@ -12,28 +12,37 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dots import FMA, PTX_TYPES, choose_atom, product_shape
+from tile_tileas.passes.scaled_dot import ScaledProduct
 
 dot_rules = RuleSet("convert-tileaa-to-tileas")
 
-_SCALED_SM = 100  # the first compute capability with block scales
 _BYTE_FLOATS = ("f8E4M3FN", "f8E5M2")
 
 
 @dot_rules.on("nv_tileaa.dot")
 def dot(op: ir.OpView, cx: Conversion) -> ir.Value:
-    """nv_tileaa.dot => nv_tileas.dot {atom}; 8-bit floats are widened where no atom takes them"""
+    """nv_tileaa.dot => nv_tileas.dot {atom}; 8-bit floats are widened where no atom takes them,
+    and elements with block scales multiplied by them before
+    """
+
+    def multiply(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        return _product(op, cx, [a, b, c])
+
     if op.sfa is not None:
-        if cx.target.sm < _SCALED_SM:
-            raise error_at(op, "mma block scale is not supported by compute capability < sm100")
-        raise error_at(op, "with block scales is not supported")
-    operands = [op.a, op.b, op.c]
+        return ScaledProduct(op, cx, multiply).run()
+    return multiply(op.a, op.b, op.c)
+
+
+def _product(op: ir.OpView, cx: Conversion, operands: list[ir.Value]) -> ir.Value:
+    """`op` on operands without scales."""
     atom = _atom(op, cx, operands)
-    if atom == FMA and str(op.a.type.element_type) in _BYTE_FLOATS:
-        operands = [_widened(cx, op.a), _widened(cx, op.b), op.c]
+    if atom == FMA and str(operands[0].type.element_type) in _BYTE_FLOATS:
+        operands = [_widened(cx, operands[0]), _widened(cx, operands[1]), operands[2]]
         atom = _atom(op, cx, operands)
     attributes = {name: op.attributes[name] for name in op.attributes}
     attributes["atom"] = ir.StringAttr.get(atom)
-    return cx.create("nv_tileas.dot", operands, [op.result.type], attributes).result
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, 0, 0])
+    return cx.create("nv_tileas.dot", operands, [operands[2].type], attributes).result
 
 
 def _atom(op: ir.OpView, cx: Conversion, operands: list[ir.Value]) -> str:
