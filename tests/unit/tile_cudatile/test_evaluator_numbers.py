@@ -361,7 +361,7 @@ def test_a_truncation_keeps_what_it_says(claim: str, value: int, holds: bool) ->
             np.int8
         )
     else:
-        with pytest.raises(EvaluationError, match="'cuda_tile.trunci' op overflows"):
+        with pytest.raises(EvaluationError, match=r"'cuda_tile\.trunci' op overflows"):
             elementwise("trunci", given, t.I8, overflow=claim)
 
 

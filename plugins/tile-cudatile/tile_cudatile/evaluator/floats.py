@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tile_cudatile.evaluator.comparisons import COMPARE
 from tile_cudatile.evaluator.formats import Array, bits_of, dtype_of, element_of
+from tile_cudatile.evaluator.integers import signed
 from tile_cudatile.evaluator.registry import handles
 from tile_cudatile.evaluator.rounding import (
     narrow,
@@ -170,6 +172,8 @@ def _double_one(name: str, mode: str, *row: float) -> float:
 def _plain(name: str, row: tuple[float, ...]) -> float:
     doubles = [np.float64(v) for v in row]
     if name == "fma":
+        if np.isinf(doubles[2]) and np.all(np.isfinite(doubles[:2])):
+            return row[2]  # a product that is too large is still finite
         return float(doubles[0] * doubles[1] + doubles[2])
     return float(_NATIVE[name](*doubles))
 
@@ -236,16 +240,6 @@ def extremum(_: Any, op: Op, lhs: Array, rhs: Array) -> Array:
     return found.astype(dtype_of(_element(op)))
 
 
-COMPARE: dict[str, Callable[[Array, Array], Any]] = {
-    "equal": np.equal,
-    "not_equal": np.not_equal,
-    "less_than": np.less,
-    "less_than_or_equal": np.less_equal,
-    "greater_than": np.greater,
-    "greater_than_or_equal": np.greater_equal,
-}
-
-
 @handles("cmpf")
 def cmpf(_: Any, op: Op, lhs: Array, rhs: Array) -> Array:
     """Ordered comparisons are false on NaN, unordered ones true."""
@@ -295,7 +289,8 @@ def function(_: Any, op: Op, *operands: Array) -> Array:
 
 @handles("fpowi")
 def fpowi(_: Any, op: Op, source: Array, exponent: Array) -> Array:
-    """A whole power."""
+    """A whole power; exponents are signed."""
+    whole = signed(exponent, element_of(op.operands[1].type))  # type: ignore[union-attr]
     wide = np.longdouble if _is_double(op) else np.float64
     base = widen(source) if wide is np.float64 else np.asarray(source).astype(wide)
-    return narrow(np.power(base, np.asarray(exponent).astype(wide)), _element(op))
+    return narrow(np.power(base, whole.astype(wide)), _element(op))

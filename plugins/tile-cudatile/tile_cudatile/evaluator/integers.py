@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tile_cudatile.evaluator.comparisons import COMPARE
 from tile_cudatile.evaluator.errors import EvaluationError
-from tile_cudatile.evaluator.floats import COMPARE
 from tile_cudatile.evaluator.formats import INTS, UNSIGNED, Array, element_of
 from tile_cudatile.evaluator.registry import handles
 from tile_cudatile.tree import Op

@@ -100,8 +100,12 @@ def offset(_: Any, op: Op, ptr: Array, offset: Array) -> Array:
     pointer = _tile(op).element
     assert isinstance(pointer, Pointer)
     source = op.operands[1]
-    element = element_of(source.type)  # type: ignore[union-attr]
-    return ptr + signed(offset, element) * np.int64(memory_bytes(pointer.pointee))
+    steps = signed(offset, element_of(source.type))  # type: ignore[union-attr]
+    size = memory_bytes(pointer.pointee)
+    reach = ((1 << 63) - 1) // size
+    if np.any(steps > reach) or np.any(steps < -reach):
+        raise EvaluationError("'cuda_tile.offset' op overflows")
+    return ptr + steps * np.int64(size)
 
 
 @handles("assume")
