@@ -121,7 +121,7 @@ def test_several_gpus_are_refused(name: str) -> None:
         value = ops[-1].result
         reduction = {} if "store" in name else {"reduction": "add"}
         operands = [made, (index,)] if "load" in name else [made, value, (index,)]
-        results = [tile, t.TOKEN] if "load" in name else [t.TOKEN]
+        results: list[t.Type] = [tile, t.TOKEN] if "load" in name else [t.TOKEN]
         order = {"memory_ordering_semantics": "relaxed", "memory_scope": "sys"}
         ops.append(operation(name, operands, results, **order, **reduction))
 
