@@ -40,8 +40,10 @@ class Run:
     files: list[File] = field(default_factory=list)
     resident: list[int] = field(default_factory=list)  # bytes, after every tenth part of the files
     seconds: float = 0.0
-    cold: dict[str, float] = field(default_factory=dict)  # our whole process, ms
-    tileiras: dict[str, float] = field(default_factory=dict)  # its whole process, ms
+    processor: float = 0.0  # seconds of all processes: this one, LLVM's worker, ptxas
+    #: Whole processes, ours and tileiras', by file: (ms, ms of processors).
+    cold: dict[str, tuple[float, float]] = field(default_factory=dict)
+    tileiras: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def measure(folder: Path, target: str, level: int, sample: int, peer: Path | None) -> Run:
@@ -57,6 +59,7 @@ def measure(folder: Path, target: str, level: int, sample: int, peer: Path | Non
         if number * 10 // len(paths) != (number + 1) * 10 // len(paths):
             run.resident.append(_resident())
     run.seconds = time.perf_counter() - start
+    run.processor = _processor_seconds()
     good = [path for path, file in zip(paths, run.files, strict=True) if not file.error]
     for path in good[:: max(1, len(good) // sample)] if sample else []:
         _processes(path, target, level, peer, run)
@@ -77,6 +80,15 @@ def _compile(tile_core: Any, path: Path, target: str, level: int) -> File:
         parts[name] = parts.get(name, 0.0) + part * 1e3
     longest = sorted(parts.items(), key=lambda item: -item[1])
     return File(path.stem, wall, tuple(longest[:_SLOW_PARTS]))
+
+
+def _processor_seconds() -> float:
+    """Of this process and of its children, which have to be done."""
+    from tile_nvptx.emit.pool import POOL
+
+    POOL.shutdown()
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def _leaves(span: Any) -> Iterator[tuple[str, float]]:
@@ -101,17 +113,24 @@ def _processes(path: Path, target: str, level: int, peer: Path | None, run: Run)
             ([str(peer)] if peer else [], run.tileiras),
         ):
             if command:
-                begin = time.perf_counter()
+                begin, used = time.perf_counter(), _children_seconds()
                 done = subprocess.run([*command, str(path), *flags], capture_output=True)
+                wall, used = time.perf_counter() - begin, _children_seconds() - used
                 if done.returncode == 0:
-                    times[path.stem] = (time.perf_counter() - begin) * 1e3
+                    times[path.stem] = wall * 1e3, used * 1e3
+
+
+def _children_seconds() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def show(run: Run) -> None:
     """Print what was measured."""
     good = [file for file in run.files if not file.error]
     warm = [file.warm for file in good]
-    print(f"{len(run.files)} files in {run.seconds:.0f} s, {len(good)} compiled")
+    print(f"{len(run.files)} files in {run.seconds:.0f} s ({run.processor:.0f} s of processors), "
+          f"{len(good)} compiled")  # fmt: skip
     cuts = quantiles(warm, n=100) if len(warm) > 1 else warm * 99
     print(f"warm: median {median(warm):.0f} ms, 90 % {cuts[89]:.0f}, 99 % {cuts[98]:.0f}, "
           f"most {max(warm):.0f}")  # fmt: skip
@@ -129,13 +148,19 @@ def show(run: Run) -> None:
 
 def _show_ratios(run: Run) -> None:
     warm = {file.name: file.warm for file in run.files}
-    for what, times in (("warm", warm), ("cold", run.cold)):
-        both = [(times[name], theirs) for name, theirs in run.tileiras.items() if name in times]
-        if both:
-            ratio = median(ours / theirs for ours, theirs in both)
-            print(f"{what} / tileiras: median {ratio:.2f} over {len(both)} files "
-                  f"(medians {median(o for o, _ in both):.0f} and "
-                  f"{median(t for _, t in both):.0f} ms)")  # fmt: skip
+    _show_ratio("warm", {n: (warm[n], times[0]) for n, times in run.tileiras.items()})
+    for at, what in ((0, "cold"), (1, "cold, time of processors")):
+        both = {n: (run.cold[n][at], t[at]) for n, t in run.tileiras.items() if n in run.cold}
+        _show_ratio(what, both)
+
+
+def _show_ratio(what: str, times: dict[str, tuple[float, float]]) -> None:
+    """Medians of (ours, tileiras')."""
+    if times:
+        ratio = median(ours / theirs for ours, theirs in times.values())
+        ours, theirs = (median(pair[at] for pair in times.values()) for at in (0, 1))
+        print(f"{what} / tileiras: median {ratio:.2f} over {len(times)} files "
+              f"(medians {ours:.0f} and {theirs:.0f} ms)")  # fmt: skip
 
 
 def write(run: Run, path: Path, target: str, level: int) -> None:

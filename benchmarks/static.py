@@ -1,7 +1,8 @@
-"""Generated code without a GPU: size, registers, spills, shared memory, widths of accesses.
+"""Generated code without a GPU: instructions, registers, spills, widths of accesses, conflicts.
 
 Compiles the examples with tilec and, where it is installed, with NVIDIA's tileiras, and looks at
-both cubins with cuobjdump (dependency group `peer`).
+both cubins with cuobjdump (dependency group `peer`). Bank conflicts and sectors are counted while
+the simulator runs tilec's code on the inputs of `examples/cases.py`.
 
     python benchmarks/static.py --gpu-name sm_90 -O 3
 """
@@ -22,28 +23,75 @@ from peer import find_tool
 
 import tile_core
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "bytecode"
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 # One encoded instruction: an address and an opcode; the second half of its 16 bytes has neither.
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
+#: Class of an instruction -> how its opcodes begin; the rest is integers and moves.
+_CLASSES = {
+    "tensor": ("HMMA", "IMMA", "DMMA", "QMMA", "BMMA", "HGMMA", "QGMMA", "IGMMA", "UTC"),
+    "float": ("F", "H", "D", "MUFU"),
+    "global": ("LDG", "STG", "UTMA", "UBLK", "ATOMG", "RED", "LDGSTS"),
+    "shared": ("LDS", "STS", "STSM", "ATOMS", "SYNCS"),
+    "spills": ("LDL", "STL"),
+    "control": ("BRA", "BAR", "EXIT", "BSSY", "BSYNC", "WARPSYNC", "RET", "CALL", "YIELD"),
+}
+_GLOBAL = ("LDG", "STG", "UTMALDG", "UTMASTG", "UBLK")
 
 
 @dataclass(frozen=True)
 class Code:
-    """What a cubin holds; instructions without the padding behind the last EXIT's loop."""
+    """What a cubin holds; instructions without padding, stack and shared memory in bytes."""
 
-    instructions: int
     registers: int
     stack: int
     shared: int
-    memory: tuple[tuple[str, int], ...]  # global accesses by opcode
+    opcodes: Counter[str]
+
+    @property
+    def instructions(self) -> int:
+        return self.opcodes.total()
+
+    @property
+    def mix(self) -> dict[str, int]:
+        """Instructions by class."""
+        found = dict.fromkeys((*_CLASSES, "other"), 0)
+        for opcode, count in self.opcodes.items():
+            found[_class_of(opcode)] += count
+        return found
+
+    @property
+    def accesses(self) -> str:
+        """Global accesses by opcode."""
+        rows = sorted((o, n) for o, n in self.opcodes.items() if o.startswith(_GLOBAL))
+        return " ".join(f"{count}x{name}" for name, count in rows)
 
     def __str__(self) -> str:
-        accesses = " ".join(f"{count}x{name}" for name, count in self.memory)
+        mix = " ".join(f"{name} {count}" for name, count in self.mix.items() if count)
         return (
-            f"{self.instructions:5} instructions {self.registers:4} registers "
-            f"{self.stack:4} stack {self.shared:7} shared  {accesses}"
+            f"{self.instructions:5} instructions {self.registers:4} registers {self.stack:4} stack "
+            f"{self.shared:7} shared\n{'':31} {mix}\n{'':31} {self.accesses}"
         )
+
+
+def _class_of(opcode: str) -> str:
+    for name in ("tensor", "global", "spills", "shared", "control", "float"):
+        if opcode.startswith(_CLASSES[name]):
+            return name
+    return "other"
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What the simulator counted in one launch."""
+
+    conflicts: int  # wavefronts of shared memory beyond those needed
+    shared: int  # wavefronts needed
+    coalescing: float | None  # bytes asked for, of the bytes of all sectors
+
+    def __str__(self) -> str:
+        share = "" if self.coalescing is None else f", {self.coalescing:.0%} of sectors used"
+        return f"{self.conflicts} bank conflicts in {self.shared} wavefronts{share}"
 
 
 def inspect(cubin: bytes, cuobjdump: Path) -> Code:
@@ -53,10 +101,9 @@ def inspect(cubin: bytes, cuobjdump: Path) -> Code:
         file.flush()
         sass = _output([cuobjdump, "-sass", file.name])
         usage = _output([cuobjdump, "-res-usage", file.name])
-    opcodes = [name for name in _INSTRUCTION.findall(sass) if name != "NOP"]
+    opcodes = Counter(name for name in _INSTRUCTION.findall(sass) if name != "NOP")
     registers, stack, shared, local = map(int, _USAGE.findall(usage)[-1])
-    memory = Counter(name for name in opcodes if name.startswith(("LDG", "STG", "UTMA", "UBLK")))
-    return Code(len(opcodes), registers, stack + local, shared, tuple(sorted(memory.items())))
+    return Code(registers, stack + local, shared, opcodes)
 
 
 def _output(command: list[object]) -> str:
@@ -73,36 +120,68 @@ def peer_cubin(tileiras: Path, source: Path, target: str, level: int) -> bytes:
         return out.read_bytes()
 
 
-def rows(names: list[str], target: str, level: int) -> Iterator[tuple[str, Code, Code | None]]:
-    """Kernel, our code, tileiras' code."""
+def traffic(name: str, ptx: str) -> Traffic:
+    """Run example `name` in the simulator."""
+    import cases  # pyright: ignore[reportMissingImports]  # beside the examples
+    from tile_sim import Module
+
+    case = cases.case(name)
+    report = Module(ptx).launch(name, case.grid, None, case.flat, check=True, stats=True)
+    if report.findings or case.errors():
+        sys.exit(f"{name}: {[*report.findings, *case.errors()][0]}")
+    assert report.cost is not None
+    total = report.cost.total
+    return Traffic(total.bank_conflicts, total.shared_ideal, total.coalescing)
+
+
+def rows(
+    names: list[str], target: str, level: int
+) -> Iterator[tuple[str, Code, Traffic, Code | None]]:
+    """Kernel, our code, what it did, tileiras' code."""
     cuobjdump, tileiras = find_tool("cuobjdump"), find_tool("tileiras")
     if cuobjdump is None:
         sys.exit("cuobjdump is not installed: pip install nvidia-cuda-cuobjdump")
     for name in names:
-        source = EXAMPLES / f"{name}.tileirbc"
-        made = tile_core.compile(source.read_bytes(), target, opt_level=level).stages["cubin"]
-        assert isinstance(made, bytes)
-        ours = inspect(made, cuobjdump)
+        source = EXAMPLES / "bytecode" / f"{name}.tileirbc"
+        made = tile_core.compile(source.read_bytes(), target, opt_level=level)
+        ours = inspect(made.cubin, cuobjdump)
         theirs = None
         if tileiras is not None:
             theirs = inspect(peer_cubin(tileiras, source, target, level), cuobjdump)
-        yield name, ours, theirs
+        yield name, ours, traffic(name, str(made.stage("ptx"))), theirs
+
+
+def _table_row(name: str, ours: Code, did: Traffic, theirs: Code | None) -> str:
+    other = theirs.instructions if theirs else 0
+    cells: list[object] = [
+        name, ours.instructions, other or "", f"{ours.instructions / other:.2f}" if other else "",
+        ours.registers, theirs.registers if theirs else "",
+        ours.mix["spills"], theirs.mix["spills"] if theirs else "", did.conflicts,
+    ]  # fmt: skip
+    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
-    known = sorted(path.stem for path in EXAMPLES.glob("*.tileirbc"))
+    known = sorted(path.stem for path in (EXAMPLES / "bytecode").glob("*.tileirbc"))
     parser.add_argument("--kernel", action="append", choices=known)
     parser.add_argument("--gpu-name", default="sm_90")
     parser.add_argument("-O", "--opt-level", type=int, default=3)
+    parser.add_argument("--table", action="store_true", help="rows of docs/benchmarks.md")
     options = parser.parse_args()
+    sys.path.insert(0, str(EXAMPLES))
     print(f"{options.gpu_name}, -O{options.opt_level}")
-    for name, ours, theirs in rows(options.kernel or known, options.gpu_name, options.opt_level):
-        print(f"{name:22} tilec    {ours}")
+    for name, ours, did, theirs in rows(
+        options.kernel or known, options.gpu_name, options.opt_level
+    ):
+        if options.table:
+            print(_table_row(name, ours, did, theirs), flush=True)
+            continue
+        print(f"{name:22} tilec    {ours}\n{'':31} {did}")
         if theirs is not None:
             ratio = ours.instructions / theirs.instructions
-            print(f"{'':22} tileiras {theirs}\n{'':22} instructions {ratio:.2f}x")
+            print(f"{'':22} tileiras {theirs}\n{'':31} instructions {ratio:.2f}x")
     return 0
 
 

@@ -131,6 +131,15 @@ def test_argmax(shape, axis, element, strategy):
     )
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_many_elements_in_each_thread(axis):
+    """128 of them, folded chunk by chunk."""
+    shape = (128, 128)
+    p, rest = argmax_program(t.F32, shape, axis)
+    x = np.random.default_rng(6).permutation(128 * 128).reshape(shape).astype(np.float32)
+    p.agrees(x, zeros(rest, t.F32), zeros(rest, t.I32))
+
+
 def test_all_threads_agree_on_a_tie():
     """Every element is the largest; each copy of the answer has to name the same place."""
     p, rest = argmax_program(t.F32, (256,), 0)

@@ -79,3 +79,13 @@ def test_a_loop_keeps_what_its_next_turn_needs():
     assert peak(loop + USE.format("r")) == 32
     inside = loop.replace("scf.yield %u", ADD.format("v", "u", "x") + "scf.yield %v")
     assert peak(inside + USE.format("r")) == 48  # x and y for the next turn, and u
+
+
+def test_small_integers_are_packed_only_while_they_move():
+    text = "func.func @f(%x: tensor<2048xi8>) {{\n%a = {} : tensor<2048xi8>\nreturn\n}}"
+    with function(text.format("arith.addi %x, %x")) as func:
+        assert peak_registers(func, 4) == 16
+    types = "(tensor<2048xi8>) -> tensor<2048xi8>"
+    moved = f'"nv_tileaa.permute"(%x) {{permutation = array<i32: 0>}} : {types}'
+    with function(f"func.func @f(%x: tensor<2048xi8>) {{\n{moved}\nreturn\n}}") as func:
+        assert peak_registers(func, 4) == 4

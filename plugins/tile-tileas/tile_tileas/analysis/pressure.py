@@ -2,7 +2,8 @@
 
 An estimate: every tile is taken as spread over all threads, and what lies between two operations
 as live tiles only. Tiles that are made for free (constants, ranges, splats) and broadcasts, whose
-copies share a register, count nothing; operands of a product go to shared memory and end there.
+copies share a register, count nothing; small integers take a register each in arithmetic; operands
+of a product go to shared memory and end there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ _FREE = (
     "nv_tileaa.make_range",
     "nv_tileaa.splat",
     "ub.poison",
+)
+_MOVES = (
+    "nv_tileaa.dot",
+    "nv_tileaa.permute",
+    "nv_tileaa.store",
+    "nv_tileaa.tiled_store",
+    "nv_tileaa.view",
 )
 _LOOPS = ("scf.for", "scf.while")
 _LANES = 32
@@ -74,7 +82,17 @@ class _Peak:
         for extent in shape_of(value):
             count *= extent
         each = -(-count // self.threads)
-        return -(-each * storage_bits(value.type.element_type) // _REGISTER_BITS)
+        return -(-each * _held_bits(value) // _REGISTER_BITS)
+
+
+def _held_bits(value: ir.Value) -> int:
+    """Bits of a register that an element takes: small integers are packed while they only move."""
+    element = value.type.element_type
+    bits = storage_bits(element)
+    if isinstance(element, ir.IntegerType) and 1 < element.width < _REGISTER_BITS:
+        moves = all(use.owner.operation.name in _MOVES for use in value.uses)
+        return bits if moves else _REGISTER_BITS
+    return bits
 
 
 def _from_outside(op: ir.OpView) -> Iterator[ir.Value]:

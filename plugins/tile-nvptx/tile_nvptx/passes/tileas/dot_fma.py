@@ -15,7 +15,6 @@ from tile_nvptx.passes.tileas.dot_operands import Staged
 from tile_nvptx.passes.tileas.rules import state, text
 from tile_nvptx.passes.tileas.types import element_of, storage_type, vector_of
 
-
 #: Steps along K that share the computation of an address.
 _STEPS_AT_ONCE = 4
 

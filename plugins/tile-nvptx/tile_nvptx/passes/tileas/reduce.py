@@ -20,6 +20,10 @@ from tile_nvptx.passes.tileas.shared import scratch_pointer, shuffle
 from tile_nvptx.passes.tileas.state import LANE_BITS
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
+#: Elements of a chunk that a thread folds at once, and chunks that it folds halves at a time.
+_CHUNK = 8
+_MANY = 4
+
 
 @rules.on("nv_tileas.reduce", "nv_tileas.reduce_mixed")
 def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
@@ -161,13 +165,34 @@ class _Fold:
     # -- combining ----------------------------------------------------------------------------
 
     def _tree(self, values: Fragments, width: int) -> Fragments:
-        """Fold vectors of k * width elements, k a power of two, to `width`, halves at a time."""
+        """Fold vectors of k * width elements, k a power of two, to `width`.
+
+        Halves at a time; many elements chunk by chunk before, so that few are wanted at once.
+        """
+        chunk = max(width, _CHUNK)
+        if count_of(values[0].type) > _MANY * chunk:
+            values = self._in_chunks(values, chunk)
         while count_of(values[0].type) > width:
             half = count_of(values[0].type) // 2
             low = [self.builder.shuffle(value, range(half)) for value in values]
             high = [self.builder.shuffle(value, range(half, 2 * half)) for value in values]
             values = self.combine(high, low)
         return values
+
+    def _in_chunks(self, values: Fragments, chunk: int) -> Fragments:
+        """Fold vectors to `chunk` elements: two chunks, two such pairs, and so on, in order.
+
+        Rounding errors grow with the logarithm, as they do where halves are folded.
+        """
+        waiting: list[tuple[int, Fragments]] = []  # how many times folded
+        for first in range(0, count_of(values[0].type), chunk):
+            part = [self.builder.shuffle(value, range(first, first + chunk)) for value in values]
+            level = 0
+            while waiting and waiting[-1][0] == level:
+                part = self.combine(part, waiting.pop()[1])
+                level += 1
+            waiting.append((level, part))
+        return waiting[0][1]
 
     def combine(self, elements: Fragments, accumulators: Fragments) -> Fragments:
         return combine(self.op, self.cx, elements, accumulators)
