@@ -23,7 +23,8 @@ class SimError(Exception):
 
     `kind` is a stable short name (`syntax`, `unknown-instruction`, `out-of-bounds`,
     `misaligned`, `uninitialised`, `deadlock`, `trap`, `launch`, ...); `where` is the place in the
-    PTX text, or None where there is none (a wrong launch argument).
+    PTX text, or None where there is none (a wrong launch argument). `printed` is what the launch
+    had printed until then.
     """
 
     def __init__(self, kind: str, message: str, where: Where | None = None) -> None:
@@ -31,6 +32,7 @@ class SimError(Exception):
         self.kind = kind
         self.message = message
         self.where = where
+        self.printed = ""
 
     def at(self, where: Where | None) -> SimError:
         """Add the place unless an inner frame knew better."""

@@ -282,6 +282,15 @@ def test_floats_to_integers_saturate() -> None:
     assert list(unsigned.view(np.uint8)) == [1, 0, 255, 0, 0, 255]
 
 
+@pytest.mark.parametrize("signedness", ["signed", "unsigned"])
+def test_floats_to_truth_values(signedness: str) -> None:
+    x = np.array([0.0, -0.0, 0.25, -3.0, 2.0, np.nan, np.inf], np.float32)
+    found = elementwise(
+        "ftoi", [(t.F32, x)], t.I1, signedness=signedness, rounding_mode="nearest_int_to_zero"
+    )
+    assert list(found) == [False, False, True, True, True, True, True]
+
+
 # Integers: all pairs of bytes.
 
 LEFT = np.repeat(np.arange(-128, 128), 256).astype(np.int8)

@@ -81,8 +81,13 @@ def itof(_: Any, op: Op, source: Array) -> Array:
 
 @handles("ftoi")
 def ftoi(_: Any, op: Op, source: Array) -> Array:
-    """Towards zero; out of range saturates, NaN gives 0, as the conversion instructions do."""
+    """Towards zero; out of range saturates, NaN gives 0, as the conversion instructions do.
+
+    A truth value says whether the number is anything but zero, as `tileiras` compiles it.
+    """
     target = element_of(op.result.type)
+    if target == I1:
+        return widen(source) != 0
     value = np.trunc(np.nan_to_num(widen(source), nan=0.0, posinf=np.inf, neginf=-np.inf))
     width = target.width
     if op.attrs["signedness"] == "signed":

@@ -61,14 +61,15 @@ class Driver:
         self.capability = capability
         self.run = run
         self.failure: BaseException | None = None
+        self.capturing = False
         self._images: list[str] = []
         self._kernels: list[tuple[str, str]] = []
         self._memory: dict[int, c.Array[c.c_uint8]] = {}
         self._callbacks: dict[str, Any] = {}
         self._message = c.c_char_p(b"not available in the simulator")
         prototype = c.CFUNCTYPE(_I, c.c_char_p, _OUT, _I, c.c_uint64, _OUT_I)
-        self._lookup = prototype(self._get_proc_address)
-        self._pointer = c.c_void_p(c.cast(self._lookup, _P).value)
+        self.lookup = prototype(self._get_proc_address)
+        self._pointer = c.c_void_p(c.cast(self.lookup, _P).value)
 
     @property
     def address(self) -> int:
@@ -140,8 +141,8 @@ class Driver:
     def context_of(self, what: int, out: Any) -> None:
         out[0] = _CONTEXT
 
-    def not_capturing(self, stream: int, out: Any) -> None:
-        out[0] = 0
+    def is_capturing(self, stream: int, out: Any) -> None:
+        out[0] = int(self.capturing)
 
     def error_string(self, code: int, out: Any) -> None:
         out[0] = c.cast(self._message, _P).value
@@ -195,6 +196,13 @@ class Driver:
         x, y, z = given.grid
         self.run(*self._kernels[function - 1], (x, y, z), cluster, parameters)
 
+    def launch_kernel(self, function: int, *given: int) -> None:
+        """The older entry point: grid, block, shared bytes, stream, parameters, extra."""
+        if given[9]:
+            raise DriverError("launches with packed parameters are not available in tile-sim")
+        x, y, z = given[:3]
+        self.run(*self._kernels[function - 1], (x, y, z), None, given[8])
+
 
 _NOTHING = Driver.nothing
 # Argument types and what answers. Anything else that is called fails with its name.
@@ -214,7 +222,7 @@ _ENTRIES: dict[str, tuple[tuple[Any, ...], Any]] = {
     "cuCtxSynchronize": ((), _NOTHING),
     "cuStreamGetCtx": ((_P, _OUT), Driver.context_of),
     "cuStreamGetId": ((_P, _OUT), Driver.context_of),
-    "cuStreamIsCapturing": ((_P, _OUT_I), Driver.not_capturing),
+    "cuStreamIsCapturing": ((_P, _OUT_I), Driver.is_capturing),
     "cuStreamCreate": ((_OUT, _U), Driver.context),
     "cuStreamDestroy": ((_P,), _NOTHING),
     "cuStreamSynchronize": ((_P,), _NOTHING),
@@ -234,5 +242,6 @@ _ENTRIES: dict[str, tuple[tuple[Any, ...], Any]] = {
     "cuLibraryUnload": ((_P,), _NOTHING),
     "cuLibraryGetKernel": ((_OUT, c.c_uint64, c.c_char_p), Driver.kernel),
     "cuKernelGetFunction": ((_OUT, c.c_uint64), Driver.function),
+    "cuLaunchKernel": ((c.c_uint64, *[_U] * 7, _P, _P, _P), Driver.launch_kernel),
     "cuLaunchKernelEx": ((c.POINTER(_Config), c.c_uint64, _P, _P), Driver.launch),
 }

@@ -61,11 +61,22 @@ class Exposed:
         tensor = _Tensor(address, _CUDA, 0, rank, code, bits, 1, self.shape, self.strides, 0)
         self._managed = _Managed(tensor, None, c.cast(_DELETER, c.c_void_p))
 
+    @staticmethod
+    def of(array: Any) -> Exposed:
+        """`array`, shown under its own type's name, which is what messages say."""
+        name = type(array).__name__
+        if name not in _TYPES:
+            _TYPES[name] = type(name, (Exposed,), {})
+        return _TYPES[name](array)
+
     def __dlpack_device__(self) -> tuple[int, int]:
         return _CUDA, 0
 
     def __dlpack__(self, **options: Any) -> Any:
         return _new_capsule(c.addressof(self._managed), b"dltensor", None)
+
+
+_TYPES: dict[str, type[Exposed]] = {}
 
 
 def is_array(value: Any) -> bool:

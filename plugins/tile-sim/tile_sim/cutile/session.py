@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes as c
 import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
 from types import ModuleType
@@ -16,6 +17,7 @@ import numpy as np
 from tile_sim.cutile.compiler import Compiler
 from tile_sim.cutile.driver import Driver
 from tile_sim.cutile.exposed import Exposed, is_array
+from tile_sim.cutile.mappings import mappings_of
 from tile_sim.errors import SimError
 from tile_sim.machine.parameters import as_array
 from tile_sim.module import Module
@@ -85,32 +87,55 @@ class Session:
         self.driver: Driver | None = None
         self._native: Any = None
         self._native_constraints: Any = None
-        self._arrays: list[np.ndarray] = []
+        self._arrays: list[np.ndarray] | None = None
+        self._graph: list[Callable[[], None]] | None = None
+        # The simulator runs one launch at a time, whatever threads the program has.
+        self._lock = threading.RLock()
 
     # --- the driver -------------------------------------------------------------------------
 
-    def make_driver(self) -> int:
-        """The address that cuTile's loader hands to its native code."""
-        self.driver = Driver(self.settings.capability, self.run)
-        return self.driver.address
+    def the_driver(self) -> Driver:
+        """The driver, made when it is first asked for, which fixes the architecture."""
+        if self.driver is None:
+            self.driver = Driver(self.settings.capability, self.run)
+        return self.driver
 
     # --- launching --------------------------------------------------------------------------
 
     def launch(self, stream: Any, grid: Any, kernel: Any, arguments: Any, /, **options: Any) -> Any:
         """Stands for `cuda.tile.launch`; raises what went wrong in the compiler or simulator."""
-        self._arrays = list(_arrays(arguments))
-        shown = _expose(arguments) if isinstance(arguments, tuple | list) else arguments
-        if self.driver is not None:
-            self.driver.failure = None
-        try:
-            return self._native(0 if stream is None else stream, grid, kernel, shown, **options)
-        except Exception:
-            failure = None if self.driver is None else self.driver.failure
-            if failure is not None:
-                raise failure from None
-            raise
-        finally:
-            self._arrays = []
+        with self._lock:
+            self._arrays = list(_arrays(arguments))
+            shown = _expose(arguments) if isinstance(arguments, tuple | list) else arguments
+            if self.driver is not None:
+                self.driver.failure = None
+            try:
+                return self._native(0 if stream is None else stream, grid, kernel, shown, **options)
+            except Exception:
+                failure = None if self.driver is None else self.driver.failure
+                if failure is not None:
+                    raise failure from None
+                raise
+            finally:
+                self._arrays = None
+
+    def benchmark(self, stream: Any, grid: Any, kernel: Any, arguments: Any, /) -> float:
+        """Stands for what times a launch, in microseconds: one for 1000 warp instructions."""
+        with self._lock:
+            self.launch(stream, grid, kernel, arguments)
+            return max(self.launches[-1].report.warp_instructions, 1) / 1000
+
+    # --- graphs -----------------------------------------------------------------------------
+
+    def begin_capture(self) -> None:
+        """From now on launches are kept and not run."""
+        self.the_driver().capturing, self._graph = True, []
+
+    def end_capture(self) -> list[Callable[[], None]]:
+        """The launches since `begin_capture`; calling them, in order, runs them."""
+        self.the_driver().capturing = False
+        graph, self._graph = self._graph, None
+        return graph or []
 
     def run(
         self,
@@ -124,12 +149,24 @@ class Session:
         assert self.driver is not None
         compiled = self._loaded(image, name)
         data = _parameter_bytes(compiled.module, name, parameters)
-        buffers = [*self._arrays, *self.driver.allocations]
-        report = compiled.module.launch_raw(
-            name, grid, None, data, buffers, cluster=cluster, **self.settings.launch
-        )
-        sys.stdout.write(report.text)
-        self.launches.append(Launch(compiled, grid, report))
+        known = self._arrays if self._arrays is not None else mappings_of(data)
+        buffers = [*known, *self.driver.allocations]
+
+        def execute() -> None:
+            try:
+                report = compiled.module.launch_raw(
+                    name, grid, None, data, buffers, cluster=cluster, **self.settings.launch
+                )
+            except SimError as error:
+                _print(error.printed)
+                raise
+            _print(report.text)
+            self.launches.append(Launch(compiled, grid, report))
+
+        if self._graph is not None:
+            self._graph.append(execute)
+        else:
+            execute()
 
     def _loaded(self, ptx: str, name: str) -> Compiled:
         found = self.compiled.pop(ptx, None)
@@ -165,6 +202,9 @@ def install() -> Session:
     session._native_constraints = native.get_parameter_constraints_from_pyargs
     sys.modules[_LOADER] = _Loader(session)
     _replace(native.launch, session.launch)
+    _replace(native._benchmark, session.benchmark)
+    # Times launches in another process; None says that it cannot.
+    _replace(native._export_ipc_benchmark_payload, lambda *arguments: None)
     _replace(native.get_parameter_constraints_from_pyargs, session.constraints)
     _replace(compiling._find_compiler_bin, lambda: session.compiler)
     # Its disk cache goes by the version of the compiler, which says too little of one at work.
@@ -189,7 +229,17 @@ class _Loader(ModuleType):
 
     @property
     def cuGetProcAddress_v2_ptrptr(self) -> int:  # noqa: N802 - cuTile's name
-        return self._session.make_driver()
+        return self._session.the_driver().address
+
+    @property
+    def _cuGetProcAddress_v2(self) -> Any:  # noqa: N802 - cuTile's name
+        return self._session.the_driver().lookup
+
+
+def _print(text: str) -> None:
+    if text:
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def _items(value: Any) -> list[Any] | None:
@@ -212,8 +262,8 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
 def _expose(value: Any) -> Any:
     """The same arguments with their arrays shown as device arrays."""
     if is_array(value):
-        return Exposed(value)
-    if isinstance(value, tuple | list):
+        return Exposed.of(value)
+    if type(value) in (tuple, list):  # others are for cuTile to refuse
         return type(value)(_expose(item) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{f.name: _expose(getattr(value, f.name)) for f in fields(value)})

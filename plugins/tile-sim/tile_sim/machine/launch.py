@@ -86,6 +86,9 @@ class Launcher:
             self.memory.insert(window)
             parameters.placed.append(window)
             self._waves(shape, report, wave_threads)
+        except SimError as error:
+            error.printed = report.text
+            raise
         finally:
             parameters.release()
         parameters.write_back()

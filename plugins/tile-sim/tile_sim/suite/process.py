@@ -1,27 +1,25 @@
 """Imported at the start of a program that a test runs: the simulator behind cuTile and torch.
 
-Nothing is imported until the program itself imports torch or cuTile, since most tools started by
-tests (compilers, `tilec` itself) are not such programs.
+Nothing happens until the program itself imports torch or cuTile, since most programs started by
+tests (compilers, `tilec` itself) do not.
 """
 
 from __future__ import annotations
 
+import builtins
 import os
-import sys
-from importlib.machinery import ModuleSpec
 from typing import Any
 
 _AWAITED = ("torch", "cuda.tile")
+_original = builtins.__import__
 
 
-class _Waiting:
-    """An import hook that sees the first import of torch or cuTile, and then goes."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name in _AWAITED and self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
-            _install()
-        return None
+def _import(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Stands for `__import__` until one of the modules is asked for."""
+    if name.startswith(_AWAITED):
+        leave_alone()
+        _install()
+    return _original(name, *args, **kwargs)
 
 
 def _install() -> None:
@@ -34,8 +32,9 @@ def _install() -> None:
 
 def leave_alone() -> None:
     """For the process that runs the tests: it installs the simulator itself."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Waiting)]
+    if builtins.__import__ is _import:
+        builtins.__import__ = _original
 
 
 if "TILE_SIM_ARCH" in os.environ:
-    sys.meta_path.insert(0, _Waiting())  # type: ignore[arg-type]
+    builtins.__import__ = _import

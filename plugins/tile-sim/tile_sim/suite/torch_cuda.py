@@ -1,7 +1,7 @@
 """torch's CUDA interface on the CPU: tensors for the "cuda" device become CPU tensors.
 
 Test programs that say `device="cuda"` run unchanged beside a simulated GPU: its memory is that of
-the process, its streams are synchronous. What has no meaning here (CUDA graphs) is an error.
+the process, its streams are synchronous.
 """
 
 from __future__ import annotations
@@ -16,14 +16,10 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 
+from tile_sim.suite import cuda_math
+
 _CPU = torch.device("cpu")
 _STREAM_HANDLE = 0x51
-# Moving a tensor to a device; the device may be the first positional argument.
-_MOVES = {torch.Tensor.to, torch.Tensor.cuda}
-_PRODUCTS = {
-    torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.mm, torch.Tensor.mm,
-    torch.bmm, torch.Tensor.bmm, torch.addmm, torch.baddbmm,
-}  # fmt: skip
 
 
 def is_cuda(device: Any) -> bool:
@@ -42,22 +38,68 @@ class OnCpu(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if is_cuda(kwargs.get("device")):
             kwargs["device"] = _CPU
-        if func is torch.Tensor.cuda:
-            return args[0]
-        if func is torch.Tensor.to and len(args) > 1 and is_cuda(args[1]):
-            args = (args[0], _CPU, *args[2:])
-        if func in _PRODUCTS and torch.backends.cuda.matmul.fp32_precision == "tf32":
-            args = tuple(_as_tf32(arg) for arg in args)
-        return func(*args, **kwargs)
+        adapted = _ADAPTED.get(func)
+        return func(*args, **kwargs) if adapted is None else adapted(func, args, kwargs)
+
+
+def _move(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A tensor told to go to a device."""
+    if func is torch.Tensor.cuda:
+        return args[0]
+    if len(args) > 1 and is_cuda(args[1]):
+        args = (args[0], _CPU, *args[2:])
+    return func(*args, **kwargs)
+
+
+def _product(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Products with tf32 operands, or of narrow types into f32, which only GPUs have."""
+    out = kwargs.pop("out_dtype", None)
+    if torch.backends.cuda.matmul.fp32_precision == "tf32":
+        args = tuple(_as_tf32(arg) for arg in args)
+    if out is not None:
+        args = tuple(arg.to(out) if isinstance(arg, torch.Tensor) else arg for arg in args)
+    return func(*args, **kwargs)
 
 
 def _as_tf32(value: Any) -> Any:
     """An operand as the tensor cores see it when torch lets products of f32 use tf32."""
     if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
         return value
-    with torch._C.DisableTorchFunction():
-        bits = value.contiguous().view(torch.int32)
-        return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+    bits = value.contiguous().view(torch.int32)
+    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def _function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function as CUDA's library computes it: in f32, unless the tensor is f64."""
+    source = args[0]
+    if kwargs or source.dtype in _KEPT or source.numel() > _MOST_ELEMENTS:
+        return func(*args, **kwargs)
+    result = torch.from_numpy(cuda_math.evaluate(func.__name__, source.float().numpy()))
+    return result.to(source.dtype if source.is_floating_point() else torch.get_default_dtype())
+
+
+def _magnitude(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return args[0].clone() if args[0].dtype == torch.bool else func(*args, **kwargs)
+
+
+# In larger tensors nobody compares bits, and the simulator takes its time.
+_MOST_ELEMENTS = 1 << 14
+_KEPT = {torch.float64, torch.complex64, torch.complex128}
+
+
+def _both(*names: str) -> list[Any]:
+    """Functions as such, and as methods of tensors."""
+    places = (torch, torch.Tensor)
+    return [getattr(place, name) for name in names for place in places if hasattr(place, name)]
+
+
+# What the CPU does not do as a GPU does.
+_ADAPTED: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
+    **dict.fromkeys([torch.Tensor.to, torch.Tensor.cuda], _move),
+    **dict.fromkeys(_both("matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm"), _product),
+    **dict.fromkeys(_both(*cuda_math.FUNCTIONS), _function),
+    **dict.fromkeys(_both("abs"), _magnitude),
+}
 
 
 class Stream:
@@ -105,11 +147,26 @@ class Event:
         return (end.at - self.at) * 1000
 
 
-class NotSimulated:
-    """What needs a real device."""
+class Graph:
+    """A CUDA graph of launches: what torch itself computes while it is captured, runs at once."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("CUDA graphs are not available on a simulated device")
+        self.launches: list[Callable[[], None]] = []
+
+    def replay(self) -> None:
+        for launch in self.launches:
+            launch()
+
+
+@contextmanager
+def _capture(graph: Graph, *args: Any, **kwargs: Any) -> Iterator[None]:
+    from tile_sim.cutile import _SESSION as session  # noqa: N811
+
+    session.begin_capture()
+    try:
+        yield
+    finally:
+        graph.launches = session.end_capture()
 
 
 class _Device:
@@ -152,7 +209,7 @@ class _Device:
             "current_stream": lambda *args: self.current,
             "default_stream": lambda *args: self.default,
             "Stream": Stream, "Event": Event, "stream": self.stream, "device": self.device,
-            "CUDAGraph": NotSimulated, "graph": NotSimulated,
+            "CUDAGraph": Graph, "graph": _capture,
         }  # fmt: skip
 
 

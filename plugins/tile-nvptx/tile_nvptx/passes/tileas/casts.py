@@ -14,6 +14,7 @@ from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.small_floats import (
     NEAREST,
     Vectors,
+    differs_from_zero,
     exact_f64,
     from_f32,
     odd_f32,
@@ -168,39 +169,25 @@ def resize_int(op: ir.OpView, cx: Conversion) -> Replacement:
 
 @rules.on("nv_tileaa.fp_to_int")
 def fp_to_int(op: ir.OpView, cx: Conversion) -> ir.Value:
-    """fp_to_int => the intrinsic llvm.fptosi.sat or fptoui.sat: saturates, NaN is 0"""
+    """fp_to_int => the intrinsic llvm.fptosi.sat or fptoui.sat: saturates, NaN is 0
+
+    To i1: cmpf une zero. That is what a truth value of a number is; and LLVM's NVPTX back end
+    selects the opposite test for fptoui to i1.
+    """
     name = "fptoui" if text(op, "signedness") == "unsigned" else "fptosi"
     before = _known(op, state(cx).source_types[op.results[0]])
     after = element_of(cx.type(op.results[0].type))
 
     def convert(value: ir.Value) -> ir.Value:
+        if after == ir.IntegerType.get_signless(1):
+            return differs_from_zero(cx, _widened(cx, value, before))
         if str(before) in FORMATS:
             value = to_f32(cx, value, FORMATS[str(before)])
-        if str(after) == "i1":
-            return _to_bit(cx, value, name)
         result = vector_of(count_of(value.type), after)
         mangled = f"llvm.{name}.sat.{_mangled(result)}.{_mangled(value.type)}"
         return Builder(cx).intrinsic(mangled, [value], result)
 
     return _on_vectors(cx, op.operands[0], convert)
-
-
-def _to_bit(cx: Conversion, value: ir.Value, name: str) -> ir.Value:
-    """The numbers of i1 are 0 and -1, or 0 and 1; LLVM's NVPTX back end converts to i1 wrongly."""
-    limit, predicate = (1.0, "oge") if name == "fptoui" else (-1.0, "ole")
-    bound = _splat(cx, limit, value.type)
-    code = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _ORDERED[predicate])
-    result = vector_of(count_of(value.type), ir.IntegerType.get_signless(1))
-    return cx.create("arith.cmpf", [value, bound], [result], {"predicate": code}).result
-
-
-#: MLIR's numbers of float comparisons that are false on NaN (arith::CmpFPredicate).
-_ORDERED = {"oge": 3, "ole": 5}
-
-
-def _splat(cx: Conversion, number: float, type_: ir.Type) -> ir.Value:
-    value = ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element_of(type_), number))
-    return cx.create("arith.constant", [], [type_], {"value": value}).result
 
 
 def _mangled(type_: ir.Type) -> str:

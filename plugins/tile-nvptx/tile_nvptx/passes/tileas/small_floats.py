@@ -212,6 +212,12 @@ def exact_f64(cx: Conversion, value: ir.Value, *, signed: bool) -> ir.Value:
     return v.cast("sitofp" if signed else "uitofp", value, ir.F64Type.get())
 
 
+def differs_from_zero(cx: Conversion, value: ir.Value) -> ir.Value:
+    """i1: whether a number is anything but zero; NaN is."""
+    v = Vectors(cx, count_of(value.type))
+    return v.compare("cmpf", _UNE, value, v.number(0.0, element_of(value.type)))
+
+
 def float_values(literal: str, element: str) -> Iterable[float]:
     """The numbers of a printed `dense<..>`, in row-major order."""
     text = literal.removeprefix("dense<").rsplit(">", 1)[0]
