@@ -123,7 +123,7 @@ class MulHiUIOp(Operation, dialect=NvTileAA, name="mulhiui", traits=[Pure]):
 
 
 class FpToIntOp(Operation, dialect=NvTileAA, name="fp_to_int", traits=[Pure]):
-    """Round towards zero to an integer of `signedness`; saturates, and NaN is 0."""
+    """Round towards zero to an integer of `signedness`; saturates, and NaN is 0. i1: x != 0."""
 
     source: Operand[Any]
     result: Result[Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache
 
@@ -55,16 +56,23 @@ class SmallFloat:
         return sign * math.ldexp(fraction, max(exponent, 1) - self.bias - self.mantissa)
 
     @cache  # noqa: B019 - there are five formats
-    def codes(self) -> dict[float, int]:
-        """Number -> code, of those that are not negative."""
-        return {self.decode(code): code for code in range(self.largest + 1)}
+    def numbers(self) -> tuple[float, ...]:
+        """The finite numbers that are not negative, in the order of their codes."""
+        return tuple(self.decode(code) for code in range(self.largest + 1))
 
     def encode(self, number: float) -> int:
-        """The code of a number of this format; of one that it lacks, the one above all."""
+        """The code of the number of this format that is nearest, as printed ones are rounded;
+        `overflow` beyond the largest.
+        """
         sign = self.sign if math.copysign(1.0, number) < 0 else 0
         if math.isnan(number):
             return self.largest if self.nan is None else sign | self.nan
-        return sign | self.codes().get(abs(number), self.overflow)
+        known, magnitude = self.numbers(), abs(number)
+        if magnitude > known[-1] * (1 + 2.0**-20):
+            return sign | self.overflow
+        above = bisect_left(known, magnitude)
+        near = min((above, max(above - 1, 0)), key=lambda code: abs(known[code] - magnitude))
+        return sign | near
 
 
 FORMATS = {
