@@ -96,13 +96,15 @@ def test_gather_and_scatter(start, dim, element, strategy):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
-    ("mode", "element"), [("addf", t.F32), ("addf", t.F16), ("max", t.I32), ("or", t.I64)], ids=str
+    ("mode", "element", "padding"),
+    [("addf", t.F32, None), ("addf", t.F16, "nan"), ("max", t.I32, "zero"), ("or", t.I64, None)],
+    ids=str,
 )
-def test_atomic_updates_of_a_view(mode, element, strategy):
+def test_atomic_updates_of_a_view(mode, element, padding, strategy):
     p, shape, tile = Program(), (10, 40), (8, 16)
     x = p.load(tile, element)
     view, type_ = tensor(p, shape, element)
-    view = p.emit("make_partition_view", [view], t.PartitionView(tile, type_, (0, 1), None))
+    view = p.emit("make_partition_view", [view], t.PartitionView(tile, type_, (0, 1), padding))
     at = block(p, 2)
     for _ in range(2):
         p.emit("atomic_red_view_tko", [view, at, x], t.TOKEN, mode=mode,

@@ -284,23 +284,22 @@ def scales(op: Op) -> Iterator[str]:
 
 def _scale_types(op: Op) -> Iterator[str]:
     scale, source = number_of(op, "lhs_scale"), number_of(op, "lhs")
-    text = f"unsupported combination of element types. Scale type {quote(scale)} expects lhs and "
+    # Scales that are powers of two go with all operands that there are.
     if scale in (F8E4M3FN, F8E5M3FNU) and source != F4E2M1FN:
-        yield (f"{text}rhs element types to be {quote(F4E2M1FN)}, but got {quote(source)}")
-    eight = (F8E4M3FN, F8E5M2, F4E2M1FN)
-    if scale == F8E8M0FNU and source not in eight:
-        listed = ", ".join(map(quote, eight))
-        yield f"{text}rhs element types to be one of {{{listed}}}, but got {quote(source)}"
+        yield (
+            f"unsupported combination of element types. Scale type {quote(scale)} expects lhs and "
+            f"rhs element types to be {quote(F4E2M1FN)}, but got {quote(source)}"
+        )
 
 
 def _block_size(op: Op, size: int) -> Iterator[str]:
     scale, source = number_of(op, "lhs_scale"), number_of(op, "lhs")
-    tail = "block scale factor of lhs_scale and rhs_scale to be {}, but got " + str(size)
-    if source in (F8E4M3FN, F8E5M2) and size != 32:
-        yield f"shape error: f8 element type requires {tail.format('32')}"
+    needed, what = (32,), "f8 element type"
     if source == F4E2M1FN:
-        text = f"shape error: f4E2M1FN element type with {scale} scales requires "
-        if scale == F8E4M3FN and size != 16:
-            yield text + tail.format("16")
-        if scale in (F8E8M0FNU, F8E5M3FNU) and size not in (16, 32):
-            yield text + tail.format("16 or 32")
+        needed = (16,) if scale == F8E4M3FN else (16, 32)
+        what = f"f4E2M1FN element type with {scale} scales"
+    if size not in needed:
+        yield (
+            f"shape error: {what} requires block scale factor of lhs_scale and rhs_scale to be "
+            f"{' or '.join(map(str, needed))}, but got {size}"
+        )

@@ -41,9 +41,6 @@ def branches(op: Op) -> Iterator[str]:
     """Both branches yield the results, or leave."""
     results = _types(op.results)
     yield from _not_views(results, "result type")
-    if not op.regions[0].blocks:
-        yield "must define then branch"
-        return
     yield from _yields(op, 0, "then", results)
     if op.regions[1].blocks:
         yield from _yields(op, 1, "else", results)

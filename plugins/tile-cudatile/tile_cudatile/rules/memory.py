@@ -40,10 +40,12 @@ def tensor_view(op: Op) -> Iterator[str]:
             f"expected pointer to {quote(type_.element)} to build tensor_view of this type, got "
             f"{quote(pointer.pointee)}"
         )
-    if type_.kind != pointer.kind:
+    if pointer.kind is None and type_.kind is not None:
+        yield "pointer base without ptr_attr cannot produce tensor_view with ptr_attr"
+    elif type_.kind != pointer.kind:
         yield (
-            f"expected pointer of kind {type_.kind or 'none'} to build tensor_view of this type, "
-            f"got {pointer.kind or 'none'}"
+            "tensor_view must preserve ptr_attr from base pointer "
+            f"(#cuda_tile.ptr_attr<{pointer.kind}>)"
         )
     kinds: list[Type] = []
     for name, group, extents in (
@@ -177,29 +179,33 @@ def _indices(view: Type, types: list[Type]) -> Iterator[str]:
 
 
 def _sparse_indices(view: GatherScatterView, types: list[Type]) -> Iterator[str]:
-    plain: list[Type] = []
-    for i, type_ in enumerate(types):
-        assert isinstance(type_, Tile)
-        if i == view.sparse_dim:
-            if len(type_.shape) != 1:
-                yield (
-                    f"expected index at sparse_dim position {i} to be a 1D tensor for "
-                    f"GatherScatterView, got rank {len(type_.shape)}"
-                )
-            elif type_.shape[0] != view.tile_shape[i]:
-                yield (
-                    f"expected gather/scatter index size ({type_.shape[0]}) to match tile shape "
-                    f"at gather/scatter dimension {i} ({view.tile_shape[i]})"
-                )
-            continue
+    sparse = view.sparse_dim
+    tiles = [type_ for type_ in types if isinstance(type_, Tile)]
+    if sparse < len(tiles):
+        yield from _sparse_index(view, tiles[sparse])
+    plain = [(i, type_) for i, type_ in enumerate(tiles) if i != sparse]
+    for i, type_ in plain:
         if type_.shape:
             yield f"expected index {i} to be a scalar tile for GatherScatterView"
-        plain.append(type_)
-        if type_ != plain[0]:
+        elif type_ != plain[0][1]:
             yield (
-                f"expected index type {i} to be the same as other index types "
-                f"({quote(plain[0])}), got {quote(type_)}"
+                f"expected scalar index {i} to have the same type as other scalar indices "
+                f"({quote(plain[0][1])}), got {quote(type_)}"
             )
+
+
+def _sparse_index(view: GatherScatterView, type_: Tile) -> Iterator[str]:
+    position = view.sparse_dim
+    if len(type_.shape) != 1:
+        yield (
+            f"expected index at sparse_dim position {position} to be a 1D tensor for "
+            f"GatherScatterView, got rank {len(type_.shape)}"
+        )
+    elif type_.shape[0] != view.tile_shape[position]:
+        yield (
+            f"expected gather/scatter index size ({type_.shape[0]}) to match tile shape "
+            f"at gather/scatter dimension {position} ({view.tile_shape[position]})"
+        )
 
 
 _ORDERS = {"load": ("weak", "relaxed", "acquire"), "store": ("weak", "relaxed", "release")}
@@ -284,7 +290,7 @@ def atomic_cas(op: Op) -> Iterator[str]:
 
 @rule("atomic_red_view_tko")
 def atomic_red_view(op: Op) -> Iterator[str]:
-    """Plain views, relaxed, not system-wide."""
+    """Dense views, relaxed, not system-wide. (Up to 13.3, views without padding only.)"""
     view_value, index = op.group("view"), op.group("index")
     assert isinstance(view_value, Value)
     assert isinstance(index, tuple)
@@ -292,8 +298,6 @@ def atomic_red_view(op: Op) -> Iterator[str]:
     assert isinstance(view, _VIEWS)
     if isinstance(view, GatherScatterView):
         yield "gather_scatter_view is not supported; use partition_view instead"
-    if view.padding is not None:
-        yield "views with padding_value are not supported for atomic reductions"
     tile, value = tile_type_of(view), tile_of(op, "value")
     if tile.element != value.element:
         yield (
