@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 
 from tile_cudatile.attrs import Attr, Hints
+from tile_cudatile.locations import Location, Unknown
 from tile_cudatile.ops import BODY_OPS
 from tile_cudatile.ops.spec import OpSpec
 from tile_cudatile.rules.words import quote
+from tile_cudatile.text.aliases import Aliases
 from tile_cudatile.text.formats import format_items
 from tile_cudatile.text.literals import (
     parse_attribute,
@@ -31,10 +33,13 @@ _PRODUCER = re.compile(r"//[ \t]*Producer: ([^\n]*)")
 def parse_text(text: str, *, name: str = "<text>", version: Version = NEWEST) -> Module:
     """The program that `text` describes, in the syntax that `print_text` writes.
 
+    Locations are read where they are written; a terminator that is not has that of its parent.
+
     Raises:
         TextError: the text is not a program; with line and column of `name`.
     """
-    parser = Parser(Scanner(text, name), version)
+    scanner = Scanner(text, name)
+    parser = Parser(scanner, version, Aliases(scanner, name))
     module = parser.module()
     producer = _PRODUCER.match(text)
     if producer is not None:
@@ -42,11 +47,22 @@ def parse_text(text: str, *, name: str = "<text>", version: Version = NEWEST) ->
     return module
 
 
+#: Where a terminator is that the text leaves out, until it has the place of what it ends.
+_IMPLIED = Unknown()
+
+
+def _place_implied(region: Region, where: Location) -> None:
+    for block in region.blocks:
+        if block.ops[-1].loc is _IMPLIED:
+            block.ops[-1].loc = where
+
+
 class Parser:
     """Reads one text."""
 
-    def __init__(self, scanner: Scanner, version: Version) -> None:
+    def __init__(self, scanner: Scanner, version: Version, aliases: Aliases) -> None:
         self.scanner = scanner
+        self._aliases = aliases
         self._version = version
         self._scopes: list[dict[str, Value]] = []
 
@@ -62,10 +78,15 @@ class Parser:
                 module.entries.append(self._entry())
             elif scanner.accept("cuda_tile.global") or scanner.accept("global"):
                 module.globals.append(self._global())
+            elif self._aliases.definition():
+                continue
             else:
                 raise scanner.error("expected 'entry' or 'global'")
         if wrapped:
             scanner.expect("}")
+            module.loc = self._aliases.location() or module.loc
+            while self._aliases.definition():
+                pass
         if not scanner.at_end():
             raise scanner.error("expected the end of the program")
         return module
@@ -87,7 +108,9 @@ class Parser:
         if scanner.accept("alignment"):
             scanner.expect("=")
             alignment = scanner.integer()
-        return Global(name, parse_constant(scanner), alignment, constant, visibility)
+        made = Global(name, parse_constant(scanner), alignment, constant, visibility)
+        self._aliases.location()  # says nothing: a global has no place of its own
+        return made
 
     def _entry(self) -> Entry:
         scanner = self.scanner
@@ -101,7 +124,10 @@ class Parser:
         block = self._block(args, "return")
         self._scopes.pop()
         signature = Function(tuple(a.type for a in args), ())
-        return Entry(name, signature, Region([block]), hints)
+        made = Entry(name, signature, Region([block]), hints)
+        made.loc = self._aliases.location() or made.loc
+        _place_implied(made.body, made.loc)
+        return made
 
     def _arguments(self) -> tuple[Value, ...]:
         """`(%name: type, ..)`."""
@@ -130,7 +156,7 @@ class Parser:
         while not self.scanner.accept("}"):
             block.ops.append(self._op())
         if not block.ops or not block.ops[-1].spec.terminator:
-            block.ops.append(Op(BODY_OPS.by_name[implied], ((),)))
+            block.ops.append(Op(BODY_OPS.by_name[implied], ((),), loc=_IMPLIED))
         return block
 
     def _region(self, args: tuple[Value, ...], implied: str) -> Region:
@@ -156,6 +182,11 @@ class Parser:
         if spec is None:
             raise scanner.error(f"unknown operation '{word}'", start)
         op = self._by_format(spec, start) if word not in _CUSTOM else _CUSTOM[word](self, spec)
+        where = self._aliases.location()
+        if where is not None:
+            op.loc = where
+            for region in op.regions:
+                _place_implied(region, where)
         self._name_results(op, names, start)
         return op
 

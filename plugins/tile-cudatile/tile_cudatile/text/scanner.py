@@ -22,9 +22,9 @@ class TextError(InputError):
 class Scanner:
     """A position in a text."""
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, position: int = 0) -> None:
         self.text = text
-        self.position = 0
+        self.position = position
         self._name = name
         self.skip()
 
