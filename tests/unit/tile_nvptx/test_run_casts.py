@@ -57,6 +57,23 @@ def test_float_to_float(before, after, target):
 
 
 @pytest.mark.parametrize("signedness", ["signed", "unsigned"])
+@pytest.mark.parametrize("after", FLOATS, ids=str)
+def test_bit_to_float(after, signedness):
+    """Of bits that were computed: LLVM converts those, and not the bytes they were loaded from."""
+    shape = (4, 8)
+    p = Program()
+    x = p.emit("andi", [p.load(shape, t.I1), p.load(shape, t.I1)], t.Tile(shape, t.I1))
+    y = p.emit(
+        "itof", [x], t.Tile(shape, after), signedness=signedness, rounding_mode="nearest_even"
+    )
+    p.store(y, shape, after)
+    given = np.random.default_rng(1).integers(0, 2, shape) > 0
+    for target, level in (("sm_80", 1), ("sm_90", 0), ("sm_100", 3)):
+        found = np.zeros(shape, dtype_of(after))
+        p.agrees(given, given.copy(), found, target=target, opt_level=level)
+
+
+@pytest.mark.parametrize("signedness", ["signed", "unsigned"])
 @pytest.mark.parametrize(("before", "after"), [*product(INTS, FLOATS)], ids=str)
 def test_integer_to_float(before, after, signedness):
     cast(before, after, "itof", signedness=signedness, rounding_mode="nearest_even")

@@ -14,6 +14,7 @@ from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.small_floats import (
     NEAREST,
     Vectors,
+    bit_as_float,
     differs_from_zero,
     exact_f64,
     from_f32,
@@ -131,11 +132,15 @@ def _narrow(
 def int_to_fp(op: ir.OpView, cx: Conversion) -> Replacement:
     """sitofp stays for f16, f32 and f64; bf16, fp8 and tf32 are rounded once, from f64"""
     after = element_of(op.results[0].type)
+    signed = op.operation.name.endswith("sitofp")
     if str(after) in ("f16", "f32", "f64"):
+        if str(element_of(op.operands[0].type)) == "i1":
+            return _on_vectors(
+                cx, op.operands[0], lambda bit: bit_as_float(cx, bit, after, signed=signed)
+            )
         op.results[0].set_type(cx.type(op.results[0].type))
         return KEEP
     _known(op, after)
-    signed = op.operation.name.endswith("sitofp")
 
     def convert(value: ir.Value) -> ir.Value:
         wide = exact_f64(cx, value, signed=signed)

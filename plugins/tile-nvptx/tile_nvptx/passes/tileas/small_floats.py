@@ -202,6 +202,8 @@ def exact_f64(cx: Conversion, value: ir.Value, *, signed: bool) -> ir.Value:
     64 bits do not fit: the low ones of large numbers are gathered in one that does.
     """
     v = Vectors(cx, count_of(value.type))
+    if element_of(value.type).width == 1:
+        return bit_as_float(cx, value, ir.F64Type.get(), signed=signed)
     if element_of(value.type).width == 64:
         low = v.op("andi", value, 0xFFF)
         none = v.compare("cmpi", _EQ, low, v.number(0, v.b.i64))
@@ -216,6 +218,19 @@ def differs_from_zero(cx: Conversion, value: ir.Value) -> ir.Value:
     """i1: whether a number is anything but zero; NaN is."""
     v = Vectors(cx, count_of(value.type))
     return v.compare("cmpf", _UNE, value, v.number(0.0, element_of(value.type)))
+
+
+def bit_as_float(cx: Conversion, value: ir.Value, element: ir.Type, *, signed: bool) -> ir.Value:
+    """-1 or 1, and 0: LLVM's NVPTX back end converts i1 to bf16 as if it were unsigned."""
+    type_ = vector_of(count_of(value.type), element)
+    one, zero = (
+        cx.create(
+            "arith.constant", [], [type_],
+            {"value": ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, number))},
+        ).result
+        for number in (-1.0 if signed else 1.0, 0.0)
+    )  # fmt: skip
+    return cx.create("arith.select", [value, one, zero], [type_]).result
 
 
 def float_values(literal: str, element: str) -> Iterable[float]:
