@@ -222,15 +222,8 @@ def differs_from_zero(cx: Conversion, value: ir.Value) -> ir.Value:
 
 def bit_as_float(cx: Conversion, value: ir.Value, element: ir.Type, *, signed: bool) -> ir.Value:
     """-1 or 1, and 0: LLVM's NVPTX back end converts i1 to bf16 as if it were unsigned."""
-    type_ = vector_of(count_of(value.type), element)
-    one, zero = (
-        cx.create(
-            "arith.constant", [], [type_],
-            {"value": ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, number))},
-        ).result
-        for number in (-1.0 if signed else 1.0, 0.0)
-    )  # fmt: skip
-    return cx.create("arith.select", [value, one, zero], [type_]).result
+    v = Vectors(cx, count_of(value.type))
+    return v.select(value, v.number(-1.0 if signed else 1.0, element), v.number(0.0, element))
 
 
 def float_values(literal: str, element: str) -> Iterable[float]:
