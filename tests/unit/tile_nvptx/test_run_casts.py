@@ -178,3 +178,15 @@ def test_pack_and_unpack(element, strategy):
         data, rng.integers(-128, 128, size).astype(np.int8), np.zeros(size, np.int8),
         np.zeros(count, dtype_of(element)), strategy=strategy,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("element", [*SMALL, t.F16, t.BF16], ids=str)
+def test_constants_of_every_pattern(element):
+    """MLIR prints six digits, which is less than some of the numbers have."""
+    raw = np.arange(256, dtype=np.uint8 if element in SMALL else np.uint16)
+    if element not in SMALL:
+        raw = raw * np.uint16(257)
+    values = raw.view(dtype_of(element))
+    p = Program()
+    p.store(p.constant(t.Tile((256,), element), values), (256,), element)
+    p.agrees(np.zeros(256, dtype_of(element)))
