@@ -390,3 +390,59 @@ def test_every_operation_can_be_watched() -> None:
     }"""
     evaluate(parse_text(text), "k", (1,), [4], watch=watch)
     assert seen == [("addi", [4, 4], [8]), ("cmpi", [4, 8], [0]), ("if", [0], [8])]
+
+
+ORDERS = """entry @k(%p: tile<ptr<f32>>, %q: tile<ptr<f32>>) {{
+  %i = iota : tile<16xi32>
+  %a = reshape %p : tile<ptr<f32>> -> tile<1xptr<f32>>
+  %b = broadcast %a : tile<1xptr<f32>> -> tile<16xptr<f32>>
+  %c = offset %b, %i : tile<16xptr<f32>>, tile<16xi32> -> tile<16xptr<f32>>
+  %x, %t = load_ptr_tko weak %c : tile<16xptr<f32>> -> tile<16xf32>, token
+  {operation}
+  %r = store_ptr_tko weak %q, %y : tile<ptr<f32>>, tile<f32> -> token
+  return
+}}"""
+SUM = """%y = reduce %x dim=0 identities=[0.0 : f32] : tile<16xf32> -> tile<f32>
+  (%e: tile<f32>, %acc: tile<f32>) { %s = addf %e, %acc : tile<f32> yield %s : tile<f32> }"""
+LAST = """%s = scan %x dim=0 reverse=true identities=[0.0 : f32] : tile<16xf32> -> tile<16xf32>
+  (%e: tile<f32>, %acc: tile<f32>) { %s = addf %e, %acc : tile<f32> yield %s : tile<f32> }
+  %z = constant <i32: 0> : tile<i32>
+  %f = extract %s[%z] : tile<16xf32> -> tile<1xf32>
+  %y = reshape %f : tile<1xf32> -> tile<f32>"""
+PRODUCT = """%l = reshape %x : tile<16xf32> -> tile<1x16xf32>
+  %o = constant <f32: 1.0> : tile<16x1xf32>
+  %z = constant <f32: 0.0> : tile<1x1xf32>
+  %m = mmaf %l, %o, %z : tile<1x16xf32>, tile<16x1xf32>, tile<1x1xf32>
+  %y = reshape %m : tile<1x1xf32> -> tile<f32>"""
+
+
+@pytest.mark.parametrize("operation", [SUM, LAST, PRODUCT])
+def test_sums_are_taken_in_many_orders(operation: str) -> None:
+    """Exact sums do not notice; others are rounded differently."""
+    program_ = parse_text(ORDERS.format(operation=operation))
+
+    def sums(values: np.ndarray) -> set[float]:
+        found = np.zeros(1, np.float32)
+        results = set()
+        for seed in range(20):
+            evaluate(program_, "k", (1,), [values, found], seed=seed)
+            results.add(float(found[0]))
+        return results
+
+    assert sums(np.arange(16, dtype=np.float32)) == {120.0}
+    assert len(sums(np.geomspace(1e-6, 1e6, 16).astype(np.float32))) > 1
+
+
+@pytest.mark.parametrize("kind", ["tf32", "i1", "i64", "f8E5M2"])
+def test_allocated_memory_has_room_for_its_elements(kind: str) -> None:
+    """In their memory form: a tf32 takes four bytes."""
+    one = "1" if kind[0] == "i" else "1.0"
+    text = f"""entry @k() {{
+      %p = alloca num_elem = 4, alignment = 16 : tile<ptr<{kind}>>
+      %i = constant <i32: 3> : tile<i32>
+      %l = offset %p, %i : tile<ptr<{kind}>>, tile<i32> -> tile<ptr<{kind}>>
+      %v = constant <{kind}: {"true" if kind == "i1" else one}> : tile<{kind}>
+      %t = store_ptr_tko weak %l, %v : tile<ptr<{kind}>>, tile<{kind}> -> token
+      return
+    }}"""
+    assert evaluate(parse_text(text), "k", (1,), []).failed == []

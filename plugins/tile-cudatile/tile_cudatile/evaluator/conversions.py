@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from tile_cudatile.types import (
     TF32,
     Scalar,
 )
+
+if TYPE_CHECKING:
+    from tile_cudatile.evaluator.machine import Running
 
 _WIDE = (F16, BF16, F32, F64, TF32)
 
@@ -160,23 +163,38 @@ def reinterpret(_: Any, op: Op, source: Array) -> Array:
 
 
 @handles("mmaf")
-def mmaf(_: Any, op: Op, lhs: Array, rhs: Array, acc: Array) -> Array:
-    """acc + lhs @ rhs in float64 (f64 in extended precision), rounded once."""
+def mmaf(run: Running, op: Op, lhs: Array, rhs: Array, acc: Array) -> Array:
+    """acc + lhs @ rhs in float64 (f64 in extended precision), rounded once.
+
+    With a seed, every sum is rounded, in a random order.
+    """
     target = element_of(op.result.type)
+    if run.shared.shuffled:
+        return _summed(run, widen(lhs), widen(rhs), acc, target)
     if target == F64:
         wide = [np.asarray(o).astype(np.longdouble) for o in (lhs, rhs, acc)]
         return (wide[0] @ wide[1] + wide[2]).astype(np.float64)
     return narrow(widen(lhs) @ widen(rhs) + widen(acc), target)
 
 
+def _summed(run: Running, left: Array, right: Array, acc: Array, target: Scalar) -> Array:
+    found = acc
+    for k in run.order(left.shape[-1]):
+        product = left[..., :, k, None] * right[..., None, k, :]
+        found = narrow(widen(found) + product, target)
+    return found
+
+
 @handles("mmaf_scaled")
 def mmaf_scaled(
-    _: Any, op: Op, lhs: Array, rhs: Array, acc: Array, lhs_scale: Array, rhs_scale: Array
+    run: Running, op: Op, lhs: Array, rhs: Array, acc: Array, lhs_scale: Array, rhs_scale: Array
 ) -> Array:
     """As `mmaf`, blocks of elements along K multiplied by their scales."""
     block = lhs.shape[-1] // lhs_scale.shape[-1]
     left = widen(lhs) * np.repeat(widen(lhs_scale), block, axis=-1)
     right = widen(rhs) * np.repeat(widen(rhs_scale), block, axis=-2)
+    if run.shared.shuffled:
+        return _summed(run, left, right, acc, element_of(op.result.type))
     return narrow(left @ right + widen(acc), element_of(op.result.type))
 
 

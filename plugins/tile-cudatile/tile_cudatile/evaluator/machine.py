@@ -24,13 +24,14 @@ from tile_cudatile.evaluator.formats import (
     dtype_of,
     element_of,
     encode,
+    memory_bytes,
     scalar_value,
 )
 from tile_cudatile.evaluator.memory import Memory
 from tile_cudatile.evaluator.registry import HANDLERS, handles
 from tile_cudatile.locations import place
 from tile_cudatile.tree import Block, Entry, Module, Op, Value
-from tile_cudatile.types import Pointer, Scalar, Tile
+from tile_cudatile.types import F4E2M1FN, Pointer, Scalar, Tile
 
 #: Why a block of operations was left, and with which values.
 Exit: TypeAlias = tuple[str, tuple[Any, ...]]
@@ -66,7 +67,8 @@ def evaluate(
     share memory alias.
 
     Blocks run one after the other, x fastest; with `seed` in a random order, and so do the
-    elements of atomics. Unspecified values (loads outside of a tensor without padding, ...) are
+    elements of atomics and what is summed up: reductions, scans and products, which then round
+    every sum. Unspecified values (loads outside of a tensor without padding, ...) are
     zero, with `noise` a pattern that shows up.
 
     `watch` is called after every operation that is no terminator, with its operands (one per
@@ -163,6 +165,11 @@ class Shared:
         buffer = self.memory.find(address, address + cells.size - 1, "global")
         buffer.data[:] = cells.ravel()
         return address
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether what is unordered happens in a random order."""
+        return self._random is not None
 
     def order(self, count: int) -> Array:
         """The order in which `count` unordered things happen."""
@@ -266,7 +273,8 @@ def alloca(run: Running, op: Op) -> Array:
     type_ = op.result.type
     assert isinstance(type_, Tile)
     assert isinstance(type_.element, Pointer)
-    size = -(-int(op.attrs["num_elem"]) * max(type_.element.pointee.width, 8) // 8)  # type: ignore
+    number, kind = int(op.attrs["num_elem"]), type_.element.pointee  # type: ignore[arg-type]
+    size = -(-number // 2) if kind == F4E2M1FN else number * memory_bytes(kind)
     return np.asarray(run.memory.allocate(size, int(op.attrs["alignment"])), np.int64)  # type: ignore
 
 
@@ -319,9 +327,15 @@ def loop(run: Running, op: Op, init: Any) -> Any:
 
 @handles("reduce")
 def reduce(run: Running, op: Op, operands: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Halves are combined until one element is left; identities change nothing."""
+    """Halves are combined until one element is left; identities change nothing.
+
+    The order is open: with a seed, it is a random one, and identities take part.
+    """
     dim = int(op.attrs["dim"])  # type: ignore[arg-type]
     parts = [np.moveaxis(np.asarray(o), dim, 0) for o in operands]
+    if run.shared.shuffled:
+        order = run.order(parts[0].shape[0])
+        parts = _combine(run, op, [p[order] for p in parts], _identities(op, parts, 0))
     while (size := parts[0].shape[0]) > 1:
         half = size // 2
         parts = _combine(run, op, [p[half:] for p in parts], [p[:half] for p in parts])
@@ -330,27 +344,45 @@ def reduce(run: Running, op: Op, operands: tuple[Array, ...]) -> tuple[Array, ..
 
 @handles("scan")
 def scan(run: Running, op: Op, operands: tuple[Array, ...]) -> tuple[Array, ...]:
-    """One element after the other, from the identities."""
+    """One element after the other, from the identities; with a seed, two runs of them."""
     dim = int(op.attrs["dim"])  # type: ignore[arg-type]
     parts = [np.moveaxis(np.asarray(o), dim, 0) for o in operands]
+    if op.attrs["reverse"]:
+        parts = [p[::-1] for p in parts]
+    size = parts[0].shape[0]
+    cut = int(run.order(size)[0]) if run.shared.shuffled else 0
     results = [np.empty_like(p) for p in parts]
-    order = range(parts[0].shape[0])
-    state = _identities(op, parts)
-    for position in reversed(order) if op.attrs["reverse"] else order:
-        state = _combine(run, op, [p[position] for p in parts], state)
-        for result, value in zip(results, state, strict=True):
-            result[position] = value
+    _scan_run(run, op, parts, results, range(cut))
+    _scan_run(run, op, parts, results, range(cut, size))
+    if cut:
+        before = [np.broadcast_to(r[cut - 1], r[cut:].shape) for r in results]
+        later = _combine(run, op, [r[cut:] for r in results], before)
+        for result, value in zip(results, later, strict=True):
+            result[cut:] = value
+    if op.attrs["reverse"]:
+        results = [r[::-1] for r in results]
     return tuple(np.moveaxis(r, 0, dim) for r in results)
 
 
-def _identities(op: Op, parts: list[Array]) -> list[Array]:
+def _scan_run(
+    run: Running, op: Op, parts: list[Array], results: list[Array], positions: range
+) -> None:
+    state = _identities(op, parts)
+    for position in positions:
+        state = _combine(run, op, [p[position] for p in parts], state)
+        for result, value in zip(results, state, strict=True):
+            result[position] = value
+
+
+def _identities(op: Op, parts: list[Array], dim: int = 1) -> list[Array]:
+    """The identities in the shape of the operands from dimension `dim` on."""
     identities = op.attrs["identities"]
     assert isinstance(identities, tuple)
     found: list[Array] = []
     for identity, part in zip(identities, parts, strict=True):
         assert isinstance(identity, (Integer, Float))
         value = scalar_value(identity).astype(part.dtype)
-        found.append(np.broadcast_to(value, part.shape[1:]))
+        found.append(np.broadcast_to(value, part.shape[dim:]))
     return found
 
 
