@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= auto
+SEEDS  ?= 1000:4000
+FUZZ_JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 BIN      := $(VENV)/bin
 PLUGINS  := $(sort $(wildcard plugins/*))
@@ -39,8 +41,9 @@ format: $(DEV) ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: $(DEV) ## the long tests
+fuzz: $(DEV) ## the long tests, and thousands of random programs (SEEDS=FIRST:LAST goes on)
 	$(BIN)/pytest -n $(JOBS) -m slow
+	$(BIN)/tilec fuzz --seeds $(SEEDS) --jobs $(FUZZ_JOBS)
 
 bench: $(DEV) $(PEER) ## compile times and code size, beside NVIDIA's tileiras where it can be installed
 	$(BIN)/python benchmarks/compile_time.py

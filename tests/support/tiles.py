@@ -33,8 +33,8 @@ def tile(shape: tuple[int, ...], element: str) -> str:
 
 
 @cache
-def registry() -> Registry:
-    """All plugins of the project and the test strategies."""
+def registry(**more: Any) -> Registry:
+    """All plugins of the project and the test strategies, and further plugin modules."""
     import tile_cudatile.plugin
     import tile_cute.plugin
     import tile_nvptx.plugin
@@ -48,6 +48,7 @@ def registry() -> Registry:
         tests=support.strategies,
         tileaa=tile_tileaa.plugin,
         tileas=tile_tileas.plugin,
+        **more,
     )
 
 

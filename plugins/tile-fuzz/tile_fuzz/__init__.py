@@ -1,0 +1,1 @@
+"""Random programs, a shrinker of failing ones, and bisection of pipelines."""

@@ -1,0 +1,103 @@
+"""Many programs, in several processes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from tile_fuzz.generator import Settings
+from tile_fuzz.oracle import LEVELS, TARGETS, Failure, Setting
+from tile_fuzz.workers import PATIENCE, Source, Worker, try_seed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a campaign tries.
+
+    Each program is compiled as often as there are levels or targets, whichever are more, so that
+    every level and every target occurs, in pairs that change from seed to seed; with `every`, for
+    all pairs. `base` has what the settings share (a pipeline, options).
+    """
+
+    seeds: range
+    targets: Sequence[str] = TARGETS
+    levels: Sequence[int] = LEVELS
+    base: Setting = field(default_factory=lambda: Setting(""))
+    limits: Settings = field(default_factory=Settings)
+    every: bool = False
+    jobs: int = 1
+    patience: float = PATIENCE
+
+    def settings(self, seed: int) -> tuple[Setting, ...]:
+        """What the program of a seed is compiled for."""
+        targets, levels = self.targets, self.levels
+        # A pipeline of its own has no levels.
+        degrees = (None,) if self.base.pipeline is not None else tuple(levels)
+        if self.every:
+            pairs = [(target, level) for level in degrees for target in targets]
+        else:
+            count = max(len(targets), len(degrees))
+            turn = seed // count
+            pairs = [
+                (targets[(seed + i) % len(targets)], degrees[(turn + i) % len(degrees)])
+                for i in range(count)
+            ]
+        return tuple(
+            replace(self.base, target=target, opt_level=level)
+            for target, level in dict.fromkeys(pairs)
+        )
+
+
+def campaign(plan: Plan, source: Source) -> Iterator[tuple[int, Failure | None]]:
+    """Each seed with its failure, if it has one, as soon as it is known."""
+    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[int, Failure | None]] = queue.SimpleQueue()
+    for seed in plan.seeds:
+        waiting.put(seed)
+    stopped = threading.Event()
+    count = min(plan.jobs, max(len(plan.seeds), 1))
+    threads = [
+        threading.Thread(target=_work, args=(plan, source, waiting, done, stopped))
+        for _ in range(count)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in plan.seeds:
+            yield done.get()
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+
+
+def _work(
+    plan: Plan,
+    source: Source,
+    waiting: queue.SimpleQueue[int],
+    done: queue.SimpleQueue[tuple[int, Failure | None]],
+    stopped: threading.Event,
+) -> None:
+    worker = Worker(source, plan.patience)
+    try:
+        while not stopped.is_set():
+            try:
+                seed = waiting.get_nowait()
+            except queue.Empty:
+                return
+            done.put((seed, worker.ask(try_seed, seed, plan.limits, plan.settings(seed))))
+    finally:
+        worker.close()
+
+
+def first_failing(worker: Worker, data: bytes, settings: Sequence[Setting]) -> Failure | None:
+    """The failure of a case under the first setting that shows one, which it then names."""
+    from tile_fuzz.workers import try_setting
+
+    for setting in settings:
+        failure: Failure | None = worker.ask(try_setting, data, setting)
+        if failure is not None:
+            return failure if failure.setting is not None else replace(failure, setting=setting)
+    return None

@@ -1,0 +1,324 @@
+"""`tilec fuzz`, `tilec reduce` and `tilec bisect`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
+from tile_core.cli.output import read_bytes
+from tile_core.diagnostics import ExitCode, TileError, UsageError
+
+#: Programs between two signs of life.
+_OFTEN = 100
+_TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
+
+
+def _generator_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for decorate in (
+        click.option("--avoid", multiple=True, metavar="NAME",
+                     help="Leave out an operation, an element type or another feature."),
+        click.option("--gaps", is_flag=True,
+                     help="Also draw what the compiler is known to refuse."),
+        click.option("--operations", default=24, show_default=True,
+                     help="Statements of a kernel."),
+        click.option("--elements", default=1024, show_default=True, help="Elements of a tile."),
+        click.option("--patience", default=300.0, show_default=True, metavar="SECONDS",
+                     help="Time that one program may take."),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+@click.command("fuzz")
+@click.option(
+    "--seeds",
+    default="0:100",
+    show_default=True,
+    metavar="FIRST:LAST",
+    help="Programs to try; LAST is not one of them.",
+)
+@click.option("--jobs", default=1, show_default=True, help="Processes.")
+@click.option(
+    "--gpu-name",
+    "targets",
+    multiple=True,
+    metavar="SM",
+    help=f"Architecture, several times if need be [default: {', '.join(_TARGETS)}].",
+)
+@click.option(
+    "-O",
+    "--opt-level",
+    "levels",
+    multiple=True,
+    type=int,
+    metavar="LEVEL",
+    help="Level, several times if need be [default: all].",
+)
+@click.option("--pipeline", metavar="NAME|FILE.toml", help="A pipeline instead of the levels'.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="OPTION=VALUE", help="Set a pipeline option."
+)
+@click.option(
+    "-D",
+    "pass_settings",
+    multiple=True,
+    metavar="PASS.OPTION=VALUE",
+    help="Set an option of a pass or emitter.",
+)
+@click.option("--every", is_flag=True, help="Every level on every architecture.")
+@click.option("--save", metavar="DIR", help="Write failing programs to a folder.")
+@click.option("--stop-after", default=0, metavar="COUNT", help="End after so many failures.")
+@_generator_options
+@click.pass_obj
+def fuzz(app: Any, **given: Any) -> int:
+    """Compile random programs and compare what they do with the reference evaluator.
+
+    Each failure is printed with the command that makes it small.
+    """
+    from tile_fuzz.campaign import campaign
+
+    plan = _plan(given)
+    failures = Counter()
+    started = time.monotonic()
+    for tried, (seed, failure) in enumerate(campaign(plan, _source(app)), 1):
+        if tried % _OFTEN == 0:
+            click.echo(f"{tried} of {len(plan.seeds)} programs", err=True)
+        if failure is None:
+            continue
+        failures[failure.key] += 1
+        click.echo(f"seed {seed}: {failure}\n  {_command(seed, failure, given)}")
+        if given["save"]:
+            _save_seed(seed, plan.limits, given["save"])
+        if given["stop_after"] and sum(failures.values()) >= given["stop_after"]:
+            break
+    seconds = time.monotonic() - started
+    total = sum(failures.values())
+    click.echo(f"{len(plan.seeds)} programs, {total} failures, {seconds:.0f} s")
+    for (kind, what), count in failures.most_common():
+        click.echo(f"  {count} x {kind}: {what}")
+    return ExitCode.COMPILE if total else ExitCode.OK
+
+
+def _plan(given: dict[str, Any]) -> Any:
+    from tile_fuzz.campaign import Plan
+    from tile_fuzz.oracle import Setting
+
+    base = Setting(
+        "", None, given["pipeline"], settings_of(given["settings"], None, None),
+        pass_settings_of(given["pass_settings"]),
+    )  # fmt: skip
+    return Plan(
+        _seeds(given["seeds"]),
+        given["targets"] or _TARGETS,
+        given["levels"] or (0, 1, 2, 3),
+        base,
+        _limits(given),
+        given["every"],
+        given["jobs"],
+        given["patience"],
+    )
+
+
+def _seeds(text: str) -> range:
+    first, _, last = text.partition(":")
+    if not first.isdigit() or not (last or first).isdigit():
+        raise UsageError(f"--seeds '{text}' is not FIRST:LAST")
+    return range(int(first), int(last) if last else int(first) + 1)
+
+
+def _limits(given: dict[str, Any]) -> Any:
+    from tile_fuzz.generator import Settings
+    from tile_fuzz.generator.gaps import GAPS
+
+    known = () if given["gaps"] else GAPS
+    return Settings(
+        operations=given["operations"],
+        elements=given["elements"],
+        avoid=frozenset((*given["avoid"], *known)),
+    )
+
+
+def _command(seed: int, failure: Any, given: dict[str, Any]) -> str:
+    """The command that reduces a failure."""
+    setting = "" if failure.setting is None else f" {failure.setting}"
+    limits = "".join(f' --avoid "{name}"' for name in given["avoid"])
+    limits += " --gaps" * given["gaps"]
+    for name, usual in (("operations", 24), ("elements", 1024)):
+        if given[name] != usual:
+            limits += f" --{name} {given[name]}"
+    return f"tilec reduce --seed {seed}{setting}{limits} -o seed{seed}.mlir"
+
+
+def _save_seed(seed: int, limits: Any, folder: str) -> None:
+    from tile_fuzz.case import save
+    from tile_fuzz.generator import generate
+
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    save(generate(seed, limits), Path(folder) / f"seed{seed}.tileirbc")
+
+
+def _source(app: Any) -> Any:
+    from tile_fuzz.workers import Installed
+
+    return Installed(tuple(app.disabled))
+
+
+def _setting(given: dict[str, Any]) -> Any:
+    from tile_fuzz.oracle import Setting
+
+    return Setting(
+        given["gpu_name"],
+        given["opt_level"],
+        given["pipeline"],
+        settings_of(given["settings"], given["scheduler"], given["layout_strategy"]),
+        pass_settings_of(given["pass_settings"]),
+    )
+
+
+# --- reduce ---------------------------------------------------------------------------------------
+
+
+@click.command("reduce")
+@click.argument("source", metavar="[INPUT]", required=False)
+@click.option("--seed", type=int, help="The program that `tilec fuzz` makes of a seed.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FILE",
+    help="Where the small program goes: .mlir, else bytecode.",
+)
+@click.option("--seconds", default=600.0, show_default=True, help="When to stop.")
+@click.option("--entry", metavar="NAME", help="As for bisect.")
+@click.option("--grid", metavar="X,Y,Z", help="As for bisect.")
+@click.option("--arg", "args", multiple=True, metavar="SPEC", help="As for bisect.")
+@_generator_options
+@pipeline_options
+@click.pass_obj
+def reduce(app: Any, **given: Any) -> int:
+    """Make a failing program small, so that it still fails in the same way."""
+    from tile_cudatile import write_bytecode
+
+    from tile_fuzz.case import save
+    from tile_fuzz.shrink import Shrinker
+    from tile_fuzz.workers import Worker, try_setting
+
+    setting = _setting(given)
+    case = _case(app, given)
+    worker = Worker(_source(app), given["patience"])
+    try:
+        failure = worker.ask(try_setting, write_bytecode(case.packed()), setting)
+        if failure is None:
+            raise TileError("the program does not fail", notes=(f"it was compiled with {setting}",))
+        click.echo(f"{failure}")
+
+        def fails(candidate: Any) -> bool:
+            found = worker.ask(try_setting, write_bytecode(candidate.packed()), setting)
+            return found is not None and found.key == failure.key
+
+        shrinker = Shrinker(case, fails, given["seconds"], lambda text: click.echo(text, err=True))
+        small = shrinker.run()
+        save(small, Path(given["output"]))
+        click.echo(
+            f"{len(list(_operations(case)))} operations became {len(list(_operations(small)))}, "
+            f"in {shrinker.checked} attempts\nbisect: tilec bisect {given['output']} {setting}"
+        )
+    finally:
+        worker.close()
+    return ExitCode.OK
+
+
+def _operations(case: Any) -> list[Any]:
+    return [op for entry in case.module.entries for op in entry.body.walk()]
+
+
+def _case(app: Any, given: dict[str, Any]) -> Any:
+    """The case of a file or of a seed."""
+    from tile_fuzz.case import load
+    from tile_fuzz.generator import generate
+
+    if (given["source"] is None) == (given.get("seed") is None):
+        raise UsageError("give a file or --seed, one of them")
+    if given["source"] is None:
+        return generate(given["seed"], _limits(given))
+    case = load(read_bytes(given["source"]), app.registry)
+    return _launched(case, given)
+
+
+def _launched(case: Any, given: dict[str, Any]) -> Any:
+    """The case with the launch that options spell, if they do."""
+    from tile_fuzz.case import Launch, parse_argument
+
+    if not given["args"] and not given["grid"]:
+        if not case.launches:
+            raise UsageError(
+                "the program has no recipe: say how to launch it",
+                hint="--grid 2,1,1 --arg f32[64]=bits@1 --arg i32=64 ...",
+            )
+        return case
+    grid = _grid(given["grid"] or "1")
+    names = [entry.name for entry in case.module.entries]
+    name = given["entry"] or (names[0] if len(names) == 1 else None)
+    if name is None or name not in names:
+        raise UsageError("--entry has to name a kernel", hint=f"there are: {', '.join(names)}")
+    arguments = tuple(parse_argument(text) for text in given["args"])
+    return replace(case, launches=[Launch(name, grid, arguments)])
+
+
+def _grid(text: str) -> tuple[int, int, int]:
+    parts = text.split(",")
+    if not all(part.isdigit() and int(part) for part in parts) or len(parts) > 3:
+        raise UsageError(f"--grid '{text}' is not X,Y,Z")
+    x, y, z = [*map(int, parts), 1, 1][:3]
+    return x, y, z
+
+
+# --- bisect ---------------------------------------------------------------------------------------
+
+
+@click.command("bisect")
+@click.argument("source", metavar="INPUT")
+@click.option("--entry", metavar="NAME", help="The kernel, if there are several.")
+@click.option("--grid", metavar="X,Y,Z", help="Tile blocks, where the program has no recipe.")
+@click.option(
+    "--arg",
+    "args",
+    multiple=True,
+    metavar="SPEC",
+    help="Arguments in order: f32[64]=bits@SEED (rules: zeros, small, bits), ~f32[64] "
+    "for results that are approximations, i32=5.",
+)
+@click.option(
+    "--patience",
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time that one compilation and run may take.",
+)
+@pipeline_options
+@click.pass_obj
+def bisect(app: Any, **given: Any) -> int:
+    """Name the pass after which the results of a program are wrong, or which fails."""
+    from tile_fuzz.bisection import bisect as search
+    from tile_fuzz.workers import Worker
+
+    setting = _setting(given)
+    case = _case(app, given)
+    worker = Worker(_source(app), given["patience"])
+    try:
+        verdict = search(case, setting, app.registry, worker, lambda text: click.echo(f"  {text}"))
+    finally:
+        worker.close()
+    if verdict.failure is None:
+        click.echo(verdict.how)
+        return ExitCode.OK
+    blamed = " or ".join(verdict.culprits) or "no pass can be named"
+    click.echo(f"{blamed}: {verdict.how}")
+    return ExitCode.COMPILE

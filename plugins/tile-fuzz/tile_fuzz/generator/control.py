@@ -1,0 +1,203 @@
+"""Branches and loops, with results, carried values and early exits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tile_cudatile.tree import Value
+from tile_cudatile.types import I8, I16, I32, I64, TOKEN, Scalar, Tile, Type
+
+from tile_fuzz.generator.maker import TRUTH, Item, Maker
+
+#: Fills a block with random statements.
+Fill = Callable[[Maker], None]
+_MOST = 3  # carried values, and results of a branch
+
+
+def control(maker: Maker, fill: Fill) -> None:
+    """A branch or a loop."""
+    maker.depth += 1
+    maker.rng.choice((branch, branch, counted, endless))(maker, fill)
+    maker.depth -= 1
+
+
+def _carried(maker: Maker) -> list[Value]:
+    """Values to go around a loop, or types of what a branch gives."""
+    found: list[Value] = []
+    for _ in range(maker.rng.randint(0, _MOST)):
+        item = maker.pick(_may_be_carried)
+        if item is not None:
+            found.append(item.value)
+    return found
+
+
+def _may_be_carried(item: Item) -> bool:
+    return item.exact and isinstance(item.value.type, Tile)
+
+
+def _given(maker: Maker, types: Sequence[Type]) -> list[Value]:
+    """Values of these types; a token is that of memory."""
+    found: list[Value] = []
+    for type_ in types:
+        if type_ == TOKEN:
+            assert maker.memory is not None
+            found.append(maker.memory)
+        else:
+            assert isinstance(type_, Tile)
+            found.append(maker.value(type_))
+    return found
+
+
+def _take(maker: Maker, values: Sequence[Value]) -> None:
+    """Results of an operation come into scope; a token orders memory from here on."""
+    for value in values:
+        if value.type == TOKEN:
+            maker.memory = value
+        else:
+            maker.keep(value)
+
+
+class _Inside:
+    """The state of a maker within a region, put back when it ends."""
+
+    def __init__(self, maker: Maker, way_out: str, exit_types: Sequence[Type]) -> None:
+        self.maker = maker
+        self.saved = maker.way_out, maker.memory, maker.exit_types
+        maker.way_out = way_out
+        maker.exit_types = list(exit_types)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        maker = self.maker
+        maker.way_out, maker.memory, maker.exit_types = self.saved
+
+
+# --- branches -------------------------------------------------------------------------------------
+
+
+def branch(maker: Maker, fill: Fill) -> None:
+    """An `if` whose sides yield, or leave the loop or kernel."""
+    condition = maker.value(TRUTH)
+    types: list[Type] = [v.type for v in _carried(maker)]
+    leaves = [_leave(maker) for _ in range(2)]
+    if all(leaves):
+        leaves[maker.rng.randrange(2)] = ""
+    # Only with a result can what a side wrote be seen to come before what follows.
+    threaded = maker.memory is not None and maker.chance(0.7)
+    if threaded:
+        types.append(TOKEN)
+    before = maker.memory
+    regions = []
+    for leave in leaves:
+        with _Inside(maker, maker.way_out, maker.exit_types):
+            maker.memory = before if threaded or leave else None
+            regions.append(maker.region([], lambda leave=leave: _side(maker, fill, types, leave)))
+    if not types and leaves[1] == "" and maker.chance(0.3):
+        regions[1].blocks.clear()
+    maker.emit("if", [condition], *types, regions=tuple(regions))
+    _take(maker, maker.ops[-1].results)
+
+
+def _leave(maker: Maker) -> str:
+    ways = {"entry": ("return",), "for": ("continue",), "loop": ("continue", "break")}
+    if not maker.way_out or maker.chance(0.75):
+        return ""
+    return maker.rng.choice(ways[maker.way_out])
+
+
+def _side(
+    maker: Maker, fill: Fill, types: Sequence[Type], leave: str
+) -> tuple[str, Sequence[Value]]:
+    needed = maker.exit_types if leave in ("continue", "break") else []
+    if leave == "break":
+        needed = maker.break_types
+    if TOKEN in needed and maker.memory is None:
+        leave = ""
+    fill(maker)
+    if leave == "":
+        return "yield", _given(maker, types)
+    if leave == "continue" and maker.way_out == "loop":
+        assert maker.turn is not None
+        return leave, [maker.turn, *_given(maker, needed[1:])]
+    return leave, _given(maker, needed)
+
+
+# --- loops ----------------------------------------------------------------------------------------
+
+
+def counted(maker: Maker, fill: Fill) -> None:
+    """A `for` of a few turns, forwards in steps; none at times."""
+    kind = maker.element([I8, I16, I32, I64])
+    unsigned = maker.chance(0.2)
+    first = maker.rng.randint(0 if unsigned else -3, 3)
+    bounds = [
+        _bound(maker, first, kind),
+        _bound(maker, first + maker.rng.choice((-1, 0, 1, 2, 3, 4)) if not unsigned
+               else first + maker.rng.randint(0, 4), kind),
+        maker.number(maker.rng.choice((1, 1, 2, 3)), kind),
+    ]  # fmt: skip
+    inits = _carried(maker)
+    if maker.memory is not None and maker.chance(0.7):
+        inits.append(maker.memory)
+    types = [v.type for v in inits]
+
+    def build(index: Value, *carried: Value) -> tuple[str, Sequence[Value]]:
+        maker.memory = None
+        maker.keep(index)
+        _take(maker, carried)
+        fill(maker)
+        return "continue", _given(maker, types)
+
+    with _Inside(maker, "for", types):
+        body = maker.region([Tile((), kind), *types], build)
+    flags = {"unsignedCmp": True} if unsigned else {}
+    maker.emit("for", [*bounds, tuple(inits)], *types, regions=(body,), **flags)
+    _take(maker, maker.ops[-1].results)
+
+
+def _bound(maker: Maker, number: int, kind: Scalar) -> Value:
+    """A number that the compiler may or may not know."""
+    from tile_fuzz.case import Argument
+
+    if maker.chance(0.6):
+        return maker.number(number, kind)
+    return maker.argument(Tile((), kind), Argument(kind.name, value=number))
+
+
+def endless(maker: Maker, fill: Fill) -> None:
+    """A `loop` that breaks after a few turns, if not before."""
+    scalar = Tile((), I32)
+    inits = [maker.number(0), *_carried(maker)]
+    if maker.memory is not None and maker.chance(0.7):
+        inits.append(maker.memory)
+    types = [v.type for v in inits]
+    results: list[Type] = [v.type for v in _carried(maker)]
+    if inits[-1].type == TOKEN:
+        results.append(TOKEN)
+    limit = _bound(maker, maker.rng.randint(0, 4), I32)
+
+    def build(turn: Value, *carried: Value) -> tuple[str, Sequence[Value]]:
+        maker.memory = None
+        maker.keep(turn)
+        _take(maker, carried)
+        following = maker.emit("addi", [turn, maker.number(1)], scalar)
+        late = maker.emit(
+            "cmpi", [turn, limit], TRUTH,
+            comparison_predicate="greater_than_or_equal", signedness="signed",
+        )  # fmt: skip
+        out = maker.region([], lambda: ("break", _given(maker, results)))
+        on = maker.region([], lambda: ("yield", []))
+        maker.emit("if", [late], regions=(out, on))
+        maker.turn = following
+        fill(maker)
+        return "continue", [following, *_given(maker, types[1:])]
+
+    saved = maker.turn, maker.break_types
+    maker.break_types = results
+    with _Inside(maker, "loop", types):
+        body = maker.region(types, build)
+    maker.turn, maker.break_types = saved
+    maker.emit("loop", [tuple(inits)], *results, regions=(body,))
+    _take(maker, maker.ops[-1].results)

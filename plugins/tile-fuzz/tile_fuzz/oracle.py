@@ -1,0 +1,193 @@
+"""Compiled code against the reference evaluator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tile_cudatile import evaluate, write_bytecode
+from tile_cudatile.evaluator import EvaluationError
+from tile_sim import Module, SimError
+
+import tile_core
+from tile_core.diagnostics import TileError
+from tile_core.registry import Registry
+from tile_fuzz.case import Case, Launch, data_of
+from tile_fuzz.compare import differences
+
+#: What -O levels and targets are tried on.
+LEVELS = (0, 1, 2, 3)
+TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
+#: Random orders in which a result has to be the same.
+_ORDERS = 3
+#: Instructions of one warp after which the simulator gives up.
+_MOST_STEPS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a program is compiled."""
+
+    target: str
+    opt_level: int | None = None
+    pipeline: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    pass_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    without: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        level = "" if self.opt_level is None else f" -O{self.opt_level}"
+        pipeline = "" if self.pipeline is None else f" --pipeline {self.pipeline}"
+        options = "".join(f" --set {k}={v}" for k, v in self.options.items())
+        passes = "".join(f" -D {k}={v}" for k, v in self.pass_options.items())
+        return f"--gpu-name {self.target}{level}{pipeline}{options}{passes}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong.
+
+    `kind`: "undefined" (the program itself, says the evaluator), "compile", "simulator" (an
+    illegal access, a deadlock, ...), "finding" (a race, ...), "result", and, by `campaign`,
+    "crash" and "timeout". `what` is the same for failures of one cause, as far as can be told.
+    """
+
+    kind: str
+    what: str
+    detail: str
+    setting: Setting | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The class of the failure, which shrinking keeps."""
+        return self.kind, self.what
+
+    def __str__(self) -> str:
+        where = "" if self.setting is None else f" ({self.setting})"
+        return f"{self.kind}: {self.detail}{where}"
+
+
+class Reference:
+    """A case and what its arrays hold afterwards, by the evaluator."""
+
+    def __init__(self, case: Case) -> None:
+        """Raises `EvaluationError` if the program does what the language leaves undefined."""
+        self.case = case
+        self.after: list[list[Any]] = []
+        for launch in case.launches:
+            arguments = [data_of(argument) for argument in launch.arguments]
+            outcome = evaluate(case.module, launch.entry, launch.grid, arguments)
+            if outcome.failed:
+                raise EvaluationError(f"assertion failed: {outcome.failed[0]}")
+            self.after.append(arguments)
+
+
+def certain(case: Case) -> bool:
+    """Whether a case depends neither on unspecified values nor on any order that is open."""
+    plain = Reference(case)
+    for seed in range(_ORDERS):
+        for launch, after in zip(case.launches, plain.after, strict=True):
+            arguments = [data_of(argument) for argument in launch.arguments]
+            evaluate(case.module, launch.entry, launch.grid, arguments, seed=seed, noise=True)
+            for found, wanted, argument in zip(arguments, after, launch.arguments, strict=True):
+                if isinstance(found, np.ndarray) and len(differences(found, wanted, argument)):
+                    return False
+    return True
+
+
+def examine(
+    case: Case, settings: Sequence[Setting], registry: Registry, reference: Reference | None = None
+) -> Failure | None:
+    """The first failure of a case under any of the settings."""
+    try:
+        reference = reference or Reference(case)
+    except EvaluationError as error:
+        return Failure("undefined", _anonymous(error.message), error.message)
+    seen: set[str] = set()
+    for setting in settings:
+        failure = _compiled(case, setting, registry, reference, seen)
+        if failure is not None:
+            return failure
+    return None
+
+
+def _compiled(
+    case: Case, setting: Setting, registry: Registry, reference: Reference, seen: set[str]
+) -> Failure | None:
+    try:
+        ptx = compile_ptx(case, setting, registry)
+    except TileError as error:
+        return Failure("compile", _anonymous(error.message), error.render(), setting)
+    body = re.sub(r"^\.(target|version).*$", "", ptx, flags=re.MULTILINE)
+    if body in seen:
+        return None  # ran before, for another target or level
+    seen.add(body)
+    return run(case, ptx, reference, setting)
+
+
+def compile_ptx(case: Case, setting: Setting, registry: Registry) -> str:
+    """The case's PTX.
+
+    Raises:
+        TileError: it does not compile.
+    """
+    artifact = tile_core.compile(
+        write_bytecode(case.module),
+        setting.target,
+        opt_level=setting.opt_level,
+        pipeline=setting.pipeline,
+        options=setting.options,
+        pass_options=setting.pass_options,
+        without=setting.without,
+        emit="ptx",
+        registry=registry,
+        keep_stages=False,
+    )
+    return str(artifact.stages["ptx"])
+
+
+def run(case: Case, ptx: str, reference: Reference, setting: Setting) -> Failure | None:
+    """What is wrong with compiled code when it runs."""
+    try:
+        module = Module(ptx)
+        for launch, wanted in zip(case.launches, reference.after, strict=True):
+            failure = _launch(module, launch, wanted, setting)
+            if failure is not None:
+                return failure
+    except SimError as error:
+        return Failure("simulator", error.kind, str(error), setting)
+    return None
+
+
+def _launch(module: Module, launch: Launch, wanted: list[Any], setting: Setting) -> Failure | None:
+    arguments = [data_of(argument) for argument in launch.arguments]
+    report = module.launch(
+        launch.entry, launch.grid, None, arguments, check=True, max_steps=_MOST_STEPS
+    )
+    if report.findings:
+        first = report.findings[0]
+        return Failure("finding", first.kind, str(first), setting)
+    for number, argument in enumerate(launch.arguments):
+        found, expected = arguments[number], wanted[number]
+        if not isinstance(found, np.ndarray):
+            continue
+        bad = differences(found, expected, argument)
+        if len(bad):
+            kind = "bits" if argument.exact else "tolerance"
+            at = int(bad[0])
+            text = (
+                f"@{launch.entry} argument {number} ({argument.element}[{argument.count}]): "
+                f"{len(bad)} elements differ, first [{at}]: {found[at]} instead of {expected[at]}"
+            )
+            return Failure("result", kind, text, setting)
+    return None
+
+
+def _anonymous(message: str) -> str:
+    """A message without what differs between programs of one cause."""
+    line = message.splitlines()[0] if message else ""
+    line = re.sub(r"'[^']*<[^']*'", "T", line)
+    return re.sub(r"\d+", "N", line)

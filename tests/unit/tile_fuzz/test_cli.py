@@ -1,0 +1,150 @@
+"""The verbs `fuzz`, `reduce` and `bisect`, and the files that they exchange."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.planted import registry
+from tile_cudatile import parse_text, print_text
+from tile_cudatile.types import SCALARS
+from tile_fuzz.case import FILLS, Argument, Case, Launch, data_of, load, parse_argument, save
+from tile_fuzz.generator import Settings, generate
+
+from tile_core.cli.main import run
+from tile_core.diagnostics import InputError, UsageError
+
+WRONG = """
+entry @k(%p: tile<ptr<i32>>) {
+  %0 = constant <i32: 1> : tile<i32>
+  %1 = constant <i32: 0> : tile<i32>
+  %2 = divi %0, %1 signed : tile<i32>
+  %3 = store_ptr_tko weak %p, %2 : tile<ptr<i32>>, tile<i32> -> token
+  return
+}
+"""
+
+
+def written(path: Path, text: str = WRONG) -> Path:
+    save(Case(parse_text(text), [Launch("k", (1, 1, 1), (Argument("i32", 1),))]), path)
+    return path
+
+
+def test_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--operations", "6", "--elements", "16", "--gpu-name", "sm_90", "-O", "1")
+    assert run(["fuzz", "--seeds", "0:2", *options]) == 0
+    assert capsys.readouterr().out.startswith("2 programs, 0 failures")
+
+
+def test_a_failure_is_reported_saved_and_made_small(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option that does not exist makes every program fail."""
+    options = ("--gpu-name", "sm_90", "--set", "layout-strategy=absent", "--operations", "6")
+    assert run(["fuzz", "--seeds", "3", *options, "--save", str(tmp_path)]) != 0
+    text = capsys.readouterr().out
+    assert "seed 3: compile: " in text
+    assert "tilec reduce --seed 3 --gpu-name sm_90 -O" in text
+    assert "--set layout-strategy=absent --operations 6 -o seed3.mlir" in text
+    small = tmp_path / "small.mlir"
+    saved = str(tmp_path / "seed3.tileirbc")
+    assert run(["reduce", saved, *options[:4], "-O1", "-o", str(small)]) == 0
+    assert "operations became 1, " in capsys.readouterr().out
+    assert small.read_text().startswith("module {")
+
+
+def test_undefined_programs_are_no_failures_of_the_compiler(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "wrong.tileirbc")
+    assert run(["bisect", str(path), "--gpu-name", "sm_90"]) != 0
+    assert "no pass can be named: the program does what the language leaves undefined" in (
+        capsys.readouterr().out
+    )
+
+
+def test_what_does_not_fail_is_not_reduced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "right.mlir", WRONG.replace("divi", "subi").replace("signed", ""))
+    assert run(["reduce", str(path), "-o", str(tmp_path / "small.mlir")]) != 0
+    assert "the program does not fail" in capsys.readouterr().err
+    assert run(["bisect", str(path), "-O1"]) == 0
+    assert "results are those of the reference evaluator" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", ["mlir", "tileirbc"])
+def test_a_file_holds_the_whole_case(tmp_path: Path, suffix: str) -> None:
+    for seed in range(3):
+        case = generate(seed, Settings(elements=64))
+        path = tmp_path / f"case.{suffix}"
+        save(case, path)
+        again = load(path.read_bytes(), registry())
+        assert again.launches == case.launches
+        assert print_text(again.module) == print_text(case.packed())
+
+
+def test_assembly_is_read_too() -> None:
+    text = f"cuda_tile.module @kernels {{{WRONG}}}"
+    assert load(text.encode(), registry()).module.entries[0].name == "k"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fuzz", "--seeds", "a:b"], "--seeds 'a:b' is not FIRST:LAST"),
+        (["reduce", "-o", "x.mlir"], "give a file or --seed"),
+        (["bisect", "FILE", "--grid", "0"], "--grid '0' is not X,Y,Z"),
+        (["bisect", "FILE", "--arg", "f32"], "--entry has to name a kernel"),
+        (["bisect", "PLAIN"], "the program has no recipe"),
+    ],
+)
+def test_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    case = generate(0, Settings(operations=4))
+    two = Case(parse_text(WRONG + WRONG.replace("@k", "@l")), case.launches)
+    save(two, tmp_path / "FILE")
+    (tmp_path / "PLAIN").write_text(f"cuda_tile.module @kernels {{{WRONG}}}")
+    given = [str(tmp_path / a) if a in ("FILE", "PLAIN") else a for a in arguments]
+    assert run(given) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_a_broken_recipe_is_refused() -> None:
+    case = Case(parse_text(WRONG))
+    case.module.producer = "tile-fuzz [{]"
+    from tile_fuzz.case import launches_of
+
+    with pytest.raises(InputError, match="recipe in the program's producer is broken"):
+        launches_of(case.module)
+
+
+@pytest.mark.parametrize(
+    ("text", "argument"),
+    [
+        ("f32[64]=bits@7", Argument("f32", 64, "bits", 7)),
+        ("~f16[3]", Argument("f16", 3, exact=False)),
+        ("i32=-5", Argument("i32", value=-5)),
+        ("f64=0.25", Argument("f64", value=0.25)),
+    ],
+)
+def test_arguments_as_they_are_spelt(text: str, argument: Argument) -> None:
+    assert parse_argument(text) == argument
+
+
+@pytest.mark.parametrize("text", ["f33[4]", "f32[4]=absent", "i32=x", "f32[4", ""])
+def test_arguments_that_make_no_sense(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_argument(text)
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("name", [n for n in SCALARS if n not in ("i4", "f4E2M1FN")])
+def test_data_are_the_same_every_time(name: str, fill: str) -> None:
+    first, second = (data_of(Argument(name, 100, fill, 3)) for _ in range(2))
+    assert isinstance(first, np.ndarray)
+    assert first.tobytes() == second.tobytes()
+    if fill == "bits":
+        assert len(set(first.tobytes())) > 1
