@@ -7,8 +7,5 @@ from __future__ import annotations
 
 #: Name for `Settings.avoid` -> what is missing.
 GAPS: dict[str, str] = {
-    "insert": "no conversion to nv_tileaa",
-    "mmaf_scaled": "no products with block scales",
     "shape of gather view": "no index space of gather/scatter views",
-    "rounded conversion": "ftof rounds to nearest only",
 }
