@@ -60,13 +60,6 @@ class SmallFloat:
         """The finite numbers that are not negative, in the order of their codes."""
         return tuple(self.decode(code) for code in range(self.largest + 1))
 
-    def nearest(self, number: float) -> float:
-        """The number of the format closest to one in its range, such as MLIR prints: six digits."""
-        if math.isnan(number) or math.isinf(number):
-            return number
-        size = min(self.codes(), key=lambda known: abs(known - abs(number)))
-        return math.copysign(size, number)
-
     def encode(self, number: float) -> int:
         """The code of the number of this format that is nearest, as printed ones are rounded;
         `overflow` beyond the largest.

@@ -235,13 +235,10 @@ def float_values(literal: str, element: str) -> Iterable[float]:
         words = [raw[at : at + size] for at in range(0, len(raw), size)]
         return [_from_bits(int.from_bytes(word, "little"), element) for word in words]
     tokens = text.replace("[", " ").replace("]", " ").replace(",", " ").split()
-    return [_number(token, element) for token in tokens]
-
-
-def _number(token: str, element: str) -> float:
-    if token.startswith("0x"):
-        return _from_bits(int(token, 16), element)
-    return FORMATS[element].nearest(float(token)) if element in FORMATS else float(token)
+    return [
+        _from_bits(int(token, 16), element) if token.startswith("0x") else float(token)
+        for token in tokens
+    ]
 
 
 def _from_bits(bits: int, element: str) -> float:
