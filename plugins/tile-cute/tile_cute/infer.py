@@ -52,11 +52,15 @@ def _tuple(operand: Operand, message: str, kinds: Sequence[str] = TUPLE_KINDS) -
 
 
 def _ints(
-    operand: Operand, message: str, kinds: Sequence[str] = TUPLE_KINDS, free: bool = False
+    operand: Operand,
+    message: str,
+    kinds: Sequence[str] = TUPLE_KINDS,
+    free: bool = False,
+    known: bool = False,
 ) -> it.IntTuple:
-    """An int tuple of integers; with `free`, `_` is allowed too."""
-    value = _tuple(operand, message, kinds)
-    if not all(isinstance(leaf, int) or (free and leaf is None) for leaf in it.flatten(value)):
+    """An int tuple of integers; with `free`, `_` is allowed too, with `known` no `?`."""
+    value, number = _tuple(operand, message, kinds), int if known else it.Extent
+    if not all(isinstance(leaf, number) or (free and leaf is None) for leaf in it.flatten(value)):
         raise LayoutError(f"{message} of integers, but got {operand}")
     return value
 
@@ -93,7 +97,8 @@ def make_layout(operands: Sequence[Operand], _: Attributes) -> Value:
 @rule("make_ordered_layout")
 def make_ordered_layout(operands: Sequence[Operand], _: Attributes) -> Value:
     shape = _ints(operands[0], "expects a shape")
-    return Value("layout", ordered_layout(shape, _ints(operands[1], "expects an order")))
+    order = _ints(operands[1], "expects an order", known=True)
+    return Value("layout", ordered_layout(shape, order))
 
 
 @rule("make_identity_layout")
@@ -118,7 +123,7 @@ def make_composed_layout(operands: Sequence[Operand], _: Attributes) -> Value:
 
 @rule("coalesce")
 def coalesce(operands: Sequence[Operand], _: Attributes) -> Operand:
-    profile = _ints(operands[1], "expects a profile") if len(operands) > 1 else 0
+    profile = _ints(operands[1], "expects a profile", known=True) if len(operands) > 1 else 0
     return _rewrap(operands[0], lambda l: la.coalesce(l, profile), "expects a layout")
 
 
@@ -159,6 +164,8 @@ def complement(operands: Sequence[Operand], attributes: Attributes) -> Value:
 @rule("right_inverse", "left_inverse")
 def inverse(operands: Sequence[Operand], attributes: Attributes) -> Value:
     layout = _plain(operands[0], "expects an input of type layout or composed layout")
+    if not layout.is_static:
+        raise LayoutError(f"expects an input with static shape, but got {operands[0]}")
     function = la.left_inverse if attributes["op"] == "left_inverse" else la.right_inverse
     try:
         return Value("layout", function(layout))
@@ -215,7 +222,7 @@ def _tiler(operand: Operand, message: str) -> Any:
     if isinstance(operand, Value) and operand.kind in ("tile", "layout"):
         return operand.value
     if isinstance(operand, Value) and operand.kind in ("shape", "int_tuple"):
-        return _ints(operand, message)
+        return _ints(operand, message, known=True)
     raise LayoutError(f"{message} {operand}")
 
 
@@ -240,8 +247,10 @@ def tile_to_shape(operands: Sequence[Operand], _: Attributes) -> Operand:
     shape = operands[1]
     if not (isinstance(shape, Value) and shape.kind in ("shape", "int_tuple")):
         raise LayoutError(f"invalid input types for tile_to_shape, got {operands[0]} and {shape}")
-    order = _ints(operands[2], "expects only static order modes") if len(operands) > 2 else None
-    extents = _ints(shape, "invalid input types for tile_to_shape, got a shape")
+    order = None
+    if len(operands) > 2:
+        order = _ints(operands[2], "expects only static order modes", known=True)
+    extents = _ints(shape, "invalid input types for tile_to_shape, got a shape", known=True)
     message = "invalid input types for tile_to_shape, got"
     return _rewrap(operands[0], lambda l: tiling.tile_to_shape(l, extents, order), message)
 
@@ -322,8 +331,8 @@ def crd2idx(operands: Sequence[Operand], _: Attributes) -> Value:
     return Value("int_tuple", layout(coord))
 
 
-def size(operand: Operand, mode: Sequence[int], of_cosize: bool) -> int:
-    """The constant that `size` and `cosize` fold to."""
+def size(operand: Operand, mode: Sequence[int], of_cosize: bool) -> it.Extent:
+    """What `size` and `cosize` fold to, if it is known now."""
     if isinstance(operand, View):
         value: Any = operand.layout
     elif isinstance(operand, Value) and operand.kind in (*LAYOUT_KINDS, *TUPLE_KINDS, "tile"):
@@ -339,18 +348,20 @@ def size(operand: Operand, mode: Sequence[int], of_cosize: bool) -> int:
         if not isinstance(value, Layout | tuple) or not 0 <= index < len(value):
             raise LayoutError(f"mode [{_modes(mode)}] has invalid values for input type {operand}")
         value = value[index]
+    if of_cosize and isinstance(value, Layout) and not value.is_static:
+        return it.Dynamic()
     if of_cosize and isinstance(value, Layout | ComposedLayout):
         return value.cosize
     if of_cosize:
         raise LayoutError(f"unable to compute {name} for input {operand} and mode [{_modes(mode)}]")
-    return value.size if isinstance(value, Layout) else _tuple_size(value, operand, mode)
+    return value.extent if isinstance(value, Layout) else _tuple_size(value, operand, mode)
 
 
-def _tuple_size(value: Any, operand: Operand, mode: Sequence[int]) -> int:
+def _tuple_size(value: Any, operand: Operand, mode: Sequence[int]) -> it.Extent:
     leaves = it.flatten(value)
-    if not all(isinstance(leaf, int) for leaf in leaves):
+    if not all(isinstance(leaf, it.Extent) for leaf in leaves):
         raise LayoutError(f"unable to compute size for input {operand} and mode [{_modes(mode)}]")
-    return it.size(value)
+    return it.extent(value)
 
 
 def _modes(mode: Sequence[int]) -> str:
@@ -368,7 +379,7 @@ def tuple_arithmetic(operands: Sequence[Operand], attributes: Attributes) -> Val
     ):
         raise LayoutError(f"input type [{right}] has invalid values.")
     for operand in (left, right):
-        if not all(isinstance(leaf, int) for leaf in it.flatten(operand.value)):
+        if not all(isinstance(leaf, it.Extent) for leaf in it.flatten(operand.value)):
             raise LayoutError(f"input type [{operand}] has invalid values.")
     operation = attributes["op"].removeprefix("tuple_")
     return Value(left.kind, it.arithmetic(operation, left.value, right.value))
@@ -386,7 +397,7 @@ def division(operands: Sequence[Operand], attributes: Attributes) -> Value:
 @rule("to_int_tuple")
 def to_int_tuple(operands: Sequence[Operand], _: Attributes) -> Value:
     value = _tuple(operands[0], "expects a tuple")
-    if not all(isinstance(leaf, int) for leaf in it.flatten(value)):
+    if not all(isinstance(leaf, it.Extent) for leaf in it.flatten(value)):
         raise LayoutError(f"expects neither scaled bases nor underscores, but got {operands[0]}")
     return Value("int_tuple", value)
 

@@ -1,13 +1,14 @@
 """Hierarchical int tuples: the shapes, strides and coordinates of CuTe.
 
-A leaf is an int or, among strides, a `Basis` (`4@1`: four steps along mode 1). Coordinates unpack
-colexicographically: the leftmost leaf is the fastest.
+A leaf is an int, a number known at run time only (`Dynamic`) or, among strides, a `Basis` (`4@1`:
+four steps along mode 1). Coordinates unpack colexicographically: the leftmost leaf is the fastest.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from math import gcd
 from typing import Any, TypeGuard
 
 from tile_cute.errors import LayoutError
@@ -20,7 +21,9 @@ class Basis:
     count: int | Fraction
     path: tuple[int, ...]
 
-    def __mul__(self, factor: int) -> "Basis":
+    def __mul__(self, factor: "int | Dynamic") -> "Basis":
+        if isinstance(factor, Dynamic):
+            raise LayoutError(f"cannot scale {self} by {factor}, which is known at run time only")
         count = self.count * factor
         return Basis(int(count) if count == int(count) else count, self.path)
 
@@ -30,8 +33,45 @@ class Basis:
         return "@".join(map(str, (self.count, *self.path)))
 
 
+@dataclass(frozen=True)
+class Dynamic:
+    """A number known at run time only, a multiple of `divby`: `?`, or `?{div=8}`.
+
+    Equal as parts of a type; that says nothing about the numbers, so the algebra never compares
+    two of them.
+    """
+
+    divby: int = 1
+
+    def __post_init__(self) -> None:
+        if self.divby < 1:
+            raise LayoutError(f"a number cannot be a multiple of {self.divby}")
+
+    def __mul__(self, factor: "int | Dynamic") -> "int | Dynamic":
+        if isinstance(factor, Dynamic):
+            return Dynamic(self.divby * factor.divby)
+        if not isinstance(factor, int):
+            return NotImplemented
+        return Dynamic(self.divby * abs(factor)) if factor else 0
+
+    __rmul__ = __mul__
+
+    def __add__(self, term: "int | Dynamic") -> "Dynamic":
+        return Dynamic(gcd(self.divby, term.divby if isinstance(term, Dynamic) else term))
+
+    __radd__ = __add__
+    __sub__ = __add__
+    __rsub__ = __add__
+
+    def __str__(self) -> str:
+        return "?" if self.divby == 1 else f"?{{div={self.divby}}}"
+
+
 Leaf = int | Basis
-IntTuple = Any  # int | Basis | tuple[IntTuple, ...]; Python's types cannot say it usefully
+Extent = int | Dynamic
+IntTuple = (
+    Any  # int | Dynamic | Basis | tuple[IntTuple, ...]; Python's types cannot say it usefully
+)
 
 
 def is_tuple(value: object) -> TypeGuard[tuple[IntTuple, ...]]:
@@ -80,9 +120,22 @@ def modes(value: IntTuple) -> tuple[IntTuple, ...]:
     return value if is_tuple(value) else (value,)
 
 
-def size(value: IntTuple) -> int:
-    """Product of all leaves."""
+def is_static(value: IntTuple) -> bool:
+    """Whether all leaves are known now."""
+    return not any(isinstance(leaf, Dynamic) for leaf in flatten(value))
+
+
+def extent(value: IntTuple) -> Extent:
+    """Product of all leaves, which may be known at run time only."""
     return reduce(lambda total, leaf: total * leaf, flatten(value), 1)  # type: ignore[operator]
+
+
+def size(value: IntTuple) -> int:
+    """Product of all leaves; LayoutError if it is known at run time only."""
+    product = extent(value)
+    if isinstance(product, Dynamic):
+        raise LayoutError(f"the size of {text(value)} is known at run time only")
+    return product
 
 
 def congruent(left: IntTuple, right: IntTuple) -> bool:
@@ -110,7 +163,7 @@ def prefix_product(shape: IntTuple, start: int = 1) -> IntTuple:
 
 def add(left: IntTuple, right: IntTuple) -> IntTuple:
     """Sum of indices; steps along modes add up to coordinates."""
-    if isinstance(left, int) and isinstance(right, int):
+    if isinstance(left, Extent) and isinstance(right, Extent):
         return left + right
     if left == 0:
         return right
@@ -134,13 +187,20 @@ def _as_coordinate(value: IntTuple) -> IntTuple:
 
 
 def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> IntTuple:
-    """Index of a coordinate. An int for a subtree is unpacked, the last leaf unreduced."""
+    """Index of a coordinate. An int for a subtree is unpacked, the last leaf unreduced.
+
+    Unknown (`?`) where that would need numbers known at run time only.
+    """
     if is_tuple(coord):
         if not is_tuple(shape) or len(coord) != len(shape):
             raise LayoutError(f"coordinate {text(coord)} does not fit shape {text(shape)}")
         return reduce(add, map(crd2idx, coord, shape, stride), 0)
     if not is_tuple(shape):
         return coord * stride
+    if isinstance(coord, Dynamic) or not is_static(shape[:-1]):
+        if any(isinstance(leaf, Basis) for leaf in flatten(stride)):
+            raise LayoutError(f"cannot unpack {text(coord)} over {text(shape)} at run time")
+        return Dynamic()
     total: IntTuple = 0
     for place, (part, step) in enumerate(zip(shape, stride, strict=True)):
         if place == len(shape) - 1:
@@ -178,17 +238,26 @@ def _divide(left: IntTuple, right: IntTuple, mode: str) -> IntTuple:
         rest = left[len(right) :]
         return tuple(_divide(a, b, mode) for a, b in zip(left, right, strict=False)) + rest
     if not is_tuple(left):
-        return _divide_leaf(size(left), size(right), mode)
+        return _divide_leaf(extent(left), extent(right), mode)
     parts = []
     for part in left:
         parts.append(_divide(part, right, mode))
-        right = _divide(right, size(part), mode)
+        right = _divide(right, extent(part), mode)
     return tuple(parts)
 
 
-def _divide_leaf(left: int, right: int, mode: str) -> int:
+def quotient(left: Extent, right: int) -> Extent:
+    """left / right, rounded up."""
+    if isinstance(left, int):
+        return -(-left // right)
+    return Dynamic(left.divby // right if left.divby % right == 0 else 1)
+
+
+def _divide_leaf(left: Extent, right: Extent, mode: str) -> Extent:
     if right == 0:
         raise LayoutError(f"cannot divide {left} by 0")
+    if isinstance(left, Dynamic) or isinstance(right, Dynamic):
+        return _divide_unknown(left, right, mode)
     if mode == "ceil":
         return -(-left // right)
     if mode == "floor":
@@ -200,12 +269,39 @@ def _divide_leaf(left: int, right: int, mode: str) -> int:
     raise LayoutError(f"shape_div: neither of {left} and {right} divides the other")
 
 
-_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+def _divide_unknown(left: Extent, right: Extent, mode: str) -> Extent:
+    if right == 1:
+        return left
+    exact = isinstance(left, Dynamic) and isinstance(right, int) and left.divby % right == 0
+    if mode == "exact" and not exact:
+        raise LayoutError(
+            f"shape_div: whether one of {left} and {right} divides the other is not known"
+        )
+    return quotient(left, right) if isinstance(right, int) else Dynamic()
+
+
+def _unknown_mod(left: Extent, right: Extent) -> Extent:
+    whole = isinstance(left, Dynamic) and isinstance(right, int) and left.divby % right == 0
+    return 0 if whole else Dynamic()
+
+
+def _if_known(
+    known: Callable[[int, int], int], unknown: Callable[[Extent, Extent], Extent]
+) -> Callable[[Extent, Extent], Extent]:
+    def apply(left: Extent, right: Extent) -> Extent:
+        if isinstance(left, int) and isinstance(right, int):
+            return known(left, right)
+        return unknown(left, right)
+
+    return apply
+
+
+_ARITHMETIC: dict[str, Callable[[Extent, Extent], Extent]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    "div": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
+    "div": _if_known(lambda a, b: a // b, lambda a, b: _divide_unknown(a, b, "floor")),
+    "mod": _if_known(lambda a, b: a % b, _unknown_mod),
 }
 
 

@@ -12,8 +12,9 @@ from tile_cute.int_tuple import Basis, IntTuple
 class Layout:
     """`shape:stride`; immutable, compared structurally (see `equivalent` for as functions).
 
-    The stride defaults to compact column-major. LayoutError unless the trees are congruent and
-    all extents positive.
+    The stride defaults to compact column-major. Extents and strides may be known at run time only
+    (`it.Dynamic`); what needs to know them raises LayoutError. So do trees that are not congruent
+    and extents that are not positive.
     """
 
     shape: IntTuple
@@ -27,7 +28,7 @@ class Layout:
                 f"shape {it.text(self.shape)} and stride {it.text(self.stride)} are not congruent"
             )
         for extent in it.flatten(self.shape):
-            if not isinstance(extent, int) or extent < 1:
+            if not isinstance(extent, it.Dynamic) and (not isinstance(extent, int) or extent < 1):
                 raise LayoutError(f"shape {it.text(self.shape)} has an extent that is not positive")
 
     def __call__(self, *coord: IntTuple) -> IntTuple:
@@ -59,8 +60,18 @@ class Layout:
         return it.depth(self.shape)
 
     @property
+    def is_static(self) -> bool:
+        """Whether all of it is known now."""
+        return it.is_static(self.shape) and it.is_static(self.stride)
+
+    @property
+    def extent(self) -> it.Extent:
+        """Number of coordinates, which may be known at run time only."""
+        return it.extent(self.shape)
+
+    @property
     def size(self) -> int:
-        """Number of coordinates."""
+        """Number of coordinates; LayoutError if it is known at run time only."""
         return it.size(self.shape)
 
     @property
@@ -73,9 +84,15 @@ class Layout:
         """Whether it leads to coordinates (strides such as `1@0`) instead of ints."""
         return any(isinstance(d, Basis) for d in it.flatten(self.stride))
 
-    def leaves(self) -> list[tuple[int, it.Leaf]]:
-        """(extent, stride) of the leaves from left to right."""
+    def open_leaves(self) -> list[tuple[it.Extent, it.Leaf | it.Dynamic]]:
+        """(extent, stride) of the leaves from left to right, known or not."""
         return list(zip(it.flatten(self.shape), it.flatten(self.stride), strict=True))  # type: ignore[arg-type]
+
+    def leaves(self) -> list[tuple[int, it.Leaf]]:
+        """The leaves, all of them known; LayoutError otherwise."""
+        if not self.is_static:
+            raise LayoutError(f"{self} is known at run time only; this needs a static layout")
+        return self.open_leaves()  # type: ignore[return-value]
 
     def int_leaves(self) -> list[tuple[int, int]]:
         """The leaves, where every stride is an int; LayoutError otherwise."""
@@ -96,7 +113,7 @@ class Layout:
         return values
 
 
-def from_leaves(leaves: Sequence[tuple[int, it.Leaf]]) -> Layout:
+def from_leaves(leaves: Sequence[tuple[it.Extent, it.Leaf | it.Dynamic]]) -> Layout:
     """A flat layout: a leaf for one pair, `1:0` for none."""
     if not leaves:
         return Layout(1, 0)
@@ -116,11 +133,11 @@ def ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
         raise LayoutError(f"order {it.text(order)} does not fit shape {it.text(shape)}")
     keys = _spread(order, shape)
     extents = it.flatten(shape)
-    strides: list[it.Leaf] = [0] * len(extents)
-    step: it.Leaf = 1
+    strides: list[IntTuple] = [0] * len(extents)
+    step: IntTuple = 1
     for place in sorted(range(len(extents)), key=lambda i: (keys[i], i)):
         strides[place] = step
-        step = step * extents[place]  # type: ignore[operator]
+        step = step * extents[place]
     return Layout(shape, it.unflatten(strides, shape))
 
 

@@ -2,6 +2,10 @@
 
 Composition is `R(c) = A(B(c))` with the profile of B. Divides and products, which are built of
 these, are in `tiling`.
+
+Numbers known at run time only go through `coalesce`, `filter_zeros`, `composition` (where each leaf
+of the inner layout meets one mode of the outer, or its last), divides by mode, and what only moves
+modes; the rest raises LayoutError, and says so.
 """
 
 from collections.abc import Sequence
@@ -25,15 +29,21 @@ def coalesce(layout: Layout, profile: IntTuple = 0) -> Layout:
             raise LayoutError(f"cannot coalesce {layout} by profile {it.text(profile)}")
         done = [coalesce(mode, part) for mode, part in zip(layout, profile, strict=False)]
         return concat([*done, *list(layout)[len(profile) :]])
-    merged: list[tuple[int, it.Leaf]] = []
-    for extent, stride in layout.leaves():
+    merged: list[tuple[it.Extent, it.Leaf | it.Dynamic]] = []
+    for extent, stride in layout.open_leaves():
         if extent == 1:
             continue
-        if merged and merged[-1][0] * merged[-1][1] == stride:
+        if merged and _continues(*merged[-1], stride):
             merged[-1] = (merged[-1][0] * extent, merged[-1][1])
         else:
             merged.append((extent, stride))
     return from_leaves(merged)
+
+
+def _continues(extent: it.Extent, step: object, stride: object) -> bool:
+    """Whether a mode goes on where the one before it ends, as far as is known."""
+    known = not any(isinstance(v, it.Dynamic) for v in (extent, step, stride))
+    return known and extent * step == stride  # type: ignore[operator]
 
 
 def _is_zero(stride: it.Leaf) -> bool:
@@ -52,7 +62,9 @@ def filtered(layout: Layout) -> Layout:
 
 
 def equivalent(left: Layout, right: Layout) -> bool:
-    """Equal after zero strides are filtered and modes coalesced."""
+    """Equal after zero strides are filtered and modes coalesced; both have to be static."""
+    if not (left.is_static and right.is_static):
+        raise LayoutError(f"whether {left} and {right} are equivalent is known at run time only")
     return filtered(left) == filtered(right)
 
 
@@ -70,7 +82,7 @@ def composition(outer: Layout, inner: "Layout | int | Tile") -> Layout:
             raise LayoutError(f"tile {tile_text(inner)} has more modes than {outer}")
         parts = [composition(m, t) for m, t in zip(outer, inner, strict=False)]  # type: ignore[arg-type]
         return concat([*parts, *list(outer)[len(inner) :]])
-    flat = coalesce(outer).leaves()
+    flat = coalesce(outer).open_leaves()
     result = _compose_tree(flat, inner, outer)
     if len(flat) > 1 and _carries(inner):
         _check_by_enumeration(result, outer, inner)
@@ -101,24 +113,29 @@ def _check_by_enumeration(result: Layout, outer: Layout, inner: Layout) -> None:
         raise LayoutError(f"cannot compose {outer} with {inner}: its modes overlap")
 
 
-def _compose_tree(flat: list[tuple[int, it.Leaf]], inner: Layout, outer: Layout) -> Layout:
+_Leaves = list[tuple[it.Extent, it.Leaf | it.Dynamic]]
+
+
+def _compose_tree(flat: _Leaves, inner: Layout, outer: Layout) -> Layout:
     if it.is_tuple(inner.shape):
         return concat([_compose_tree(flat, mode, outer) for mode in inner])
-    if not isinstance(inner.stride, int):
+    if not isinstance(inner.stride, it.Extent):
         raise LayoutError(f"cannot compose {outer} with {inner}: its strides are no ints")
     return _compose_leaf(flat, inner.shape, inner.stride, f"{outer} with {inner}")
 
 
-def _compose_leaf(flat: list[tuple[int, it.Leaf]], extent: int, step: int, what: str) -> Layout:
+def _compose_leaf(flat: _Leaves, extent: it.Extent, step: it.Extent, what: str) -> Layout:
     if step == 0 or extent == 1:
         return Layout(extent, 0)
-    result: list[tuple[int, it.Leaf]] = []
+    result: _Leaves = []
     for place, (size, stride) in enumerate(flat):
         if extent == 1:
             break
         if place == len(flat) - 1:
-            result.append((extent, step * stride))
+            result.append((extent, step * stride))  # type: ignore[operator]
             break
+        if not (isinstance(size, int) and isinstance(extent, int) and isinstance(step, int)):
+            raise LayoutError(f"cannot compose {what}: where modes end is known at run time only")
         if step >= size:
             if step % size:
                 raise LayoutError(f"cannot compose {what}: {size} does not divide stride {step}")
@@ -136,14 +153,14 @@ def _compose_leaf(flat: list[tuple[int, it.Leaf]], extent: int, step: int, what:
     return from_leaves(result)
 
 
-def complement(layout: Layout, bound: int | None = None) -> Layout:
+def complement(layout: Layout, bound: it.Extent | None = None) -> Layout:
     """What the layout misses: strides that, with it, reach every index below `bound` once.
 
     `bound` defaults to the cosize. LayoutError if the layout is not injective on its image.
     """
     bound = layout.cosize if bound is None else bound
     current = 1
-    result: list[tuple[int, it.Leaf]] = []
+    result: _Leaves = []
     for stride, extent in sorted((d, s) for s, d in filtered(layout).int_leaves()):
         if stride == 0:
             continue
@@ -151,12 +168,14 @@ def complement(layout: Layout, bound: int | None = None) -> Layout:
             raise LayoutError(f"{layout} has no complement: its indices overlap at stride {stride}")
         result.append((stride // current, current))
         current = stride * extent
-    result.append((-(-bound // current), current))
+    result.append((it.quotient(bound, current), current))
     return coalesce(from_leaves(result))
 
 
 def right_inverse(layout: Layout) -> Layout:
     """The longest R with layout(R(i)) == i for all i < size(R)."""
+    if not layout.is_static:
+        raise LayoutError(f"expects an input with static shape, but got {layout}")
     leaves = coalesce(layout).int_leaves()
     starts = it.flatten(it.prefix_product(tuple(s for s, _ in leaves)))
     current = 1

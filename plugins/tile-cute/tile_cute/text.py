@@ -4,20 +4,23 @@
 (4,8):(1@0,1@1)          with steps along modes
 S<3,4,3> o 0 o (8,64):(64,1)
 <3:4,8:2>                tile, by mode; `_` leaves a mode alone
+(?,8):(1,?{div=16})      numbers known at run time only; here a multiple of 16
 """
 
 import re
 from fractions import Fraction
 
 from tile_cute.errors import LayoutError
-from tile_cute.int_tuple import Basis, IntTuple
+from tile_cute.int_tuple import Basis, Dynamic, IntTuple
 from tile_cute.layout import Layout
 from tile_cute.layout_algebra import Tile
 from tile_cute.swizzle import ComposedLayout, Swizzle
 
 _DEPTH = 32  # of nested tuples; real ones have four or five levels
 
-_TOKEN = re.compile(r"\s*(-?\d{1,18}(?:/\d{1,18})?|[(),:<>@_o]|S(?=<)|Sw(?=<))", re.ASCII)
+_TOKEN = re.compile(
+    r"\s*(-?\d{1,18}(?:/\d{1,18})?|\?(?:\{div=\d{1,18}\})?|[(),:<>@_o]|S(?=<)|Sw(?=<))", re.ASCII
+)
 
 
 class _Reader:
@@ -83,6 +86,13 @@ class _Reader:
             ) from None
         return int(value) if value.denominator == 1 else value
 
+    def dynamic(self) -> Dynamic:
+        token = self.take()
+        return Dynamic(int(token[6:-1]) if len(token) > 1 else 1)
+
+    def extent(self) -> IntTuple:
+        return self.dynamic() if self.peek().startswith("?") else self.integer()
+
     def nested(self, depth: int) -> int:
         if depth >= _DEPTH:
             raise LayoutError(f"failed to parse {self.what}: more than {_DEPTH} levels of nesting")
@@ -102,6 +112,8 @@ class _Reader:
     def leaf(self) -> IntTuple:
         if self.accept("_"):
             return None
+        if self.peek().startswith("?"):
+            return self.dynamic()
         number = self.count()
         path = []
         while self.accept("@"):
@@ -115,7 +127,7 @@ class _Reader:
         return number
 
     def layout(self) -> Layout:
-        shape = self.tuple_(self.integer)
+        shape = self.tuple_(self.extent)
         return Layout(shape, self.tuple_(self.leaf) if self.accept(":") else None)
 
     def swizzle(self) -> Swizzle:

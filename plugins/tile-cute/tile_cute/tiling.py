@@ -19,7 +19,10 @@ Tiler = Layout | int | Tile
 
 
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """(tile, rest): by mode for a tile, over the whole domain for a layout or an extent."""
+    """(tile, rest): by mode for a tile, over the whole domain for a layout or an extent.
+
+    An extent known at run time only is divided with the last tile reaching beyond it.
+    """
     if isinstance(tiler, tuple):
         if len(tiler) > len(layout):
             raise LayoutError(
@@ -32,12 +35,13 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
         ]
         return concat([*parts, *list(layout)[len(tiler) :]])
     tiler = Layout(tiler) if isinstance(tiler, int) else tiler
-    if layout.size % filtered(tiler).size:
+    whole, part = layout.extent, filtered(tiler).size
+    if isinstance(whole, int) and whole % part:
         raise LayoutError(
             f"failed to perform a valid division of {layout} by {tiler}: "
-            f"{filtered(tiler).size} does not divide {layout.size}"
+            f"{part} does not divide {whole}"
         )
-    return composition(layout, concat([tiler, complement(tiler, layout.size)]))
+    return composition(layout, concat([tiler, complement(tiler, whole)]))
 
 
 def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:

@@ -1,4 +1,4 @@
-"""What a value of the cute dialect stands for: its kind and, since layouts are static, all of it.
+"""What a value of the cute dialect stands for: its kind and all of it that is known now.
 
 The text of a value is the parameter of its MLIR type: `!cute.layout<"(4,8):(1,4)">`.
 """
@@ -21,7 +21,8 @@ KINDS = ("composed_layout", "layout", "swizzle", "tile", *TUPLE_KINDS)
 
 @dataclass(frozen=True)
 class Value:
-    """A static value: `kind` is the mnemonic of its type, `value` the Python object."""
+    """A layout, tuple, ...: `kind` is the mnemonic of its type, `value` the Python object, with
+    `it.Dynamic` for numbers that operations supply at run time."""
 
     kind: str
     value: Any
@@ -31,6 +32,11 @@ class Value:
         if self.kind == "tile":
             return tile_text(self.value)
         return it.text(self.value) if self.kind in TUPLE_KINDS else str(self.value)
+
+    @property
+    def dynamic(self) -> int:
+        """How many numbers are known at run time only, from left to right in the text."""
+        return self.text.count("?")
 
     def __str__(self) -> str:
         return f"!cute.{self.kind}<{self.text}>"

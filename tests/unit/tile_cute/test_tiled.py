@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from tile_cute.atoms import find_mma
+from tile_cute.atoms import MmaRow, find_mma
 from tile_cute.atoms.tiled import tiled_fragment, warp_grid
 from tile_cute.errors import LayoutError
 
@@ -34,6 +34,21 @@ def test_warp_groups() -> None:
     assert c.is_surjective
     with pytest.raises(LayoutError, match=r"operand b of .* is not held in registers"):
         tiled_fragment(row.atom(64, 128), "b", (128, 128, 64), (2, 1))
+
+
+@pytest.mark.parametrize("row", find_mma(family="mma.sync"), ids=lambda row: row.name)
+def test_every_warp_product(row: MmaRow) -> None:
+    """Also where a thread holds one element of an operand (f64 m8n8k4)."""
+    atom = row.atoms()[0]
+    tile = (4 * atom.m, 4 * atom.n, 2 * atom.k)
+    for name, shape in (("a", tile[::2]), ("b", (tile[2], tile[1])), ("c", tile[:2])):
+        layout = tiled_fragment(atom, name, tile, (2, 2))
+        assert layout.shape == shape
+        assert layout.is_surjective
+        per_atom = {"a": atom.a_layout, "b": atom.b_layout, "c": atom.c_layout}[name]
+        assert per_atom is not None
+        # Two more along either dimension: the warps take the others of M and N.
+        assert layout.elements_per_thread == 4 * per_atom.elements_per_thread
 
 
 def test_small_tiles_are_replicated() -> None:

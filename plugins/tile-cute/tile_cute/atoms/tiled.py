@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tile_cute.atoms.records import MmaAtom
+from tile_cute.atoms.records import REGISTERS, MmaAtom
 from tile_cute.errors import LayoutError
 from tile_cute.linear.layout import LinearLayout, is_power_of_two, log2
 
@@ -50,7 +50,8 @@ def _base(atom: MmaAtom, operand: str) -> tuple[LinearLayout, str]:
     if operand not in layouts:
         raise LayoutError(f"an MMA has operands a, b and c, not '{operand}'")
     layout, dims = layouts[operand]
-    if layout is None or "register" not in layout.spaces:
+    residency = atom.row.residency["abc".index(operand)]
+    if layout is None or REGISTERS not in (residency if operand == "a" else (residency,)):
         raise LayoutError(f"operand {operand} of {atom} is not held in registers as a bit layout")
     if operand == "a" and atom.row.sparse:
         raise LayoutError(f"A of {atom} is compressed; tile its stored columns instead")

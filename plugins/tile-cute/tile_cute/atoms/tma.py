@@ -59,6 +59,10 @@ def partition(
     if not isinstance(gmem, Layout):
         raise LayoutError(f"unsupported layout for the GMEM tensor, got {gmem}")
     plain = smem.outer if isinstance(smem, ComposedLayout) else smem
+    if not (plain.is_static and v_map.is_static):
+        raise LayoutError(
+            f"expected the SMEM layout and the CTA V-map to be static, but got {smem} and {v_map}"
+        )
     if gmem.has_basis or plain.has_basis:
         raise LayoutError(
             "expected the GMEM and SMEM layouts to have integer stride elements, "

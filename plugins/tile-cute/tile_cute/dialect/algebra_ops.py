@@ -9,6 +9,7 @@ from tile_cute.dialect.base import Cute, attributes_of, operand_of
 from tile_cute.dialect.define import define
 from tile_cute.errors import LayoutError
 from tile_cute.infer import RULES, size
+from tile_cute.int_tuple import Extent
 from tile_cute.values import Operand, Value
 
 
@@ -29,12 +30,13 @@ def _check_inferred(op: ir.OpView) -> None:
 
 
 def _check_static(op: ir.OpView) -> None:
-    if not isinstance(operand_of(op.operation.results[0].type), Value):
+    value = operand_of(op.operation.results[0].type)
+    if not isinstance(value, Value) or value.dynamic:
         raise LayoutError(f"expects a static result type, but got {op.operation.results[0].type}")
 
 
-def queried(op: ir.OpView | ir.Operation) -> int:
-    """The constant of a `size` or `cosize`."""
+def queried(op: ir.OpView | ir.Operation) -> Extent:
+    """The constant of a `size` or `cosize`, or that it is known at run time only."""
     attributes = attributes_of(op)
     source = operand_of(op.operation.operands[0].type)
     return size(source, attributes.get("mode", []), attributes["op"] == "cosize")

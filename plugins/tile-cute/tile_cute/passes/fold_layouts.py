@@ -41,14 +41,24 @@ class FoldLayouts(Pass):
     def _fold(self, op: ir.Operation) -> bool:
         short = op.name.split(".", 1)[1]
         with op.location, ir.InsertionPoint(op):
-            if short in QUERIES:
-                new = _constant(op.results[0].type, queried(op))
-            elif short in RULES and short not in _SKIPPED and isinstance(inferred(op), Value):
-                new = ir.Operation.create("cute.static", results=[type_of(inferred(op))])
-            else:
-                return False
+            new = _folded(op, short)
+        if new is None:
+            return False
         op.results[0].replace_all_uses_with(new.results[0])
         return True
+
+
+def _folded(op: ir.Operation, short: str) -> ir.Operation | None:
+    """The constant or static value that an operation stands for; None if that is not known."""
+    if short in QUERIES:
+        number = queried(op)
+        return _constant(op.results[0].type, number) if isinstance(number, int) else None
+    if short not in RULES or short in _SKIPPED:
+        return None
+    value = inferred(op)
+    if not isinstance(value, Value) or value.dynamic:
+        return None
+    return ir.Operation.create("cute.static", results=[type_of(value)])
 
 
 def _collect(op: ir.Operation, into: list[ir.Operation]) -> None:
