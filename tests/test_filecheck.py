@@ -25,7 +25,7 @@ from tile_core.diagnostics import TileError
 from tile_core.opt import OptJob, Selection, optimize, split_input
 
 HERE = Path(__file__).parent / "filecheck"
-PLUGINS = ("cudatile", "nvptx", "tileaa", "tileas")
+PLUGINS = ("cudatile", "cute", "nvptx", "tileaa", "tileas")
 RUN = re.compile(r"^// RUN: tilec opt (?P<arguments>.+)$", re.MULTILINE)
 CHECK = re.compile(r"//\s*CHECK[A-Z-]*:")
 FAILS = re.compile(r"//\s*CHECK[A-Z-]*:.*\berror:")

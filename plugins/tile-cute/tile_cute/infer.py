@@ -81,7 +81,7 @@ def _rewrap(operand: Operand, function: Callable[[Layout], Layout], message: str
 # -- construction ----------------------------------------------------------------------------
 
 
-@rule("make_layout")
+@rule("make_layout", "make_layout_raw")
 def make_layout(operands: Sequence[Operand], _: Attributes) -> Value:
     shape = _ints(operands[0], "expects a shape", ("shape", "int_tuple"))
     if len(operands) == 1:
@@ -106,9 +106,11 @@ def make_identity_layout(operands: Sequence[Operand], _: Attributes) -> Value:
     return Value("layout", identity_layout(_ints(operands[0], "expects a shape")))
 
 
-@rule("make_composed_layout")
-def make_composed_layout(operands: Sequence[Operand], _: Attributes) -> Value:
+@rule("make_composed_layout", "make_composed_layout_raw")
+def make_composed_layout(operands: Sequence[Operand], attributes: Attributes) -> Value:
     inner, offset, outer = operands
+    if attributes["op"].endswith("_raw"):
+        outer, inner, offset = operands
     if not (isinstance(inner, Value) and inner.kind == "swizzle"):
         raise LayoutError(f"expects a swizzle as inner layout, but got {inner}")
     base = _tuple(offset, "expects an int tuple as offset", ("int_tuple",))

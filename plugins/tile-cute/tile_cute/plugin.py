@@ -23,6 +23,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tile_cute.passes.fold_layouts:FoldLayouts",
             "static results of layout arithmetic",
         ),
+        Lazy(
+            "cute-desugar",
+            "tile_cute.passes.desugar:Desugar",
+            "short forms of tuples, layouts, views and prints, spelt out",
+        ),
     )
 
 

@@ -54,6 +54,8 @@ INFERRED = {
     "make_ordered_layout": (("shape", "order"), "compact, strides in the order of the keys"),
     "make_identity_layout": (("shape",), "coordinates lead to themselves"),
     "make_composed_layout": (("inner", "offset", "outer"), "swizzle(offset + layout(c))"),
+    "make_layout_raw": (("shape", "stride"), "shape:stride of two tuples"),
+    "make_composed_layout_raw": (("outer", "inner", "offset"), "swizzle(offset + layout(c))"),
     "coalesce": (("source", "profile?"), "fewer modes, the same function"),
     "filter_zeros": (("source", "target_profile?"), "extent 1 where the stride is 0"),
     "filter": (("source",), "filter_zeros and coalesce"),
