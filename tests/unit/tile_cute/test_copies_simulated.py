@@ -7,6 +7,7 @@ in `EXCEPTIONS`, with its reason, and the simulator refuses it.
 import re
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_exceptions_are_refused(atom: CopyAtom) -> None:
 
 
 def run(
-    body: str, names: list[str], arguments: list[object], target: str = "sm_100a", ctas: int = 1
+    body: str, names: list[str], arguments: list[Any], target: str = "sm_100a", ctas: int = 1
 ) -> None:
     module = tile_sim.Module(kernel(body, names, target))
     module.launch("k", (ctas, 1, 1), (32, 1, 1), arguments, cluster=(ctas, 1, 1))

@@ -35,7 +35,7 @@ class Desugar(Pass):
     }
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        for phase in (dict.fromkeys(_TUPLES, _tuple), {"cute.make_stride": _tuple}, _MADE):
+        for phase in _PHASES:
             for inner in list(_walk(op)):
                 rule = phase.get(inner.name)
                 if rule is not None:
@@ -239,6 +239,11 @@ _MADE: dict[str, Rule] = {
     "cute.equal": _equal,
     "cute.print": _print,
 }
+_PHASES: tuple[dict[str, Rule], ...] = (
+    {name: _tuple for name in _TUPLES},
+    {"cute.make_stride": _tuple},
+    _MADE,
+)
 
 
 def _unify(block: ir.Block) -> int:
