@@ -63,8 +63,31 @@ def test_numbers_are_those_of_numpy(name: str, target: str, level: int) -> None:
     ptx, _, _ = built(name, target, level)
     case = cases.case(name)
     (threads,) = re.findall(r"^\.reqntid (\d+)", ptx, re.MULTILINE)
-    Module(ptx).launch(name, case.grid, (int(threads), 1, 1), case.flat)
+    optimised = level == 3
+    report = Module(ptx).launch(name, case.grid, (int(threads), 1, 1), case.flat, stats=optimised)
     assert case.errors() == []
+    if optimised:
+        assert report.cost.total.bank_conflicts == 0
+
+
+WIDE = ("layer_norm", "rms_norm", "saxpy_loop", "softmax", "transpose")
+
+
+@pytest.mark.parametrize("name", [name for name in cases.NAMES if name.startswith(WIDE)])
+def test_tiles_move_16_bytes_at_a_time(name: str) -> None:
+    """Apart from single numbers, such as the statistics of a row."""
+    ptx, _, _ = built(name, "sm_90", 3)
+    accesses = re.findall(r"\b(ld|st)\.global[\w.:]*?\.v(\d)\.[bfsu](\d+)\b", ptx)
+    assert {kind for kind, _, _ in accesses} == {"ld", "st"}
+    assert {int(count) * int(width) for _, count, width in accesses} == {128}
+
+
+def test_large_products_read_matrices() -> None:
+    ptx, _, _ = built("matmul_large_f16", "sm_80", 3)
+    assert "mma.sync.aligned.m16n8k16" in ptx
+    assert "ldmatrix.sync.aligned.m8n8.x4.shared" in ptx
+    assert "ldmatrix.sync.aligned.m8n8.x4.trans.shared" in ptx
+    assert "ld.shared" not in ptx.split("mma.sync")[1]  # between two products of the loop
 
 
 def test_errors_are_seen() -> None:
