@@ -18,19 +18,34 @@ def staged_operands(
 ) -> tuple[bool, bool]:
     """Which of A and B of a product by tensor cores stay in the layout they come in.
 
-    The others are converted before: where that moves registers or lanes alone, and where both
-    together do not fit into `limit` bytes.
+    The others are converted before: where that moves registers or lanes alone, where both together
+    do not fit into `limit` bytes, and where a loop multiplies by the same tile each time, so that
+    the conversion can leave it.
     """
     layouts = [layout_of(op.operands[at].type) for at in range(2)]
     bits = [storage_bits(op.operands[at].type.element_type) for at in range(2)]
-    sizes = [
-        0 if layout is None or not _through_memory(layout, target.whole, width)
-        else layout.size * width // 8
-        for layout, target, width in zip(layouts, wanted, bits, strict=True)
-    ]  # fmt: skip
+    sizes = [0, 0]
+    for at, (layout, target, width) in enumerate(zip(layouts, wanted, bits, strict=True)):
+        if layout is None or not _through_memory(layout, target.whole, width):
+            continue
+        grows = target.whole.elements_per_thread > layout.elements_per_thread
+        if grows or not _stays_the_same(op, op.operands[at]):
+            sizes[at] = layout.size * width // 8
     if sum(sizes) > limit:
         sizes[sizes.index(max(sizes))] = 0
     return 0 < sizes[0] <= limit, 0 < sizes[1] <= limit
+
+
+def _stays_the_same(op: ir.OpView, operand: ir.Value) -> bool:
+    """Whether `op` stands in a loop and `operand` is made before it."""
+    loop = op.operation.parent
+    while loop is not None and loop.name not in ("scf.for", "scf.while"):
+        loop = None if loop.name == "func.func" else loop.parent
+    owner = operand.owner
+    place = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
+    while loop is not None and place is not None and place != loop:
+        place = None if place.name == "func.func" else place.parent
+    return loop is not None and place is None
 
 
 def _through_memory(source: LinearLayout, wanted: LinearLayout, bits: int) -> bool:

@@ -239,22 +239,22 @@ def test_a_second_product_takes_the_first(level):
     np.testing.assert_array_equal(out, first @ v.astype(np.float64) + first)
 
 
-def loop_kernel() -> Kernel:
-    """Three turns of acc = dot(a, b, acc)."""
+def loop_kernel(n: int = 64) -> Kernel:
+    """Three turns of acc = dot(a, b, acc), of 64 x 32 by 32 x n."""
     kernel = Kernel()
     kernel.load("%a", (64, 32), "f16")
-    kernel.load("%b", (32, 64), "f16")
-    acc = tile((64, 64), "f32")
+    kernel.load("%b", (32, n), "f16")
+    acc = tile((64, n), "f32")
     kernel.op(f"%init = arith.constant dense<0.0> : {acc}")
     kernel.op("%one = arith.constant 1 : i32")
     kernel.op("%three = arith.constant 3 : i32")
     kernel.op(
         f"%r = scf.for %i = %zero to %three step %one iter_args(%acc = %init) -> ({acc}) : i32 {{"
     )
-    kernel.op(dot_text("%d", ("%a", "%b", "%acc"), shapes_of(64, 64, 32), ("f16", "f32")))
+    kernel.op(dot_text("%d", ("%a", "%b", "%acc"), shapes_of(64, n, 32), ("f16", "f32")))
     kernel.op(f"scf.yield %d : {acc}")
     kernel.op("}")
-    kernel.store("%r", (64, 64), "f32")
+    kernel.store("%r", (64, n), "f32")
     return kernel
 
 
@@ -282,6 +282,25 @@ def test_no_conversion_remains_in_the_loop():
     loop = ptx[ptx.index("$L__BB0_1:") : ptx.index("bra", ptx.index("$L__BB0_1:"))]
     assert loop.count("bar.sync") <= 2
     assert "mma.sync" in loop
+
+
+def test_an_operand_that_stays_the_same_is_moved_once():
+    """A takes no more registers as fragments, and leaves the loop; B would be held four times."""
+    artifact = tile_core.compile(
+        loop_kernel(8).text(),
+        "sm_80",
+        opt_level=1,
+        start_at="convert-tileaa-to-tileas",
+        emit="ptx",
+        registry=registry(),
+    )
+    before, _, loop = str(artifact.stages["mlir:tileas"]).partition("scf.for")
+    assert before.count("nv_tileas.convert_layout") == 1
+    assert loop.count("nv_tileas.convert_layout") == 0
+    a, b = integers((64, 32), "f16", 1), integers((32, 8), "f16", 2)
+    out = np.zeros((64, 8), np.float32)
+    loop_kernel(8).run(a, b, out)
+    np.testing.assert_array_equal(out, 3 * (a.astype(np.float64) @ b.astype(np.float64)))
 
 
 def bad(shapes, elements, flags=""):

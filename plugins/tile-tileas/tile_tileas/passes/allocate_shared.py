@@ -30,7 +30,7 @@ class AllocateShared(Pass):
     statistics = {"bytes": "shared memory of the kernel"}
 
     # Separate places save barriers; beyond this they would cost occupancy.
-    separate_bytes: int = option(8192, "bytes up to which scratch is not reused")
+    separate_bytes: int = option(32768, "bytes up to which scratch is not reused")
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         i32 = ir.IntegerType.get_signless(32)

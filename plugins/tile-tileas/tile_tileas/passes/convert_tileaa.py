@@ -18,7 +18,7 @@ rules = RuleSet("convert-tileaa-to-tileas")
 
 _FEW_WARPS = 4
 #: Registers of a thread for addresses, fragments of a step, flags; measured on products.
-_OTHER_REGISTERS = 80
+_OTHER_REGISTERS = 95
 
 _SAME_NAME = (
     "atomic_cas", "atomic_rmw", "cat", "extract_slice", "insert_slice", "load", "store",
@@ -103,7 +103,7 @@ def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
     }
     if hints.get("num_cta_in_cga", 1) > 1:
         cx.missed(func, "num_cta_in_cga is ignored: one block works on each tile block")
-    if "occupancy" in hints:
+    if "occupancy" in hints and _has_room(func, cx, spec["num_warps"], hints["occupancy"]):
         spec["occupancy"] = hints["occupancy"]
     if spec["num_ctas"] != 1:
         raise error_at(func, "clusters of more than one block are not supported")
@@ -123,10 +123,30 @@ def _warps(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, i
         return min(8, max(4, hints["num_worker_warps_per_cta"]))  # as the hint's definition says
     if default:
         return default
-    blocks = max(1, hints.get("occupancy", 1))
-    share = cx.target.registers // (_FEW_WARPS * cx.target.warp_size * blocks)
-    room = min(cx.target.max_registers, share) - _OTHER_REGISTERS
+    room = _share(cx, _FEW_WARPS, hints.get("occupancy", 1)) - _OTHER_REGISTERS
     return _FEW_WARPS if peak_registers(func, _FEW_WARPS) <= room else 2 * _FEW_WARPS
+
+
+def _share(cx: PassContext, warps: int, blocks: int) -> int:
+    """Registers of a thread if `blocks` blocks of `warps` warps are to run at once."""
+    threads = warps * cx.target.warp_size * max(1, blocks)
+    return min(cx.target.max_registers, cx.target.registers // threads)
+
+
+def _has_room(func: ir.Operation, cx: PassContext, warps: int, blocks: int) -> bool:
+    """Whether so many blocks can run at once without most registers being spilt."""
+    share = _share(cx, warps, blocks)
+    if share == cx.target.max_registers:
+        return True
+    wanted = peak_registers(func, warps)
+    if 5 * wanted <= 3 * share:
+        return True
+    cx.missed(
+        func,
+        f"occupancy is ignored: {blocks} blocks leave {share} registers to a thread, and its tiles "
+        f"alone take about {wanted}",
+    )
+    return False
 
 
 def _hints(func: ir.Operation, target: str) -> dict[str, int]:
