@@ -143,7 +143,7 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
         return POINTER_BITS // 8
     if op.name == "nv_tileaa.print":
         return sum(_aligned(slice_bytes(v.type)) for v in op.operands if layout_of(v.type))
-    if op.name in ("nv_tileas.atomic_rmw", "nv_tileas.atomic_cas"):
+    if op.name in ("nv_tileas.atomic_rmw", "nv_tileas.atomic_cas", "nv_tileas.multimem"):
         return result_bytes(op.results[0])
     if op.name in ("nv_tileas.load", "nv_tileas.tiled_load"):
         return read_once_bytes(op)

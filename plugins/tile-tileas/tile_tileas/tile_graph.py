@@ -22,6 +22,7 @@ KINDS: dict[str, NodeKind] = {
     "nv_tileaa.permute": "permute",
     "nv_tileas.atomic_cas": "atomic",
     "nv_tileas.atomic_rmw": "atomic",
+    "nv_tileas.multimem": "atomic",
     "nv_tileas.cat": "cat",
     "nv_tileas.extract_slice": "slice",
     "nv_tileas.insert_slice": "insert",

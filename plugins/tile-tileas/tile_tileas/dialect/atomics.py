@@ -6,6 +6,7 @@ from typing import Any
 
 from tile_tileaa.dialect.atomics import ATOMIC_ORDERINGS
 from tile_tileaa.dialect.memory import verify_ordering
+from tile_tileaa.dialect.multimem import verify_multimem
 
 from tile_core.dialect import Operand, Operation, Result
 from tile_core.mlir import ir
@@ -52,3 +53,18 @@ class AtomicCasOp(Operation, dialect=NvTileAS, name="atomic_cas"):
     @staticmethod
     def verify_invariants(op: "AtomicCasOp") -> bool:
         return verify_ordering(op, ATOMIC_ORDERINGS)
+
+
+class MultimemOp(Operation, dialect=NvTileAS, name="multimem"):
+    """As nv_tileaa.multimem: each element by one thread, the result in all that hold it."""
+
+    base: Operand[Any]
+    value: Operand[Any] | None
+    mask: Operand[Any]
+    token: Operand[Any] | None
+    result: Result[Any]
+    result_token: Result[Any]
+    mem_semantic: ir.StringAttr
+    action: ir.StringAttr
+    reduction: ir.StringAttr
+    verify_invariants = staticmethod(verify_multimem)

@@ -21,7 +21,7 @@ _FEW_WARPS = 4
 _OTHER_REGISTERS = 95
 
 _SAME_NAME = (
-    "atomic_cas", "atomic_rmw", "cat", "extract_slice", "insert_slice", "load", "store",
+    "atomic_cas", "atomic_rmw", "cat", "extract_slice", "insert_slice", "load", "multimem", "store",
     "tiled_load", "tiled_store", "view",
 )  # fmt: skip
 

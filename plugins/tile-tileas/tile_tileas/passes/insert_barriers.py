@@ -17,7 +17,7 @@ from tile_tileas.dialect import layout_of
 
 _LOADS = ("nv_tileas.load", "nv_tileas.tiled_load")
 _STORES = ("nv_tileas.store", "nv_tileas.tiled_store")
-_ATOMICS = ("nv_tileas.atomic_cas", "nv_tileas.atomic_rmw")
+_ATOMICS = ("nv_tileas.atomic_cas", "nv_tileas.atomic_rmw", "nv_tileas.multimem")
 _ACCESSES = (*_LOADS, *_STORES, *_ATOMICS)
 
 

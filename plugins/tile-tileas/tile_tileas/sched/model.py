@@ -17,6 +17,7 @@ _FACTS: dict[str, tuple[str, str, int]] = {
     "nv_tileas.store": ("store", "lsu", 4),
     "nv_tileas.atomic_cas": ("store", "lsu", 400),
     "nv_tileas.atomic_rmw": ("store", "lsu", 400),
+    "nv_tileas.multimem": ("store", "lsu", 400),
     "nv_tileas.convert_layout": ("compute", "lsu", 60),
     "nv_tileas.dot": ("compute", "alu", 120),
     "nv_tileas.extract_slice": ("compute", "lsu", 60),

@@ -73,15 +73,15 @@ def _atomic(
     if "barrier_before" in op.attributes:
         b.barrier()
     layout = layout_of(op.result.type)
-    owner = _owner(op, cx, layout)
-    fragments = [_bits(cx, value) for value in values]
+    owner = acting_thread(op, cx, layout)
+    fragments = [bits_of(cx, value) for value in values]
     element = element_of(fragments[0].type)
     name, body = make(instruction, qualifiers(op), element.width, len(values))
     found = []
     for register in range(count_of(fragments[0].type)):
-        pointer, mask = _element(b, op.base, register), op.mask
+        pointer, mask = element_at(b, op.base, register), op.mask
         flags = [owner] if owner is not None else []
-        flags += [_element(b, mask, register)] if mask is not None else []
+        flags += [element_at(b, mask, register)] if mask is not None else []
         flag = b.all_of(flags) or b.constant(1, b.i1)
         operands = [pointer, *(b.extract(f, register) for f in fragments), flag]
         old = state(cx).helpers.call(cx, name, body, operands, element).result
@@ -94,7 +94,7 @@ def _atomic(
     return b.extract(b.bitcast(old, vector_of(1, result)), 0)
 
 
-def _owner(op: ir.OpView, cx: Conversion, layout: LinearLayout | None) -> ir.Value | None:
+def acting_thread(op: ir.OpView, cx: Conversion, layout: LinearLayout | None) -> ir.Value | None:
     """i1: this thread acts for its elements; None if every thread does."""
     if layout is None:
         b = Builder(cx)
@@ -104,7 +104,7 @@ def _owner(op: ir.OpView, cx: Conversion, layout: LinearLayout | None) -> ir.Val
     return state(cx).holds_unique(cx, layout)
 
 
-def _bits(cx: Conversion, value: ir.Value) -> ir.Value:
+def bits_of(cx: Conversion, value: ir.Value) -> ir.Value:
     """A fragment as integers; of a scalar one of a single element."""
     b = Builder(cx)
     vector = value if isinstance(value.type, ir.VectorType) else b.splat(value, 1)
@@ -112,5 +112,6 @@ def _bits(cx: Conversion, value: ir.Value) -> ir.Value:
     return b.bitcast(vector, vector_of(count_of(vector.type), ir.IntegerType.get_signless(width)))
 
 
-def _element(b: Builder, value: ir.Value, register: int) -> ir.Value:
+def element_at(b: Builder, value: ir.Value, register: int) -> ir.Value:
+    """An element of a fragment; a scalar as it is."""
     return b.extract(value, register) if isinstance(value.type, ir.VectorType) else value
