@@ -101,7 +101,10 @@ F = t.Tile((), t.F32)
             "expect same type for operand at index: 0 and terminator argument "
             "at index: 0 but got: 'f32' and 'i32'",
         ),
-        ({"inner": "gdc_wait_tko"}, "only pure operations are allowed inside 'cuda_tile.reduce'"),
+        (
+            {"inner": "gdc_wait_tko"},
+            "only memory-effect-free operations are allowed inside 'cuda_tile.reduce'",
+        ),
     ],
 )
 def test_reductions(options: dict[str, Any], text: str) -> None:

@@ -218,15 +218,17 @@ def _aggregate_end(op: Op, sources: Sequence[Type]) -> Iterator[str]:
                 f"{i} but got: {quote(element)} and {quote(found)}"
             )
     for inner in block.ops[:-1]:
-        if not is_pure(inner):
+        if not is_effect_free(inner):
             yield (
-                f"!'cuda_tile.{inner.name}' op only pure operations are allowed inside "
-                f"'cuda_tile.{op.name}'"
+                f"!'cuda_tile.{inner.name}' op only memory-effect-free operations are allowed "
+                f"inside 'cuda_tile.{op.name}'"
             )
 
 
-def is_pure(op: Op) -> bool:
-    """Whether an operation touches no memory and may run anywhere."""
+def is_effect_free(op: Op) -> bool:
+    """Whether an operation touches no memory, nor does any inside of it; loops count as if they
+    did, since what ends their bodies says nothing of effects.
+    """
     if op.spec.effects == "recursive":
-        return False
-    return op.spec.effects == "pure"
+        return all(is_effect_free(i) for r in op.regions for b in r.blocks for i in b.ops)
+    return op.spec.effects in ("pure", "none")
