@@ -15,6 +15,10 @@ from tile_cudatile.versions import NEWEST, Version
 if TYPE_CHECKING:
     from tile_cudatile.bytecode.tables import Layout
 
+#: What `if`, `for` and kernels may carry beside their own attributes: from how many operations in a
+#: branch on a loop is split for it; 0 is never. Assembly and MLIR can say it, bytecode cannot.
+LOOP_SPLIT = "cuda_tile.loop_split"
+
 #: One operand group: a value, None (absent optional), or a tuple (variadic).
 Group = Union["Value", None, tuple["Value", ...]]
 
@@ -147,7 +151,7 @@ class Global:
 
 @dataclass(slots=True)
 class Entry:
-    """A kernel."""
+    """A kernel. `loop_split` is its `LOOP_SPLIT`."""
 
     name: str
     type: Function
@@ -155,6 +159,7 @@ class Entry:
     hints: Hints = field(default_factory=lambda: Hints({}))
     arg_attrs: tuple[Attr, ...] = ()
     loc: Location = UNKNOWN
+    loop_split: int | None = None
 
     @property
     def args(self) -> tuple[Value, ...]:

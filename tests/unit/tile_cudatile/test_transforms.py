@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from tile_cudatile import parse_text, print_text, verify
 from tile_cudatile.transforms import canonicalize, fuse_fma
+from tile_cudatile.transforms.canonical import PATTERNS
 
 HEAD = (
     "entry @k(%c: tile<i1>, %d: tile<i1>, %x: tile<i32>, %y: tile<i32>, %p: tile<ptr<i32>>, "
@@ -66,9 +69,7 @@ def give(value: str, kind: str = "i32") -> str:
     return f"yield {value} : tile<{kind}>\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "expected"),
-    [
+REWRITES = [
         pytest.param(select("%c", "%x", "%x") + put("%r"), put("%x"), id="equal arms"),
         pytest.param(TRUE + select("%t", "%x", "%y") + put("%r"), put("%x"), id="true"),
         pytest.param(FALSE + select("%n", "%x", "%y") + put("%r"), put("%y"), id="false"),
@@ -193,15 +194,15 @@ def give(value: str, kind: str = "i32") -> str:
             branch("%c", "return\n", None) + put("%x"),
             id="one leaves",
         ),
-    ],
-)  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "expected"), REWRITES)
 def test_rewrites(before: str, expected: str) -> None:
     same(before, expected)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+UNCHANGED = [
         pytest.param(select("%c", "%x", "%y") + put("%r"), id="select"),
         pytest.param(compare("less_than") + select("%e", "%x", "%y") + put("%r"), id="less"),
         pytest.param(
@@ -213,6 +214,10 @@ def test_rewrites(before: str, expected: str) -> None:
             "%a = assume div_by<4>, %x : tile<i32>\n%b = assume div_by<8>, %a : tile<i32>\n"
             + put("%b"),
             id="two assumptions",
+        ),
+        pytest.param(
+            "%a = mulf %f, %g : tile<f32>\n%b = addf %a, %a : tile<f32>\n" + put("%b", "%q"),
+            id="sum of products",
         ),
         pytest.param(branch("%c", put("%x"), None) + put("%y"), id="if"),
         pytest.param(branch("%c", put("%x"), None) + branch("%d", put("%y"), None), id="others"),
@@ -232,10 +237,32 @@ def test_rewrites(before: str, expected: str) -> None:
             id="ordered load",
         ),
         pytest.param("%l = loop : tile<i32> {\nbreak %x : tile<i32>\n}\n", id="loop"),
-    ],
-)  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", UNCHANGED)
 def test_nothing_to_rewrite(body: str) -> None:
     assert not changed(body)
+
+
+def fired_by(text: str) -> Counter[str]:
+    module = parse_text(text)
+    fired: Counter[str] = Counter()
+    canonicalize(module, fired)
+    return fired
+
+
+def test_every_pattern_has_a_case_and_meets_one_it_leaves_alone() -> None:
+    known = {p.__name__: name for name, patterns in PATTERNS.items() for p in patterns}
+    fired: set[str] = set()
+    for case in REWRITES:
+        fired |= set(fired_by(f"{HEAD}{case.values[0]}return\n}}\n"))
+    assert fired == set(known)
+    met: set[str] = set()
+    for case in UNCHANGED:
+        module = parse_text(f"{HEAD}{case.values[0]}return\n}}\n")
+        met |= {op.name for entry in module.entries for op in entry.body.walk()}
+    assert set(known.values()) <= met
 
 
 def test_nested_branches_keep_what_the_inner_else_gives() -> None:

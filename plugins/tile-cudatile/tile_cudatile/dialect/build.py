@@ -95,6 +95,8 @@ class Builder:
             attributes["optimization_hints"] = self.attribute(entry.hints)
         if any(entry.arg_attrs):
             attributes["arg_attrs"] = self.attribute(entry.arg_attrs)
+        if entry.loop_split is not None:
+            attributes[tree.LOOP_SPLIT] = self._number(entry.loop_split)
         where = self.location(entry.loc)
         op = ir.Operation.create(
             "cuda_tile.entry", attributes=attributes, regions=1, loc=where, ip=ip
@@ -307,8 +309,11 @@ class Builder:
         return None if value is None else self._number(value)
 
 
+_LOOP_SPLIT = AttrSpec(tree.LOOP_SPLIT, "i64", optional=True)
+
+
 def _plain_attributes(spec: OpSpec) -> Callable[[Builder, tree.Op], dict[str, ir.Attribute]]:
-    specs = {attr.name: attr for attr in spec.attrs}
+    specs = {attr.name: attr for attr in (*spec.attrs, _LOOP_SPLIT)}
 
     def build(builder: Builder, op: tree.Op) -> dict[str, ir.Attribute]:
         return {name: builder.inherent(specs[name], value) for name, value in op.attrs.items()}

@@ -83,6 +83,7 @@ class Reader:
         signature = describe(ir.TypeAttr(attrs["function_type"]).value)
         assert isinstance(signature, Function)
         hints: Any = _plain(attrs["optimization_hints"]) if "optimization_hints" in attrs else {}
+        split = attrs.get(tree.LOOP_SPLIT, None)
         entry = tree.Entry(
             _text(attrs["sym_name"]),
             signature,
@@ -90,6 +91,7 @@ class Reader:
             a.Hints(hints),
             _plain(attrs["arg_attrs"]) if "arg_attrs" in attrs else (),  # type: ignore[arg-type]
             self.location(op.location),
+            None if split is None else self._loop_split(op, split),
         )
         self._values.clear()
         return entry
@@ -129,8 +131,15 @@ class Reader:
             values[result] = value
         return made
 
+    def _loop_split(self, op: ir.Operation, attr: ir.Attribute) -> int:
+        if not isinstance(attr, ir.IntegerAttr):
+            raise _refuse(op, f"has '{tree.LOOP_SPLIT}' = {attr}, which is no integer")
+        return attr.value
+
     def _attributes(self, spec: OpSpec, op: ir.Operation) -> dict[str, a.Attr]:
         found: dict[str, a.Attr] = {}
+        if spec.name in ("if", "for") and tree.LOOP_SPLIT in op.attributes:
+            found[tree.LOOP_SPLIT] = self._loop_split(op, op.attributes[tree.LOOP_SPLIT])
         if not spec.attrs:
             return found
         present = op.attributes

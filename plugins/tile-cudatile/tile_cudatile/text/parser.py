@@ -20,13 +20,14 @@ from tile_cudatile.text.literals import (
 )
 from tile_cudatile.text.reading import Reading
 from tile_cudatile.text.scanner import Scanner, TextError
-from tile_cudatile.tree import Block, Entry, Global, Module, Op, Region, Value
+from tile_cudatile.tree import LOOP_SPLIT, Block, Entry, Global, Module, Op, Region, Value
 from tile_cudatile.types import Function, TensorView, Type
 from tile_cudatile.versions import NEWEST, Version
 
 _VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _DEFINITION = re.compile(r"%[\w$.-]+(?::\d+)?")
 _SYMBOL = re.compile(r"@[A-Za-z_$.][\w$.]*")
+_INTEGER_TYPE = re.compile(r"i\d+")
 _PRODUCER = re.compile(r"//[ \t]*Producer: ([^\n]*)")
 
 
@@ -124,7 +125,7 @@ class Parser:
         block = self._block(args, "return")
         self._scopes.pop()
         signature = Function(tuple(a.type for a in args), ())
-        made = Entry(name, signature, Region([block]), hints)
+        made = Entry(name, signature, Region([block]), hints, loop_split=self._loop_split())
         made.loc = self._aliases.location() or made.loc
         _place_implied(made.body, made.loc)
         return made
@@ -182,6 +183,9 @@ class Parser:
         if spec is None:
             raise scanner.error(f"unknown operation '{word}'", start)
         op = self._by_format(spec, start) if word not in _CUSTOM else _CUSTOM[word](self, spec)
+        split = self._loop_split() if word in ("if", "for") else None
+        if split is not None:
+            op.attrs[LOOP_SPLIT] = split
         where = self._aliases.location()
         if where is not None:
             op.loc = where
@@ -203,6 +207,19 @@ class Parser:
             for offset in range(count):
                 self._scopes[-1][f"{name}#{offset}"] = op.results[index + offset]
             index += count
+
+    def _loop_split(self) -> int | None:
+        """`{cuda_tile.loop_split = 4 : i64}`, if it comes next."""
+        scanner = self.scanner
+        if not scanner.accept("{"):
+            return None
+        scanner.expect(LOOP_SPLIT)
+        scanner.expect("=")
+        found = scanner.integer()
+        if scanner.accept(":"):
+            scanner.take(_INTEGER_TYPE, "the type of an integer")
+        scanner.expect("}")
+        return found
 
     def value(self) -> Value:
         """A use of a value."""

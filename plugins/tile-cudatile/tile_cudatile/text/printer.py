@@ -11,7 +11,7 @@ from tile_cudatile.text.formats import DEFAULT_ROUNDING, Item, format_items
 from tile_cudatile.text.naming import Names
 from tile_cudatile.text.numbers import dense_text, quoted, scalar_text
 from tile_cudatile.text.places import Places
-from tile_cudatile.tree import Block, Entry, Global, Module, Op, Region, Value
+from tile_cudatile.tree import LOOP_SPLIT, Block, Entry, Global, Module, Op, Region, Value
 from tile_cudatile.types import I1, TensorView
 
 _INDENT = "  "
@@ -95,6 +95,10 @@ _SPECIAL: dict[type, Callable[[Any], str]] = {
 }
 
 
+def _split_text(hint: object) -> str:
+    return "" if hint is None else f" {{{LOOP_SPLIT} = {hint} : i64}}"
+
+
 class EntryPrinter:
     """Prints one kernel."""
 
@@ -112,7 +116,8 @@ class EntryPrinter:
         if entry.hints.targets:
             hints = f" optimization_hints={_hints_text(entry.hints)}"
         body = self._block(entry.body.block, 0, hide="")
-        return f"entry @{_symbol(entry.name)}({args}){hints} {body}{where}"
+        split = _split_text(entry.loop_split)
+        return f"entry @{_symbol(entry.name)}({args}){hints} {body}{split}{where}"
 
     def _block(self, block: Block, depth: int, hide: str) -> str:
         """A block in braces; a last operation named `hide` without operands is left out."""
@@ -127,7 +132,7 @@ class EntryPrinter:
         where = self._places.mark(op.loc) if self._places else ""
         custom = _CUSTOM.get(op.name)
         if custom is not None:
-            text = custom(self, op, depth)
+            text = custom(self, op, depth) + _split_text(op.attrs.get(LOOP_SPLIT))
         else:
             items = format_items(op.name)
             assert items is not None, op.name

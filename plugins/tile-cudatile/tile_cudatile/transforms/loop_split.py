@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tile_cudatile.attrs import Dense, storage_bytes
 from tile_cudatile.transforms.rewrite import constant_truth, defined, make, replaced
-from tile_cudatile.tree import Block, Module, Op, Region, Value
+from tile_cudatile.tree import LOOP_SPLIT, Block, Module, Op, Region, Value
 from tile_cudatile.types import I1, Scalar, Tile
 
 _MIRRORED = {
@@ -30,12 +31,17 @@ class _Split:
 def split_loops(module: Module, threshold: int = 1) -> int:
     """Splits loops in place; returns how many. `threshold`: operations in a branch; 0 is never.
 
-    The condition is a constant in both halves; `canonicalize` then removes the branches.
+    What an `if`, its loop or the kernel says for itself (`LOOP_SPLIT`) goes before `threshold`,
+    the nearest first. The condition is a constant in both halves; `canonicalize` then removes the
+    branches.
     """
-    if not threshold:
-        return 0
-    module.layout = None
-    return sum(_region(entry.body, threshold) for entry in module.entries)
+    count = 0
+    for entry in module.entries:
+        general = threshold if entry.loop_split is None else entry.loop_split
+        count += _region(entry.body, general)
+    if count:
+        module.layout = None
+    return count
 
 
 def _region(region: Region, threshold: int) -> int:
@@ -60,31 +66,60 @@ def _region(region: Region, threshold: int) -> int:
 
 
 def _find(loop: Op, threshold: int) -> _Split | None:
-    block = loop.regions[0].block
-    induction, inside = block.args[0], defined(loop.regions[0])
-    signedness = "unsigned" if loop.attrs.get("unsignedCmp") else "signed"
-    for op in block.ops:
-        compare = op.operands[0].owner if op.name == "if" else None  # type: ignore[union-attr]
-        if not isinstance(compare, Op) or compare.name != "cmpi" or compare not in block.ops:
+    """The comparison for which to split, of the first branch for which it pays."""
+    body = loop.regions[0]
+    inside = defined(body)
+    branches = [op for op in _inner_first(body) if op.name == "if"]
+    for op in branches:
+        at_least = _hint(op, _hint(loop, threshold))
+        split = _split(loop, op, inside) if at_least else None
+        if split is None:
             continue
-        left, right = compare.operands
-        predicate = str(compare.attrs["comparison_predicate"])
-        if predicate not in _MIRRORED or compare.attrs["signedness"] != signedness:
-            continue
-        if right is induction:
-            left, right, predicate = right, left, _MIRRORED[predicate]
-        if left is not induction or right in inside or not _pays(op, threshold):
-            continue
-        assert isinstance(right, Value)
-        return _Split(compare, predicate, right)
+        same = [b for b in branches if b.operands[0] is split.compare.result]
+        if any(_pays(branch, at_least) for branch in same):
+            return split
     return None
+
+
+def _inner_first(region: Region) -> Iterator[Op]:
+    for block in region.blocks:
+        for op in block.ops:
+            for inner in op.regions:
+                yield from _inner_first(inner)
+            yield op
+
+
+def _hint(op: Op, otherwise: int) -> int:
+    found = op.attrs.get(LOOP_SPLIT)
+    return found if isinstance(found, int) else otherwise
+
+
+def _split(loop: Op, branch: Op, inside: set[Value]) -> _Split | None:
+    """Where the condition of a branch turns, if it depends on the induction variable alone."""
+    induction = loop.regions[0].block.args[0]
+    signedness = "unsigned" if loop.attrs.get("unsignedCmp") else "signed"
+    condition = branch.operands[0]
+    assert isinstance(condition, Value)
+    compare = condition.owner
+    if not isinstance(compare, Op) or compare.name != "cmpi" or condition not in inside:
+        return None
+    left, right = compare.operands
+    predicate = str(compare.attrs["comparison_predicate"])
+    if predicate not in _MIRRORED or compare.attrs["signedness"] != signedness:
+        return None
+    if right is induction:
+        left, right, predicate = right, left, _MIRRORED[predicate]
+    if left is not induction or right in inside:
+        return None
+    assert isinstance(right, Value)
+    return _Split(compare, predicate, right)
 
 
 def _pays(branch: Op, threshold: int) -> bool:
     if threshold == 1:
         return True
     for region in branch.regions:
-        ops = region.block.ops if region.blocks else []
+        ops = region.block.ops[:-1] if region.blocks else []
         if len(ops) >= threshold or any(op.name.startswith(_HEAVY) for op in ops):
             return True
     return False

@@ -179,6 +179,7 @@ class Rewriter:
         self.patterns = patterns
         self.uses: Counter[Value] = Counter()
         self.count = 0
+        self.fired: Counter[str] = Counter()
         self._replaced: dict[Value, Value] = {}
 
     def run(self, parent: str = "entry") -> int:
@@ -215,5 +216,6 @@ class Rewriter:
         for pattern in self.patterns.get(op.name, ()):
             if pattern(self, op, place):
                 self.count += 1
+                self.fired[pattern.__name__] += 1
                 return True
         return False
