@@ -48,6 +48,13 @@ def test_fragment_shows_holders() -> None:
     assert len(draw(MMA)) == 3
 
 
+def test_tensor_memory_shows_rows_columns_and_elements() -> None:
+    name = "tcgen05.mma.sp.cta_group::1.kind::f16"
+    a, metadata = (texts(draw(name, operand=operand)[0]) for operand in ("a", "metadata"))
+    assert a[3][:3] == ["L3C0.0", "L3C0.1", "L3C1.0"]
+    assert (metadata[3][9], metadata[8][0]) == ("L11C0.1", "L0C0.8")
+
+
 def test_linear_layout_with_replicas() -> None:
     text = str(blocked((2, 8), (1, 1), (1, 32), (2, 1), (1, 0)))
     (grid,) = draw(text)

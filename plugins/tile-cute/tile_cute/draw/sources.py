@@ -109,9 +109,11 @@ def _color(point: dict[str, int], elem_bits: int) -> int:
 
 
 def _owner_text(point: dict[str, int]) -> str:
-    """T<thread>:<register>, with warp and block where there are several."""
+    """T<thread>:<register>, or of tensor memory L<row>C<column> with the element of a column that
+    several share; the block where there are several."""
     if "row" in point or "column" in point:
         place = f"L{point.get('row', 0)}C{point.get('column', 0)}"
+        place += f".{point['element']}" if "element" in point else ""
     else:
         place = f"T{point.get('lane', 0) + 32 * point.get('warp', 0)}:{point.get('register', 0)}"
     return (f"B{point['block']} " if "block" in point else "") + place
@@ -176,7 +178,7 @@ def _replicas(layout: LinearLayout) -> int:
 
 
 def _mma(atom: MmaAtom, operand: str) -> list[Grid]:
-    layouts = {"a": atom.a_layout, "b": atom.b_layout, "c": atom.c_layout}
+    layouts = {"a": atom.a_layout or atom.a_tensor_layout, "b": atom.b_layout, "c": atom.c_layout}
     layouts["metadata"] = atom.metadata_layout
     if atom.scale_layouts is not None:
         layouts["scale_a"], layouts["scale_b"] = atom.scale_layouts

@@ -14,7 +14,7 @@ from tile_cute.swizzle import ComposedLayout
 from tile_cute.values import Value, View
 
 Rule = Callable[[ir.Operation], ir.Value | None]
-_TUPLES = ("cute.make_shape", "cute.make_coord", "cute.make_tile")
+_TUPLES: tuple[str, ...] = ("cute.make_shape", "cute.make_coord", "cute.make_tile")
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ _MADE: dict[str, Rule] = {
     "cute.print": _print,
 }
 _PHASES: tuple[dict[str, Rule], ...] = (
-    {name: _tuple for name in _TUPLES},
+    dict.fromkeys(_TUPLES, _tuple),
     {"cute.make_stride": _tuple},
     _MADE,
 )
