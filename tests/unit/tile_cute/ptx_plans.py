@@ -178,10 +178,25 @@ def kernel(plan: Plan, sources: int, results: int, bits: int = 32) -> str:
 
     Elements of less than 32 bits stand in 32 bits each.
     """
+    return _kernel(conversion(plan, sources, results, bits), sources, results, bits)
+
+
+def through_buffer(
+    store: SharedSide, load: SharedSide, size: int, sources: int, results: int, bits: int
+) -> str:
+    """As `kernel`, through a buffer of `size` elements with accesses of one's own."""
+    kind = register_type(bits)
+    lines = [f".reg .{kind} {SOURCE}<{sources}>;", f".reg .{kind} {RESULT}<{results}>;"]
+    lines += [f".shared .align 128 .b8 buf[{max(16, size * bits // 8)}];", "mov.u32 %t4, buf;"]
+    lines += _accesses(store, 0, SOURCE, False, bits)
+    lines += ["bar.sync 0;", *_accesses(load, 0, RESULT, True, bits)]
+    return _kernel("\n".join(lines), sources, results, bits)
+
+
+def _kernel(body: str, sources: int, results: int, bits: int) -> str:
     kind, size = register_type(bits), max(32, bits) // 8
     loads = "\n".join(f"ld.global.{kind} {SOURCE}{r}, [%rd1+{size * r}];" for r in range(sources))
     stores = "\n".join(f"st.global.{kind} [%rd3+{size * r}], {RESULT}{r};" for r in range(results))
-    body = conversion(plan, sources, results, bits)
     declarations, rest = body.split("\n", 2)[:2], body.split("\n", 2)[2]
     return f"""
 .version 8.5

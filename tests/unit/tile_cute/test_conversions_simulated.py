@@ -16,7 +16,9 @@ from tile_cute.linear import (
     SharedSide,
     WarpShuffle,
     blocked,
+    memory_access,
     plan_conversion,
+    swizzled_rows,
 )
 
 if TYPE_CHECKING:
@@ -84,6 +86,49 @@ def check(
     return plan
 
 
+def buffer_of(rng: random.Random, shape: tuple[int, int], bits: int) -> LinearLayout:
+    """A shared buffer that holds each element once: rows in a swizzle, or a random matrix."""
+    order = rng.choice([(0, 1), (1, 0)])
+    span = rng.choice([16, 32, 64, 128])
+    if rng.random() < 0.4 and shape[order[0]] * bits >= span * 8:
+        return swizzled_rows(shape, order, bits, span)
+    vectors = [1 << i for i in range(sum(extent.bit_length() - 1 for extent in shape))]
+    if rng.random() < 0.5:
+        rng.shuffle(vectors)
+    for _ in range(rng.randint(0, 4)):
+        i, j = rng.sample(range(len(vectors)), 2)
+        vectors[i] ^= vectors[j]
+    return LinearLayout.from_flat({"offset": vectors}, shape)
+
+
+def check_buffer(seed: int, bits: int) -> tuple[SharedSide, SharedSide]:
+    """One layout stores to a shared buffer, another one loads: elements and wavefronts."""
+    rng = random.Random(seed)
+    src, dst = pair(seed)
+    buffer = buffer_of(rng, (src.shape[0], src.shape[1]), bits)
+    store, load = (memory_access(buffer, tile, bits, unique=False) for tile in (src, dst))
+    counts = src.elements_per_thread, dst.elements_per_thread
+    module = tile_sim.Module(ptx_plans.through_buffer(store, load, src.size, *counts, bits))
+    warps = src.in_size("warp")
+    for given, wanted in zip(images(src, bits), images(dst, bits), strict=True):
+        got = np.zeros_like(wanted)
+        report = module.launch("k", (1, 1, 1), (32 * warps, 1, 1), [given, got], stats=True)
+        np.testing.assert_array_equal(got, wanted)
+        counted = shared_wavefronts(report.cost)
+        for name, side in (("st", store), ("ld", load)):
+            assert counted[name] == side.wavefronts * warps >> merged_phases(side, bits // 8)
+    return store, load
+
+
+def shared_wavefronts(cost: "CostReport") -> dict[str, int]:
+    counted = {"st": 0, "ld": 0}
+    for _, text, one in cost.instructions:
+        opcode = text.split()[0]
+        if ".shared" in opcode:
+            counted[opcode.split(".")[0]] += one.shared_wavefronts
+    return counted
+
+
 def merged_phases(side: SharedSide, elem_bytes: int) -> int:
     """log2 of the phases of a wide access that ask for the same words.
 
@@ -127,6 +172,26 @@ def test_random_pairs(seed: int, bits: int) -> None:
 def test_thousands_of_random_pairs(block: int, bits: int) -> None:
     for seed in range(1000 + 100 * block, 1100 + 100 * block):
         check(*pair(seed), bits=bits)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("seed", range(25))
+def test_random_buffers(seed: int, bits: int) -> None:
+    check_buffer(seed, bits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("block", range(10))
+def test_thousands_of_random_buffers(block: int, bits: int) -> None:
+    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+        check_buffer(seed, bits)
+
+
+def test_buffers_with_and_without_conflicts_occur() -> None:
+    sides = [side for seed in range(25) for side in check_buffer(seed, 32)]
+    assert {side.vector for side in sides} >= {1, 2}
+    assert {side.wavefronts > side.ideal for side in sides} == {True, False}
 
 
 def test_every_kind_of_plan_occurs() -> None:
