@@ -285,6 +285,8 @@ def local_partition(operands: Sequence[Operand], _: Attributes) -> Operand:
     source, tiler = operands[:2]
     if not (isinstance(tiler, Value) and tiler.kind == "layout"):
         raise LayoutError(f"expects LayoutType tiler, but got {tiler}")
+    if not tiler.value.is_static:
+        raise LayoutError(f"expects LayoutType tiler with static shape, but got {tiler}")
     if isinstance(source, Other) or (isinstance(source, Value) and source.kind not in LAYOUT_KINDS):
         raise LayoutError(f"expects `input` to be a layout or a view, got {source}")
     # every thread has the same layout; only its offset differs

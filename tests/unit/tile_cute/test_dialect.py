@@ -15,6 +15,8 @@ from tile_core.registry import default_registry
 
 A = '!cute.layout<"(4,8):(1,4)">'
 VIEW = '!cute.memref<f16, "smem", "(8,16):(16,1)">'
+SUM = '!cute.memref<f32, "rmem", "(8,8):(8,1)">'
+ATOM = '!cute_nvgpu.atom<"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32">'
 
 
 @pytest.fixture
@@ -111,6 +113,8 @@ def test_inferred_types(
             "expected a coordinate of rank 2 but got",
         ),
         ("local_partition", [VIEW, "i32", "i32"], VIEW, "", "expects LayoutType tiler, but got i32"),
+        ("local_partition", [VIEW, L("(?,4):(1,8)"), "i32"], VIEW, "", "expects LayoutType tiler with static shape, but got"),
+        ("right_inverse", [L("(?,4):(1,8)")], A, "", "expects an input with static shape, but got"),
         ("local_partition", ["i32", A, "i32"], VIEW, "", "expects `input` to be a layout or a view, got i32"),
         ("make_fragment_like", [A], VIEW, "", "expects `input` is CuteMemRefType or CuteLayoutTypeInterface, but got"),
         ("group_modes", [A], A, "{begin = 5 : i32, end = 1 : i32}",
@@ -151,6 +155,8 @@ def test_inferred_types(
         ("copy", ["i32", VIEW, '!cute.memref<f16, "rmem", "8:1">'], None, "", "expects same size in rank 2 but got srcShape"),
         ("copy", ["i32", VIEW, VIEW, "i32"], None, "", "pred must be a CuteMemRefType"),
         ("copy", ["i32", VIEW, VIEW, '!cute.memref<i1, "tmem", "4:1">'], None, "", "pred memory space invalid"),
+        ("mma_atom_call", [ATOM, VIEW, VIEW, VIEW, VIEW], None, "", "expects operand c with element type f32, but get f16."),
+        ("mma_atom_call", [ATOM, SUM, VIEW, VIEW, SUM], None, "", "expects rmem for input operands, but got A:"),
         ("gemm", ["i32", VIEW, VIEW, VIEW, VIEW], None, "", "layoutA, layoutB and layoutD fail to form a gemm. A:"),
     ],
 )  # fmt: skip
@@ -182,6 +188,7 @@ def test_gemm_accepts(context: ir.Context) -> None:
 
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+SCALED = "mma.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k32.row.col.f32.e4m3.e4m3.f32.ue8m0"
 
 
 @pytest.mark.parametrize(
@@ -204,6 +211,11 @@ MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
         ("arch_mma_sm90", ["vector<32xf32>", "vector<8xf16>", "f32", "i1"], "vector<32xf32>",
          "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16",
          "expects smem_desc_view for operand B, but gets B: f32."),
+        ("arch_mma_sm120_block_scaled", ["vector<16xi8>", "vector<8xi8>", "vector<4xf16>", "i32", "i32"], "vector<4xf32>",
+         SCALED, "expects c type to be Float32"),
+        ("arch_mma_sm120_block_scaled", ["vector<16xi8>", "vector<8xi8>", "vector<4xf32>", "i32", "vector<4xi8>"], "vector<4xf32>",
+         SCALED, "expects sfa/sfb element types to be the same"),
+        ("arch_mma_sm120_block_scaled", ["vector<16xi8>", "vector<8xi8>", "vector<4xf32>", "i32", "i32"], "vector<4xf32>", SCALED, None),
         ("arch_copy_ldsm", ["i32"], "vector<8xf16>", "ldmatrix.sync.aligned.m8n8.x4.shared.b16", None),
         ("arch_copy_ldsm", ["i32"], "vector<4xf16>", "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
          "expects 4 registers of 32 bits"),

@@ -5,6 +5,7 @@ filled in); the verifier holds operands to the row. Per-thread fragments are vec
 order of the row's layout.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from tile_core.mlir import ir
@@ -66,16 +67,19 @@ _ELEMENTS = {
 }
 
 
+def check_element(atom: MmaAtom, name: str, element: str) -> None:
+    """LayoutError unless elements of operand a, b, c or d of the MMA may have this type."""
+    ptx = getattr(atom.row, "acc" if name in "cd" else name)
+    if element not in _ELEMENTS[ptx]:
+        raise LayoutError(
+            f"expects operand {name} with element type {_ELEMENTS[ptx][0]}, but get {element}."
+        )
+
+
 def _check_fragment(atom: MmaAtom, name: str, type_: ir.Type) -> None:
-    role = "acc" if name in "cd" else name
-    ptx = getattr(atom.row, role)
     if not isinstance(type_, ir.VectorType):
         raise LayoutError(f"expects rmem for input operands, but got {name.upper()}: {type_}")
-    if str(type_.element_type) not in _ELEMENTS[ptx]:
-        raise LayoutError(
-            f"expects operand {name} with element type {_ELEMENTS[ptx][0]}, "
-            f"but get {type_.element_type}."
-        )
+    check_element(atom, name, str(type_.element_type))
     count = _elements(atom, name)
     if type_.shape != [count]:
         raise LayoutError(
@@ -102,17 +106,27 @@ def _check_family(op: ir.OpView, families: tuple[str, ...]) -> MmaAtom:
 def _check_warp_mma(*families: str):  # type: ignore[no-untyped-def]
     def check(op: ir.OpView) -> None:
         atom = _check_family(op, families)
-        operands = op.operation.operands
+        operands = list(op.operation.operands)
+        if atom.row.scale is not None:
+            _check_scaled(operands)
         for name, value in zip("abc", operands, strict=False):
             _check_fragment(atom, name, value.type)
         _check_fragment(atom, "d", op.operation.results[0].type)
-        for extra in list(operands)[3:]:
+        for extra in operands[3:]:
             if str(extra.type) not in ("i32", "vector<2xi16>", "vector<4xi8>"):
                 raise LayoutError(
                     f"expects metadata and scales as 32-bit registers, but got {extra.type}"
                 )
 
     return check
+
+
+def _check_scaled(operands: Sequence[ir.Value]) -> None:
+    c, *_, sfa, sfb = (operand.type for operand in operands[2:])
+    if not isinstance(c, ir.VectorType) or str(c.element_type) != "f32":
+        raise LayoutError(f"expects c type to be Float32, but got {c}")
+    if sfa != sfb:
+        raise LayoutError(f"expects sfa/sfb element types to be the same, but got {sfa} and {sfb}")
 
 
 def _check_warpgroup_mma(op: ir.OpView) -> None:

@@ -1,11 +1,15 @@
 """cute: pointers, views, memory, and the tiled copies and MMAs over them."""
 
+import re
+
 from tile_core.mlir import ir
 from tile_cute.dialect.base import Cute, operand_of
 from tile_cute.dialect.define import define
 from tile_cute.errors import LayoutError
 from tile_cute.swizzle import ComposedLayout
 from tile_cute.values import Value, View
+
+_ATOM = re.compile(r'!cute_nvgpu\.atom<"(.*)">')
 
 
 def view_of(type_: ir.Type, what: str) -> View:
@@ -112,6 +116,25 @@ def _check_gemm(op: ir.OpView) -> None:
         )
 
 
+def _check_mma_call(op: ir.OpView) -> None:
+    """The atom's element types first, then where its operands are, then the product."""
+    from tile_cute.dialect.nvgpu_ops import check_element, mma_atom
+
+    types = _types(op)
+    named = _ATOM.fullmatch(str(types[0]))
+    if named is not None:
+        atom = mma_atom(named[1])
+        views = dict(zip("dabc", (view_of(t, "the operand") for t in types[1:]), strict=True))
+        for name in "abcd":
+            check_element(atom, name, views[name].element)
+        for name in "abcd":
+            if atom.family.startswith("mma.") and views[name].space != "rmem":
+                raise LayoutError(
+                    f"expects rmem for input operands, but got {name.upper()}: {views[name]}"
+                )
+    _check_gemm(op)
+
+
 def _check_alloc(op: ir.OpView) -> None:
     view = view_of(op.operation.results[0].type, "the result")
     wanted = "smem" if "smem" in op.operation.name else "rmem"
@@ -147,7 +170,7 @@ _TABLE = {
     "copy": (("atom", "source", "target", "pred?"), (), _check_copy, False, "move a tensor"),
     "copy_atom_call": (("atom", "source", "target"), (), _check_copy, False, "one instruction"),
     "gemm": (("atom", "d", "a", "b", "c"), (), _check_gemm, False, "D = A B + C"),
-    "mma_atom_call": (("atom", "d", "a", "b", "c"), (), _check_gemm, False, "one instruction"),
+    "mma_atom_call": (("atom", "d", "a", "b", "c"), (), _check_mma_call, False, "one instruction"),
     "prefetch": (("atom", "source"), (), None, False, "announce a copy"),
     "prefetch_atom_call": (("atom", "source"), (), None, False, "announce one instruction"),
     "fast_divmod_create_divisor": (("divisor",), ("result",), None, True, "magic numbers"),
