@@ -1,5 +1,7 @@
 """Globals, printing and assertions, compiled and run, against the reference evaluator."""
 
+import re
+
 import numpy as np
 import pytest
 import tile_cudatile
@@ -71,8 +73,10 @@ def test_tiles_print_as_lists(strategy):
     assert found == expected
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("shape", [(), (1,), (256,), (8, 8)])
-def test_assertions(shape):
+def test_assertions(shape, strategy):
+    """A false element ends the kernel after one line that says which it is."""
     p = Program()
     x = p.load(shape or (1,), t.I32)
     if not shape:
@@ -80,10 +84,13 @@ def test_assertions(shape):
     limit = p.constant(t.Tile(shape, t.I32), 100)
     holds = p.emit("cmpi", [x, limit], t.Tile(shape, t.I1), comparison_predicate="less_than",
                    signedness="signed")  # fmt: skip
-    p.emit("assert", [holds], message="below 100")
+    p.emit("assert", [holds], message="50% below 100")
     p.store(x, shape or (1,), t.I32)
     a = np.zeros(shape or (1,), np.int32)
     p.agrees(a, np.ones_like(a))
     a.reshape(-1)[-1] = 100
-    with pytest.raises(SimError, match="below 100"):
-        p.run(a, np.ones_like(a))
+    with pytest.raises(SimError, match="trap") as failure:
+        p.run(a, np.ones_like(a), strategy=strategy)
+    place = ", ".join(str(extent - 1) for extent in shape)
+    line = rf"\S+:\d+: tile block: \[0, 0, 0\], position: \[{place}\]: 50% below 100\n"
+    assert re.fullmatch(line, failure.value.printed)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import support.strategies
+from support.programs import Program
 from support.tiles import DTYPES, Kernel, tile
+from tile_cudatile import types as t
 
 STRATEGIES = ["blocked", "first-legal", *range(3)]  # numbers: seeds of random layouts
 
@@ -214,3 +216,13 @@ def test_conversions_beyond_shared_memory_go_in_passes(strategy):
     x, out = np.arange(256 * 128, dtype=np.float32), np.zeros(256 * 128, np.float32)
     kernel.run(x, out, **settings(strategy))
     np.testing.assert_array_equal(out, x)
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_100", "sm_120"])
+def test_broadcast_of_one_register(target):
+    """On sm_100, LLVM cannot select what comes of shuffled vectors of one element."""
+    p = Program()
+    x = p.load((16, 1), t.F32)
+    p.store(p.emit("broadcast", [x], t.Tile((16, 64), t.F32)), (16, 64), t.F32)
+    a = np.arange(16, dtype=np.float32).reshape(16, 1)
+    p.agrees(a, np.zeros((16, 64), np.float32), target=target, strategy="blocked")

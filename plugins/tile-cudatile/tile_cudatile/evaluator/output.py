@@ -59,6 +59,6 @@ def _nested(value: Array, source: Value, flags: str, letter: str) -> str:
     if element.is_float:
         kind = letter if letter in "eEfFgG" else "f"
         return f"{flags}{kind}" % float(widen(value))
-    if letter in "oxX" or letter == "u":
-        return f"{flags}{'d' if letter == 'u' else letter}" % int(unsigned(value, element))
+    if letter in "oxX" or letter == "u" or element.width == 1:
+        return f"{flags}{letter if letter in 'oxX' else 'd'}" % int(unsigned(value, element))
     return f"{flags}d" % int(signed(value, element))

@@ -12,6 +12,7 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.walk import children
 from tile_nvptx.passes.tileas import (
+    assertions,
     atomics,
     casts,
     convert_layout,
@@ -117,6 +118,9 @@ def _record_layouts(region: ir.Region, state: KernelState) -> None:
             if op.name.startswith(_NEED_LAYOUTS) and len(op.results):
                 layouts = [layout_of(operand.type) for operand in op.operands]
                 state.operand_layouts[op.results[0]] = layouts
+            if op.name == "nv_tileaa.assert":
+                kind = ir.TypeAttr.get(op.operands[0].type)
+                op.attributes[assertions.CONDITION] = kind
             if op.name == "nv_tileaa.print":
                 state.print_types[op.results[0]] = [
                     element_of(operand.type)

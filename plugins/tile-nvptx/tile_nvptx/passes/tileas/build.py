@@ -73,12 +73,26 @@ class Builder:
         """A vector of the elements `picks`; those past `value` come from `other`."""
         if other is None and list(picks) == list(range(count_of(value.type))):
             return value
+        if count_of(value.type) == 1:
+            # LLVM's NVPTX back end cannot select some shuffles of vectors of one on sm_100.
+            sources = [value] if other is None else [value, other]
+            scalars = [self.extract(source, 0) for source in sources]
+            return self.vector([scalars[pick % len(scalars)] for pick in picks])
         return self.cx.create(
             "llvm.shufflevector",
             [value, value if other is None else other],
             [vector_of(len(picks), element_of(value.type))],
             {"mask": ir.DenseI32ArrayAttr.get(list(picks))},
         ).result
+
+    def vector(self, scalars: Sequence[ir.Value]) -> ir.Value:
+        """A vector of scalars of one type."""
+        type_ = vector_of(len(scalars), scalars[0].type)
+        result = self.cx.create("llvm.mlir.poison", [], [type_]).result
+        for at, scalar in enumerate(scalars):
+            operands = [result, scalar, self.constant(at)]
+            result = self.cx.create("llvm.insertelement", operands, [type_]).result
+        return result
 
     def concat(self, parts: Sequence[ir.Value]) -> ir.Value:
         """Vectors of one type behind each other; a power of two of them."""

@@ -289,12 +289,6 @@ def pack_fp8(kind: str, count: int) -> tuple[str, str]:
     return name, "\n".join(lines)
 
 
-ASSERT_FAIL = (
-    "__assertfail",
-    "llvm.func @__assertfail(!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, i64)",
-)
-
-
 def print_values(kinds: tuple[str, ...]) -> tuple[str, str]:
     """Name and text of `(format, values..)`: one call of vprintf, its arguments in a struct.
 

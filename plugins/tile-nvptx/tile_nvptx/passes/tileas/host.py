@@ -1,8 +1,7 @@
-"""Globals, assertions and printing: what reaches the host beside a kernel's results.
+"""Globals and printing: what reaches the host beside a kernel's results.
 
-Assertions end in `__assertfail` and prints in `vprintf`, the CUDA system calls (PTX
-interoperability, "System Calls"). One thread prints; the elements of tiles reach it through
-shared memory.
+Prints end in `vprintf`, a CUDA system call (PTX interoperability, "System Calls"). One thread
+prints; the elements of tiles reach it through shared memory.
 """
 
 from __future__ import annotations
@@ -13,19 +12,17 @@ from dataclasses import dataclass
 from math import prod
 
 from tile_core.convert import Conversion
-from tile_core.diagnostics import SourceLocation
-from tile_core.locations import source_location
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.casts import as_f64
-from tile_nvptx.passes.tileas.helpers import ASSERT_FAIL, print_values
+from tile_nvptx.passes.tileas.helpers import print_values
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.shape import held, numbers
 from tile_nvptx.passes.tileas.shared import scratch_pointer
 from tile_nvptx.passes.tileas.slices import write_row_major
 from tile_nvptx.passes.tileas.tiled import token
-from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, vector_of
+from tile_nvptx.passes.tileas.types import element_of, storage_type, vector_of
 
 #: C's printf on the device takes no more arguments in one call.
 _ARGUMENTS = 32
@@ -75,30 +72,6 @@ def get_global(op: ir.OpView, cx: Conversion) -> ir.Value:
     symbol = {"global_name": op.attributes["symbol"]}
     type_ = cx.type(op.results[0].type)
     return cx.create("llvm.mlir.addressof", [], [type_], symbol).result
-
-
-@rules.on("nv_tileaa.assert")
-def assert_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
-    """assert => a call of __assertfail in threads that hold a false element"""
-    b, helpers, holds = Builder(cx), state(cx).helpers, op.operands[0]
-    while count_of(holds.type) > 1:
-        half = count_of(holds.type) // 2
-        low, high = b.shuffle(holds, range(half)), b.shuffle(holds, range(half, 2 * half))
-        holds = b.binary("andi", low, high)
-    if isinstance(holds.type, ir.VectorType):
-        holds = b.extract(holds, 0)
-    failed = b.compare(0, holds, b.constant(0, b.i1))
-    branch = cx.create("scf.if", [failed], regions=2)
-    with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
-        name, body = ASSERT_FAIL
-        message = helpers.text(cx, text(op, "message"))
-        where = source_location(op.location) or SourceLocation("<unknown>")
-        place, line = helpers.text(cx, where.file), b.constant(where.line)
-        nowhere = helpers.text(cx, "")
-        operands = [message, place, line, nowhere, b.constant(1, b.i64)]
-        helpers.call(cx, name, body, operands, None)
-        cx.create("scf.yield")
-    return []
 
 
 @dataclass(frozen=True)
@@ -201,7 +174,7 @@ class _Print:
         if not isinstance(kind, ir.IntegerType):
             pointer = not isinstance(value.type, ir.IntegerType)
             return cx.create("llvm.ptrtoint", [value], [b.i64]).result if pointer else value
-        signed = piece.format[-1] in "di"
+        signed = piece.format[-1] in "di" and kind.width > 1  # true is 1
         return b.widen(value, b.i64 if kind.width == 64 else b.i32, signed=signed)
 
     def _element(self, operand: int, at: int) -> ir.Value:
