@@ -41,6 +41,8 @@ class Writer:
                 break
             self._budget -= 1
             kinds = [self._number, self._truth, self._select, self._store]
+            if self._random.random() < 0.25:
+                kinds = [self._choice, self._assumption, self._sum]
             if depth < 3:
                 kinds += [self._branch, self._branch, self._loop]
             text += self._random.choice(kinds)(numbers, truths, depth, parent, carried)
@@ -85,6 +87,42 @@ class Writer:
         a, b, name = self._random.choice(pool), self._random.choice(pool), self._name()
         pool.append(name)
         return f"{text}{name} = select {condition}, {a}, {b} : tile<i1>, tile<{kind}>\n"
+
+    def _choice(self, numbers, truths, depth, parent, carried) -> str:
+        """A selection of constants."""
+        text, condition = self._condition(numbers, truths)
+        arms = [self._name(), self._name()]
+        for arm in arms:
+            text += f"{arm} = constant <i32: {self._random.choice((0, 1, 5))}> : tile<i32>\n"
+        if self._random.random() < 0.3:
+            condition = self._name()
+            text += f"{condition} = constant <i1: true> : tile<i1>\n"
+        numbers.append(self._name())
+        arms_text = ", ".join(arms)
+        return f"{text}{numbers[-1]} = select {condition}, {arms_text} : tile<i1>, tile<i32>\n"
+
+    def _assumption(self, numbers, truths, depth, parent, carried) -> str:
+        """What holds for every number."""
+        name, value = self._name(), self._random.choice(numbers)
+        last = [n for n in numbers if n.endswith("a")]
+        value = self._random.choice(last) if last else value
+        numbers.append(f"{name}a")
+        return f"{name}a = assume bounded<-2147483648, 2147483647>, {value} : tile<i32>\n"
+
+    def _sum(self, numbers, truths, depth, parent, carried) -> str:
+        """A sum of a product, as bits."""
+        a, b, c, product, total, bits = (self._name() for _ in range(6))
+        text = ""
+        for name in (a, b, c):
+            source = self._random.choice(numbers)
+            text += f"{name} = itof {source} signed : tile<i32> -> tile<f32>\n"
+        operands = f"{c}, {product}" if self._random.random() < 0.7 else f"{product}, {c}"
+        numbers.append(bits)
+        return (
+            f"{text}{product} = mulf {a}, {b} : tile<f32>\n"
+            f"{total} = addf {operands} : tile<f32>\n"
+            f"{bits} = bitcast {total} : tile<f32> -> tile<i32>\n"
+        )
 
     def _store(self, numbers, truths, depth, parent, carried) -> str:
         place, at, token = self._name(), self._name(), self._name()
