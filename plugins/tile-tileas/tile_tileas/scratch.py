@@ -19,6 +19,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import element_bytes
 from tile_tileas.dialect import layout_of
+from tile_tileas.scans import scan_bytes
 
 #: Pointers are held as addresses.
 POINTER_BITS = 64
@@ -163,6 +164,12 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
         from tile_tileas.dot_stage import dot_scratch_bytes  # it plans moves with this module
 
         return dot_scratch_bytes(op)
+    if op.name in ("nv_tileas.scan", "nv_tileas.scan_mixed"):
+        layout, axis = _layout(op, op.operands[0].type), ir.IntegerAttr(op.attributes["axis"]).value
+        return sum(
+            _aligned(scan_bytes(layout, axis, storage_bits(operand.type.element_type)))
+            for operand in op.operands
+        )
     if op.name in ("nv_tileas.reduce", "nv_tileas.reduce_mixed"):
         layout = _layout(op, op.operands[0].type)
         plan = plan_reduction(layout, ir.IntegerAttr(op.attributes["axis"]).value)

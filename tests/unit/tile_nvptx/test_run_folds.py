@@ -37,7 +37,11 @@ def affine(p):
     return p.region([i32] * 4, build)
 
 
-SHAPES = [((1,), 0), ((8,), 0), ((512,), 0), ((4, 64), 1), ((64, 4), 0), ((2, 16, 32), 1)]
+# The last three are split over warps: all of them, and two for each of two rows.
+SHAPES = [
+    ((1,), 0), ((8,), 0), ((4, 64), 1), ((64, 4), 0), ((2, 16, 32), 1), ((512,), 0), ((2, 512), 1),
+    ((512, 2), 0),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES[:-1])
@@ -56,8 +60,9 @@ def test_prefix_sums(shape, axis, reverse, strategy):
 
 
 @pytest.mark.parametrize("element", [t.I8, t.I16, t.I64, t.F16, t.BF16, t.F64], ids=str)
-def test_prefix_sums_in_every_type(element):
-    p, shape = Program(), (4, 64)
+@pytest.mark.parametrize("shape", [(4, 64), (1, 512)])
+def test_prefix_sums_in_every_type(element, shape):
+    p = Program()
     x = p.load(shape, element)
     y = p.emit(
         "scan", [(x,)], t.Tile(shape, element), dim=1, reverse=False,
