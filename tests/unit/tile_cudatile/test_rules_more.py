@@ -289,7 +289,8 @@ def test_reductions() -> None:
         "return type(s) of operation '!cuda_tile.tile<2xf32>'"
     )
     assert problem(reduction(inner="alloca"))[0] == (
-        "'cuda_tile.alloca' op only memory-effect-free operations are allowed inside 'cuda_tile.reduce'"
+        "'cuda_tile.alloca' op only memory-effect-free operations are allowed inside "
+        "'cuda_tile.reduce'"
     )
 
 
