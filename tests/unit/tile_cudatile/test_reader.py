@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from tile_cudatile import BytecodeError, read_bytecode
-from tile_cudatile.attrs import DivBy
+from tile_cudatile.attrs import Bounded, DivBy
 from tile_cudatile.bytecode.attributes import Attributes
 from tile_cudatile.bytecode.body import BodyReader
 from tile_cudatile.bytecode.debug import DebugInfo
@@ -114,6 +114,11 @@ def test_fields_newer_than_the_file_have_defaults() -> None:
     assert old.attrs == {"overflow": "none"}
     new = _body("50 01 01 00", (13, 2)).op()
     assert new.attrs == {"overflow": "no_signed_wrap"}
+
+
+def test_tags_of_attributes_are_bytes() -> None:
+    op = _body("06 01 8c 10 00 00").op()  # assume, tag 12 + 8 * 256
+    assert op.attrs == {"predicate": Bounded()}
 
 
 @pytest.mark.parametrize(

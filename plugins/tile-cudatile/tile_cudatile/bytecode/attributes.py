@@ -43,6 +43,7 @@ _MAX_DEPTH = 32  # of arrays and dictionaries inside each other
     HINTS,
     BOUNDED,
 ) = range(1, 13)
+_LONGEST = 9  # bytes, of a varint that is certainly no longer than it has to be
 _LIMITS = {4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
 
 
@@ -55,6 +56,8 @@ class Attributes:
         self._constants = constants
         self._dense: dict[tuple[int, int], Dense] = {}
         self._depth = 0
+        #: Numbers that the writer would write in other bytes.
+        self.spellings: list[tuple[Float, bytes]] = []
 
     def inline(self, spec: AttrSpec, cursor: Cursor, result: Type | None) -> Attr:
         """The payload of attribute `spec`; `result` is the first result type, if any."""
@@ -70,7 +73,7 @@ class Attributes:
             raise cursor.error(
                 "failed to read AttributeTag for self-contained attribute."
             ) from None
-        decoder = _TAGGED.get(tag)
+        decoder = _TAGGED.get(tag & 0xFF)  # as in the reference reader
         if decoder is None or self._depth >= _MAX_DEPTH:
             raise cursor.error(f"unsupported AttributeTag {tag} for self-contained attribute")
         self._depth += 1
@@ -87,9 +90,9 @@ class Attributes:
             found = self._dense[key] = self._decode_constant(index, tile)
         return found
 
-    def constant_index(self) -> dict[Dense, int]:
+    def constant_index(self) -> tuple[tuple[Dense, int], ...]:
         """The constants decoded so far and their numbers."""
-        return {dense: index for (index, _), dense in self._dense.items()}
+        return tuple((dense, index) for (index, _), dense in self._dense.items())
 
     def _decode_constant(self, index: int, tile: Type) -> Dense:
         entry = Cursor(self._constants[index])
@@ -170,6 +173,7 @@ class Attributes:
         kind = self._type(cursor)
         if not isinstance(kind, Scalar) or not kind.is_float:
             raise cursor.error("failed to read valid FloatType for FloatAttr")
+        start = cursor.pos
         if kind.width > 8:
             try:
                 bits = cursor.svarint() & 0xFFFFFFFFFFFFFFFF
@@ -182,7 +186,11 @@ class Attributes:
                 raise cursor.error("failed to read byte for APInt (<= 8 bits).") from None
         if bits >> kind.width:
             raise cursor.error(f"value {bits} does not fit in {kind.width} bits")
-        return Float(kind, bits)
+        found = Float(kind, bits)
+        written = cursor.data[start : cursor.pos]
+        if len(written) > _LONGEST:  # cuTile doubles patterns of 64 bits without looking
+            self.spellings.append((found, written))
+        return found
 
     def _array(self, cursor: Cursor, _: Type | None = None) -> tuple[Attr, ...]:
         try:

@@ -144,6 +144,7 @@ class Reader:
             types.decodable(),
             tuple(constants),
             attributes.constant_index(),
+            tuple(attributes.spellings),
             debug.all(),
             self.cursor.data[end : record.start + record.length],
             {entry.name: function.flags for entry, function in named},

@@ -12,6 +12,7 @@ from tile_cudatile import locations as loc
 from tile_cudatile import types as t
 from tile_cudatile.bytecode import attributes as tags
 from tile_cudatile.bytecode import typetable as type_tags
+from tile_cudatile.bytecode.tables import Layout
 from tile_cudatile.bytecode.wire import encode_int_list, encode_svarint, encode_varint
 from tile_cudatile.ops.spec import AttrSpec
 from tile_cudatile.versions import V13_3, V13_4, V13_5, Version, version_text
@@ -247,12 +248,15 @@ class AttributeWriter:
         strings: Table[bytes],
         types: TypeTable,
         constants: Table[bytes],
-        constant_index: dict[a.Dense, int],
+        layout: Layout,
     ) -> None:
         self._strings = strings
         self._types = types
         self._constants = constants
-        self._constant_index = constant_index
+        # By identity: a file may hold equal constants, or spell equal numbers, in several ways.
+        self._constant_objects = {id(dense): index for dense, index in layout.constant_index}
+        self._spellings = {id(number): code for number, code in layout.spellings}
+        self._constant_index: dict[a.Dense, int] = {}
 
     def inline(self, spec: AttrSpec, value: Any) -> bytes:
         """The payload of an operation's own attribute."""
@@ -281,7 +285,9 @@ class AttributeWriter:
 
     def constant(self, value: a.Dense) -> bytes:
         """The number of a constant."""
-        index = self._constant_index.get(value)
+        index = self._constant_objects.get(id(value))
+        if index is None:
+            index = self._constant_index.get(value)
         if index is None:
             index = self._constants[encode_varint(len(value.data)) + value.data]
             self._constant_index[value] = index
@@ -298,6 +304,8 @@ class AttributeWriter:
 
     def _float(self, value: a.Float) -> bytes:
         head = encode_varint(self._types[value.type])
+        if id(value) in self._spellings:
+            return head + self._spellings[id(value)]
         if value.type.width <= 8:
             return head + bytes((value.bits,))
         signed = struct.unpack("<q", struct.pack("<Q", value.bits))[0]

@@ -60,16 +60,19 @@ def read_header(cursor: Cursor) -> tuple[Version, int]:
             )
     version = (cursor.byte(), cursor.byte())
     tag = cursor.fixed(2)
-    if version not in SUPPORTED or not _tag_is_legal(version, tag):
+    if version not in SUPPORTED:
         raise cursor.error(
             f"unsupported Tile version {version_text(version)}.{tag}, this reader supports "
             f"versions [{version_text(OLDEST)} - {version_text(NEWEST)}]"
         )
+    if tag & ~PREVIEW_TAG:
+        raise cursor.error(f"header has unrecognized version tag bits (0x{tag & ~PREVIEW_TAG:X});")
+    if tag and version != NEWEST:
+        raise cursor.error(
+            f"public-preview bytecode at version {version_text(version)}.{tag} is not readable; "
+            f"preview content is only valid at the current version {version_text(NEWEST)}"
+        )
     return version, tag
-
-
-def _tag_is_legal(version: Version, tag: int) -> bool:
-    return tag == 0 or (tag == PREVIEW_TAG and version == NEWEST)
 
 
 def read_sections(cursor: Cursor) -> list[SectionRecord]:

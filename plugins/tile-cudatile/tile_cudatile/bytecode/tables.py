@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tile_cudatile.attrs import Dense
+from tile_cudatile.attrs import Dense, Float
 from tile_cudatile.bytecode.sections import Section
 from tile_cudatile.bytecode.wire import UINT32_LIMIT, Cursor
 from tile_cudatile.errors import BytecodeError
@@ -22,7 +22,10 @@ class Layout:
     strings: tuple[bytes, ...] = ()
     types: tuple[Type, ...] = ()
     constants: tuple[bytes, ...] = ()  # raw entries
-    constant_index: dict[Dense, int] = field(default_factory=dict)
+    # Which constant is which object: files may hold equal ones at several places.
+    constant_index: tuple[tuple[Dense, int], ...] = ()
+    # The bytes of numbers that have others than the writer would choose.
+    spellings: tuple[tuple[Float, bytes], ...] = ()
     debug: tuple[DebugRecord | None, ...] = ()
     func_tail: bytes = b""  # behind the last kernel's record
     entry_flags: dict[str, int] = field(default_factory=dict)

@@ -56,7 +56,7 @@ class Writer:
         self._constants: Table[bytes] = Table(self._layout.constants)
         self._debug = DebugTable(version, self._strings, self._layout.debug)
         self._attributes = AttributeWriter(
-            self._strings, self._types, self._constants, dict(self._layout.constant_index)
+            self._strings, self._types, self._constants, self._layout
         )
         self._lists: dict[int, list[int]] = {}  # debug operation -> locations
 

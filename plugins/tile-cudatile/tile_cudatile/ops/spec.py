@@ -90,6 +90,13 @@ class OpSpec:
         return any(v.arity == "variadic" for v in (*self.operands, *self.results))
 
     @cached_property
+    def result_count(self) -> int | None:
+        """How many results there are; None for any number."""
+        if any(r.arity == "variadic" for r in self.results):
+            return None
+        return len(self.results)
+
+    @cached_property
     def variable(self) -> bool:
         """Whether any operand group is optional or variadic."""
         return any(v.arity != "one" for v in self.operands)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tile_cudatile.ops.spec import OpSpec
 from tile_cudatile.rules.words import quote
 from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import I1, Pointer, Tile, Type
@@ -52,10 +51,10 @@ def _result_groups(op: Op):
 
 def result_count_problem(op: Op) -> str | None:
     """Whether the number of results is that of the declaration."""
-    spec: OpSpec = op.spec
-    if any(r.arity == "variadic" for r in spec.results) or len(op.results) == len(spec.results):
+    count = op.spec.result_count
+    if count is None or len(op.results) == count:
         return None
-    return f"expected {len(spec.results)} results, but found {len(op.results)}"
+    return f"expected {count} results, but found {len(op.results)}"
 
 
 def _types(op: Op, names: tuple[str, ...]) -> list[tuple[Type, ...]]:

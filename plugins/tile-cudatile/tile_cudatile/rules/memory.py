@@ -9,6 +9,7 @@ from tile_cudatile.rules.words import dims, quote
 from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import (
     BF16,
+    F4E2M1FN,
     F16,
     F32,
     F64,
@@ -22,6 +23,7 @@ from tile_cudatile.types import (
     TensorView,
     Tile,
     Type,
+    View,
     tile_type_of,
 )
 
@@ -118,6 +120,8 @@ def view_access(op: Op) -> Iterator[str]:
             f"expected tile type to be {quote(tile_type_of(view))} (based on view type), got "
             f"{quote(tile)}"
         )
+    if view.tensor_view.element == F4E2M1FN:
+        yield from _packing(view)
     types = [v.type for v in index]
     yield from _indices(view, types)
     yield from _inbounds(op, rank)
@@ -152,6 +156,21 @@ def multimem(op: Op) -> Iterator[str]:
     order = op.attrs["memory_ordering_semantics"]
     if op.name == "multimem_reduce_view_tko" and order not in ("relaxed", "release"):
         yield "memory ordering semantics must be one of: relaxed, release"
+
+
+def _packing(view: View) -> Iterator[str]:
+    """Two f4 elements share a byte: along which dimension must be known. Since release 13.5."""
+    packing = [i for i, stride in enumerate(view.tensor_view.strides) if stride == 1]
+    if len(packing) != 1:
+        yield (
+            "an f4 view access requires exactly one statically encoded unit stride to identify "
+            f"the packing dimension; got {len(packing)} in {quote(view.tensor_view)}"
+        )
+    elif isinstance(view, GatherScatterView) and packing[0] == view.sparse_dim:
+        yield (
+            f"an f4 gather/scatter view cannot use packing dimension {packing[0]} as its sparse "
+            "dimension"
+        )
 
 
 def _inbounds(op: Op, rank: int) -> Iterator[str]:
