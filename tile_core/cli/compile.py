@@ -29,6 +29,8 @@ _SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll"}
 )
 @click.option("--stop-after", metavar="STAGE", help="Segment, pass or emitter to end with.")
 @click.option("--start-at", metavar="STAGE", help="Segment, pass or emitter to begin with.")
+@click.option("--lineinfo", is_flag=True, help="Line numbers in the code.")
+@click.option("-g", "--device-debug", is_flag=True, help="Full debug information; needs -O0.")
 @click.option("--ptxas", type=click.Path(path_type=Path), help="The ptxas to use.")
 @observe_options
 @click.pass_obj
@@ -46,6 +48,8 @@ def compile_(
     emit: str,
     stop_after: str | None,
     start_at: str | None,
+    lineinfo: bool,
+    device_debug: bool,
     ptxas: Path | None,
     **observing: Any,
 ) -> None:
@@ -54,6 +58,9 @@ def compile_(
 
     data = read_bytes(source)
     watch = observers(observing)
+    options: dict[str, Any] = settings_of(settings, scheduler, layout_strategy)
+    flags = {"lineinfo": lineinfo, "device-debug": device_debug}
+    options |= {name: True for name, given in flags.items() if given}
 
     def work() -> Any:
         return compile_program(
@@ -61,7 +68,7 @@ def compile_(
             gpu_name,
             opt_level=opt_level,
             pipeline=pipeline,
-            options=settings_of(settings, scheduler, layout_strategy),
+            options=options,
             pass_options=pass_settings_of(pass_settings),
             emit=emit,
             stop_after=stop_after,

@@ -197,11 +197,13 @@ def resolve(merged: Merged, request: Request, registry: Registry) -> Resolved:
     """The passes that run, in order, with every option filled in.
 
     Raises:
-        ConfigurationError: an option, condition or override that makes no sense.
+        ConfigurationError: an option, condition or override that makes no sense, or options that
+            do not go together.
     """
     target = registry.target(request.target)
     options = _option_values(merged, request, registry)
     scope = condition_scope(options, target)
+    _check_needs(merged, scope)
     segments = []
     for segment in merged.segments:
         kept = [_call(e, scope, options) for e in segment.entries if _holds(e.when, e.spot, scope)]
@@ -272,6 +274,19 @@ def _option_values(merged: Merged, request: Request, registry: Registry) -> dict
                 hint=f"leave it at {_plain(option.default)!r}",
             )
     return values
+
+
+def _check_needs(merged: Merged, scope: Mapping[str, Any]) -> None:
+    """Refuses options that do not go with the others."""
+    for name, (option, spot) in merged.options.items():
+        if option.needs is None:
+            continue
+        met = _evaluate(option.needs, spot.inside("needs"), scope)
+        if not met and scope[name] != option.default:
+            raise ConfigurationError(
+                option.refusal or f"option '{name}' cannot be {_plain(scope[name])!r} here",
+                hint=f"'{name}' needs {option.needs}",
+            )
 
 
 def _checked(name: str, option: Option, value: Any, registry: Registry, spot: Spot | None) -> Any:

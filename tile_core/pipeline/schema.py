@@ -46,6 +46,9 @@ class Option(Table):
     names: str | None = None
     #: Declared for passes to come: any value but the default is refused, never ignored.
     reserved: bool = False
+    #: What must hold where the value is not the default, as in `when`; and what is said if not.
+    needs: str | None = None
+    refusal: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import tomli
 
 import tile_core
 from tile_core.artifact import Stage
+from tile_core.cli.main import run
+from tile_core.diagnostics import ConfigurationError
 from tile_core.pipeline.json_schema import rejected_by_schema
 from tile_core.pipeline.merge import Merged
 from tile_core.pipeline.resolve import Request, load, resolve, unconditional
@@ -129,3 +131,32 @@ def test_the_unspecialized_pipeline_is_listed_where_it_runs(installed: Registry)
     names = [call.name for call in found.passes()]
     at = names.index("unspecialized-pipeline")
     assert names[at - 1 : at + 2] == ["cse", "unspecialized-pipeline", "test-convert-to-llvm"]
+
+
+def test_full_debug_information_is_for_unoptimized_code_only(installed: Registry) -> None:
+    wanted = {"device-debug": True}
+    plain = Request("sm_90", 0, None, options=wanted)
+    assert resolve(load(plain, installed), plain, installed).options["device-debug"]
+    for level in (1, 2, 3):
+        request = Request("sm_90", level, None, options=wanted)
+        with pytest.raises(ConfigurationError) as caught:
+            resolve(load(request, installed), request, installed)
+        assert caught.value.exit_code == 2
+        assert caught.value.message == (
+            "optimized debugging is not supported, change optimization level to 0 or disable "
+            "full debug info"
+        )
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [((), ""), (("--lineinfo",), ".loc"), (("-g", "-O0"), ".target sm_90a, debug")],
+)
+def test_flags_of_debug_information(flags: tuple[str, ...], text: str, tmp_path: Path) -> None:
+    source = Path(__file__).parents[3] / "examples" / "bytecode" / "vector_add_f32.tileirbc"
+    target = tmp_path / "k.ptx"
+    common = ("compile", str(source), "--gpu-name", "sm_90", "--emit", "ptx", "-o", str(target))
+    assert run([*common, *flags]) == 0
+    made = target.read_text()
+    assert (text in made) if text else (".loc" not in made and "debug" not in made)
+    assert run([*common, "-g"]) == 2

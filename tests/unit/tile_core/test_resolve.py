@@ -91,6 +91,18 @@ def test_reserved_options_are_refused_rather_than_ignored(resolved) -> None:
         resolved(text, options={"depth": 4})
 
 
+def test_options_that_do_not_go_together_are_refused(resolved) -> None:
+    text = TEXT.replace("default = 3", 'default = 3\nneeds = "sm < 10"')
+    assert resolved(text, options={"depth": 3}).options["depth"] == 3
+    with pytest.raises(ConfigurationError, match="option 'depth' cannot be '4' here"):
+        resolved(text, options={"depth": 4})
+    said = text.replace("needs =", "refusal = 'no such luck'\nneeds =")
+    with pytest.raises(ConfigurationError, match="no such luck"):
+        resolved(said, options={"depth": 4})
+    with pytest.raises(ConfigurationError, match="'sn'"):
+        resolved(text.replace("sm <", "sn <"))
+
+
 def test_names_of_strategies_are_looked_up(resolved) -> None:
     assert resolved(TEXT, options={"scheduler": "toy-backwards"}).options["scheduler"]
 
