@@ -449,3 +449,31 @@ def test_wrong_launches(kernel: Kernel) -> None:
         module.launch("q", (1, 1, 1), (1, 1, 1), [])
     with pytest.raises(SimError, match="unknown schedule"):
         module.launch("k", (1, 1, 1), (1, 1, 1), [x, 1], schedule="soon")
+
+
+SPECIAL = [0.0, -0.0, 1.0, 4.0, 2.8, 3e-310, 7e300, -1.0, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "dtype", "tolerance"),
+    [
+        ("rsqrt.approx.f32 {}, {};", np.float32, 2.0**-22),
+        ("rsqrt.approx.ftz.f64 {}, {};", np.float64, 2.0**-20),
+        ("rsqrt.approx.f64 {}, {};", np.float64, 2.0**-51),
+    ],
+)
+def test_reciprocal_square_root(
+    kernel: Kernel, instruction: str, dtype: type, tolerance: float
+) -> None:
+    """The root of -0 is -0, hence its reciprocal -inf; without .ftz, f64 is precise."""
+    with np.errstate(over="ignore"):
+        x = np.array(SPECIAL * 24, dtype)[:256]
+    register = "%r{}" if dtype is np.float32 else "%rd{}"
+    text = instruction.format(register.format(10), register.format(20))
+    raw = run32(kernel, text, x.view(f"u{x.itemsize}"), size=x.itemsize)
+    found = raw.view(dtype).astype(np.float64)
+    with np.errstate(all="ignore"):
+        if "ftz" in instruction:
+            x = np.where(np.abs(x) < np.finfo(dtype).tiny, np.copysign(0.0, x), x)
+        expected = 1 / np.sqrt(x.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=tolerance)

@@ -28,7 +28,7 @@ def _wide(fn: Function) -> Function:
 
 
 def _rsqrt(x: Array) -> Array:
-    return np.copysign(1.0, np.where(x == 0, x, 1.0)) / np.sqrt(x)
+    return 1.0 / np.sqrt(x)  # the root of -0 is -0
 
 
 def _lg2(x: Array) -> Array:
@@ -80,9 +80,15 @@ def transcendental(cx: Decode) -> Exec:
 
 @instruction("rsqrt.approx")
 def rsqrt(cx: Decode) -> Exec:
-    if cx.mods and cx.mods[-1] == "f64":
+    """For f64 two instructions: a coarse one with `.ftz`, else one emulated in full precision."""
+    if not cx.mods or cx.mods[-1] != "f64":
+        return _decode_approx(cx, _APPROX["rsqrt"])
+    if "ftz" in cx.mods:
         return _coarse(cx, _rsqrt)
-    return _decode_approx(cx, _APPROX["rsqrt"])
+    type_ = cx.type("f64")
+    cx.done(2)
+    slot, a = cx.slot(0, type_), cx.src(1, type_)
+    return lambda g: g.put(slot, _rsqrt(a(g).astype(np.longdouble)).astype(np.float64))
 
 
 def _coarse(cx: Decode, fn: Function) -> Exec:
