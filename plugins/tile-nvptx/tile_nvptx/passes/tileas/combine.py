@@ -70,7 +70,7 @@ def _refuse_others(block: ir.Block) -> None:
 def _on_vectors(block: ir.Block, cx: Conversion, pairs: Fragments) -> Fragments:
     """All elements at once: the operations are elementwise."""
     count = count_of(pairs[0].type)
-    mapping = dict(zip(block.arguments, pairs, strict=True))
+    mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, pairs, strict=True))
     clones = []
     for inner in block.operations:
         operands = [_as_vector(cx, operand, mapping, count) for operand in inner.operands]
@@ -89,7 +89,7 @@ def _one_by_one(block: ir.Block, cx: Conversion, pairs: Fragments) -> Fragments:
     b, found = Builder(cx), list[Fragments]()
     for at in range(count_of(pairs[0].type)):
         scalars = [b.extract(value, at) for value in pairs]
-        mapping = dict(zip(block.arguments, scalars, strict=True))
+        mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, scalars, strict=True))
         clones = []
         for inner in block.operations:
             clone = inner.operation.clone(ip=cx.insertion_point)
@@ -117,9 +117,9 @@ def _remember_types(cx: Conversion, op: ir.Operation, clone: ir.Operation) -> No
     known = state(cx).source_types
     if len(op.results) and op.results[0] in known:
         known[clone.results[0]] = known[op.results[0]]
-    for old, new in zip(op.regions, clone.regions, strict=True):
-        for before, after in zip(old.blocks, new.blocks, strict=True):
-            for inner, copy in zip(before.operations, after.operations, strict=True):
+    for old, new in zip(list(op.regions), list(clone.regions), strict=True):
+        for before, after in zip(list(old.blocks), list(new.blocks), strict=True):
+            for inner, copy in zip(list(before.operations), list(after.operations), strict=True):
                 _remember_types(cx, inner.operation, copy.operation)
 
 
