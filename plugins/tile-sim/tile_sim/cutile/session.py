@@ -85,6 +85,8 @@ class Session:
         self.compiler = Compiler(self.settings)
         self.compiled: dict[str, Compiled] = {}  # by PTX, the last one used last
         self.driver: Driver | None = None
+        #: Called at the start of each launch.
+        self.watch: Callable[[], None] | None = None
         self._native: Any = None
         self._native_constraints: Any = None
         self._arrays: list[np.ndarray] | None = None
@@ -147,6 +149,8 @@ class Session:
     ) -> None:
         """What the driver's launch does."""
         assert self.driver is not None
+        if self.watch is not None:
+            self.watch()
         compiled = self._loaded(image, name)
         data = _parameter_bytes(compiled.module, name, parameters)
         known = self._arrays if self._arrays is not None else mappings_of(data)

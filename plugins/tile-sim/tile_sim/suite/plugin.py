@@ -8,7 +8,6 @@ already asks for the device. The report has a line when a test starts and one wh
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import resource
@@ -25,8 +24,7 @@ from tile_sim.suite import process
 process.leave_alone()
 
 from tile_sim import cutile  # noqa: E402
-from tile_sim.cutile.compiler import Compilation  # noqa: E402
-from tile_sim.suite import torch_cuda  # noqa: E402
+from tile_sim.suite import notes, torch_cuda  # noqa: E402
 from tile_sim.suite.causes import Cause, TestTimeout, cause_of  # noqa: E402
 
 torch_cuda.install(cutile.settings.capability)
@@ -37,7 +35,6 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption("--tile-report", help="JSON lines: one for each test")
     group.addoption("--tile-timeout", type=float, default=60.0, help="seconds for one test")
     group.addoption("--tile-memory", type=float, help="GiB that the process may use")
-    group.addoption("--tile-bytecode", help="folder for every program that was compiled")
     group.addoption("--tile-only", help="file with the node ids to run")
     group.addoption("--tile-list", help="write the node ids there and run nothing")
 
@@ -62,11 +59,10 @@ class _Watcher:
         self.report = None if path is None else Path(path)
         self.timeout = config.getoption("--tile-timeout")
         self.only, self.list = config.getoption("--tile-only"), config.getoption("--tile-list")
-        keep = config.getoption("--tile-bytecode")
-        self.keep = None if keep is None else Path(keep)
         self.record: dict[str, Any] = {}
         self.session = cutile._SESSION
-        self.session.compiler.watch = self.compiled
+        self.others = notes.FromFile()
+        notes.follow(self.session, self.note)
 
     def write(self, line: dict[str, Any]) -> None:
         if self.report is not None:
@@ -90,13 +86,14 @@ class _Watcher:
     def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> Iterator[None]:
         self.record = {
             "id": item.nodeid, "outcome": "passed", "compiled": 0, "launched": 0,
-            "compile_seconds": 0.0, "kernels": [], "cause": None,
+            "kernels": [], "cause": None,
         }  # fmt: skip
         self.write({"id": item.nodeid, "outcome": "started"})
         start = time.perf_counter()
         result = yield
         self.record["seconds"] = round(time.perf_counter() - start, 3)
-        self.record["launched"] = len(cutile.launches)
+        for note in self.others():
+            self.note(note)
         self.write(self.record)
         cutile.launches.clear()
         self.session.compiler.made.clear()
@@ -129,16 +126,10 @@ class _Watcher:
             self.record["cause"] = vars(cause_of(error))
         return report
 
-    # --- what is compiled -------------------------------------------------------------------
-
-    def compiled(self, done: Compilation) -> None:
-        name = hashlib.sha256(done.bytecode).hexdigest()[:24]
-        self.record.setdefault("kernels", []).append(
-            [name, done.arch, done.level, done.error is None]
-        )
-        self.record["compiled"] = self.record.get("compiled", 0) + 1
-        if self.keep is not None:
-            file = self.keep / f"{name}.tileirbc"
-            if not file.is_file():
-                self.keep.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(done.bytecode)
+    def note(self, note: Any) -> None:
+        """Something was compiled or launched, perhaps before the first test."""
+        if note == notes.LAUNCH:
+            self.record["launched"] = self.record.get("launched", 0) + 1
+        else:
+            self.record.setdefault("kernels", []).append(note)
+            self.record["compiled"] = self.record.get("compiled", 0) + 1

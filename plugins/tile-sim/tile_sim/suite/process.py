@@ -24,9 +24,10 @@ def _import(name: str, *args: Any, **kwargs: Any) -> Any:
 
 def _install() -> None:
     from tile_sim import cutile
-    from tile_sim.suite import torch_cuda
+    from tile_sim.suite import notes, torch_cuda
 
     cutile.settings.cache = os.environ.get("TILE_SIM_CACHE")
+    notes.follow(cutile._SESSION, notes.to_file)
     torch_cuda.install(cutile.settings.capability)
 
 

@@ -85,6 +85,8 @@ class Run:
         own = {"TILE_SIM_ARCH": self.plan.arch, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
         if self.plan.cache is not None:
             own["TILE_SIM_CACHE"] = str(self.plan.cache)
+        if self.plan.bytecode is not None:
+            own["TILE_SIM_BYTECODE"] = str(self.plan.bytecode)
         return {**os.environ, **own}
 
     def _command(self, *options: str) -> list[str]:
@@ -108,12 +110,11 @@ class Run:
         options = ["--tile-only", str(only), "--tile-report", str(shard.report)]
         options += ["--tile-timeout", str(self.plan.timeout)]
         options += ["--tile-memory", str(self.plan.memory)]
-        if self.plan.bytecode is not None:
-            options += ["--tile-bytecode", str(self.plan.bytecode)]
+        notes = {"TILE_SIM_NOTES": str(work / f"notes{shard.number}.jsonl")}
         with (work / f"log{shard.number}.txt").open("ab") as log:
             shard.process = subprocess.Popen(
-                self._command(*options), env=self._environment(work), cwd=self.plan.suite,
-                stdout=log, stderr=log, start_new_session=True,
+                self._command(*options), env={**self._environment(work), **notes},
+                cwd=self.plan.suite, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         shard.running, shard.since = None, time.monotonic()
 

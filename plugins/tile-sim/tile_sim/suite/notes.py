@@ -1,0 +1,65 @@
+"""What a process compiles and launches, noted; also in programs that tests start."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tile_sim.cutile.compiler import Compilation
+
+#: Environment: a folder for compiled programs, and a file for the notes of other processes.
+BYTECODE, NOTES = "TILE_SIM_BYTECODE", "TILE_SIM_NOTES"
+LAUNCH = "launch"
+Note = Callable[[Any], None]
+
+
+def follow(session: Any, note: Note) -> None:
+    """Call `note` with LAUNCH for each launch, [hash, arch, level, good] for each compilation."""
+
+    def compiled(done: Compilation) -> None:
+        name = hashlib.sha256(done.bytecode).hexdigest()[:24]
+        _keep(name, done.bytecode)
+        note([name, done.arch, done.level, done.error is None])
+
+    session.compiler.watch = compiled
+    session.watch = lambda: note(LAUNCH)
+
+
+def _keep(name: str, bytecode: bytes) -> None:
+    folder = os.environ.get(BYTECODE)
+    if folder is not None:
+        file = Path(folder) / f"{name}.tileirbc"
+        if not file.is_file():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(bytecode)
+
+
+def to_file(note: Any) -> None:
+    """For another process: a line in the file that the tests' process reads."""
+    path = os.environ.get(NOTES)
+    if path is not None:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(note) + "\n")
+
+
+class FromFile:
+    """The notes of other processes since the last call."""
+
+    def __init__(self) -> None:
+        path = os.environ.get(NOTES)
+        self.path = None if path is None else Path(path)
+        self.read = self.path.stat().st_size if self.path and self.path.is_file() else 0
+
+    def __call__(self) -> list[Any]:
+        if self.path is None or not self.path.is_file():
+            return []
+        with self.path.open("rb") as file:
+            file.seek(self.read)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self.read += len(whole)
+        return [json.loads(line) for line in whole.splitlines()]
