@@ -52,6 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory", type=float, default=6.0, help="GiB for one process")
     parser.add_argument("--cache", type=Path, help="folder that keeps what was compiled")
     parser.add_argument("--bytecode", type=Path, help="folder for each program that is compiled")
+    parser.add_argument(
+        "--again", type=Path, help="a file that --json wrote: run only what failed there"
+    )
     parser.add_argument("--json", type=Path, help="write all results there")
     parser.add_argument("--markdown", type=Path, help="write the tables there")
     parser.add_argument("--at-least", type=float, default=0.0, help="percent that have to pass")
@@ -67,12 +70,17 @@ def _suite(where: str, revision: str, folder: Path) -> Path:
 
 
 def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, Any]]:
+    before, only = [], None
+    if given.again is not None:
+        before = json.loads(given.again.read_text())["results"].get(arch, [])
+        only = frozenset(r["id"] for r in before if r["outcome"] == "failed")
     plan = Plan(
-        suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every,
+        suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every, only,
         given.cache and given.cache.resolve(), given.bytecode and given.bytecode.resolve(),
     )  # fmt: skip
     start = time.monotonic()
-    results = Run(plan).run()
+    again = {record["id"]: record for record in Run(plan).run()}
+    results = [again.get(r["id"], r) for r in before] or list(again.values())
     summary = summarise(arch, results)
     print(
         f"{arch}: {summary.passed} of {summary.launching} tests that launch kernels passed "

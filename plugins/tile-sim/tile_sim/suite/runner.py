@@ -33,6 +33,7 @@ class Plan:
     memory: float = 6.0
     select: str | None = None
     every: int = 1
+    only: frozenset[str] | None = None
     cache: Path | None = None
     bytecode: Path | None = None
 
@@ -69,6 +70,8 @@ class Run:
             (work / "site").mkdir()
             (work / "site" / "sitecustomize.py").write_text(_SITE)
             tests = self._collect(work)[:: self.plan.every]
+            if self.plan.only is not None:
+                tests = [test for test in tests if test in self.plan.only]
             shards = [
                 _Shard(i, tests[i :: self.plan.jobs], work / f"results{i}.jsonl")
                 for i in range(self.plan.jobs)
