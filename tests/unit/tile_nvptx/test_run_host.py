@@ -94,3 +94,23 @@ def test_assertions(shape, strategy):
     place = ", ".join(str(extent - 1) for extent in shape)
     line = rf"\S+:\d+: tile block: \[0, 0, 0\], position: \[{place}\]: 50% below 100\n"
     assert re.fullmatch(line, failure.value.printed)
+
+
+@pytest.mark.parametrize("shape", [(2048,), (8, 2, 128)])
+def test_large_tiles_print_in_loops(shape):
+    """The code stays small: one call for the elements."""
+    p = Program()
+    x = p.load(shape, t.I16)
+    p.emit("print_tko", [(x, p.constant(I32, 7))], t.TOKEN, str="x = %d, n = %i\n")
+    data = np.arange(2048, dtype=np.int16).reshape(shape) - 9
+    found, expected = printed(p, data)
+    assert found == expected
+    assert p.ptx().count("vprintf") < 40
+
+
+def test_four_bit_integers_print_with_their_sign():
+    p = Program()
+    x = p.emit("unpack", [p.load((8,), t.I8)], t.Tile((16,), t.I4))
+    p.emit("print_tko", [(x, x)], t.TOKEN, str="%d %u\n")
+    found, expected = printed(p, np.arange(-100, 60, 20).astype(np.int8))
+    assert found == expected

@@ -26,7 +26,8 @@ from tile_nvptx.passes.tileas.types import element_of, storage_type, vector_of
 
 #: C's printf on the device takes no more arguments in one call.
 _ARGUMENTS = 32
-#: Elements that one operation prints, each by code of its own.
+#: Elements of a tile up to which each is printed by code of its own, many in one call; those of
+#: larger tiles are printed one by one, in loops.
 _ELEMENTS = 1024
 _CONVERSION = re.compile(r"%([^diuoxXeEfFgGaAcsSpn%]*)([diuoxXeEfFgGaAcsSpn%])")
 _LENGTHS = re.compile(r"[hlLqjzt]+")
@@ -76,11 +77,14 @@ def get_global(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A stretch of the format and the value that it shows, if any; element `at` of a tile."""
+    """A stretch of the format and the value that it shows, if any: element `at` of a tile, or the
+    whole of a tile of `shape`.
+    """
 
     format: str
     operand: int | None = None
     at: int = 0
+    shape: tuple[int, ...] = ()
 
 
 @rules.on("nv_tileaa.print")
@@ -98,8 +102,6 @@ class _Print:
 
     def run(self) -> list[ir.Value]:
         pieces = list(self._pieces())
-        if sum(piece.operand is not None for piece in pieces) > _ELEMENTS:
-            raise error_at(self.op, f"prints more than {_ELEMENTS} elements")
         self._share()
         first = self.b.compare(0, state(self.cx).thread_index(self.cx), self.b.constant(0))
         branch = self.cx.create("scf.if", [first], regions=2)
@@ -135,7 +137,10 @@ class _Print:
             conversion = self._conversion(operand, _LENGTHS.sub("", match[1]), match[2])
             layout = self.layouts[operand]
             shape = layout.shape if layout is not None else ()
-            yield from _nested(conversion, operand, shape, 0)
+            if prod(shape) > _ELEMENTS:
+                yield _Piece(conversion, operand, shape=shape)
+            else:
+                yield from _nested(conversion, operand, shape, 0)
             operand += 1
         yield _Piece(form[end:])
 
@@ -151,33 +156,68 @@ class _Print:
     def _calls(self, pieces: list[_Piece]) -> None:
         form, values = "", []
         for piece in pieces:
-            if piece.operand is not None and len(values) == _ARGUMENTS:
+            if piece.operand is not None and (piece.shape or len(values) == _ARGUMENTS):
                 self._call(form, values)
                 form, values = "", []
+            if piece.shape:
+                self._loop(piece, self.b.constant(0), 0)
+                continue
             form += piece.format
             if piece.operand is not None:
-                values.append(self._value(piece))
+                values.append(self._value(piece, piece.at))
         self._call(form, values)
 
-    def _call(self, form: str, values: list[ir.Value]) -> None:
-        helpers = state(self.cx).helpers
-        name, body = print_values(tuple(str(value.type) for value in values))
-        helpers.call(self.cx, name, body, [helpers.text(self.cx, form), *values], None)
+    def _loop(self, piece: _Piece, start: ir.Value, axis: int) -> None:
+        """The elements of a tile along `axis` and those behind it, from row-major index `start`."""
+        b, cx = self.b, self.cx
+        inner = prod(piece.shape[axis + 1 :])
+        self._call("[", [])
+        bounds = [b.constant(n) for n in (0, piece.shape[axis], 1)]
+        loop = cx.create("scf.for", bounds, regions=1)
+        block = loop.regions[0].blocks.append(b.i32)
+        with cx.at(ir.InsertionPoint(block)):
+            number = block.arguments[0]
+            is_first = b.compare(0, number, b.constant(0))
+            here = b.binary("addi", start, b.with_constant("muli", number, inner))
+            if axis == len(piece.shape) - 1:
+                forms = [state(cx).helpers.text(cx, f + piece.format) for f in ("", ", ")]
+                form = cx.create("arith.select", [is_first, *forms], [forms[0].type]).result
+                self._print(form, [self._value(piece, here)])
+            else:
+                branch = cx.create("scf.if", [is_first], regions=2)
+                with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
+                    cx.create("scf.yield")
+                with cx.at(ir.InsertionPoint(branch.regions[1].blocks.append())):
+                    self._call(", ", [])
+                    cx.create("scf.yield")
+                self._loop(piece, here, axis + 1)
+            cx.create("scf.yield")
+        self._call("]", [])
 
-    def _value(self, piece: _Piece) -> ir.Value:
-        """The element as C passes it: i32, i64 or f64."""
+    def _call(self, form: str, values: list[ir.Value]) -> None:
+        if form:
+            self._print(state(self.cx).helpers.text(self.cx, form), values)
+
+    def _print(self, form: ir.Value, values: list[ir.Value]) -> None:
+        name, body = print_values(tuple(str(value.type) for value in values))
+        state(self.cx).helpers.call(self.cx, name, body, [form, *values], None)
+
+    def _value(self, piece: _Piece, at: int | ir.Value) -> ir.Value:
+        """Element `at` of the operand as C passes it: i32, i64 or f64."""
         assert piece.operand is not None
         b, cx, kind = self.b, self.cx, self.kinds[piece.operand]
-        value = self._element(piece.operand, piece.at)
+        value = self._element(piece.operand, at)
         if isinstance(kind, ir.FloatType):
             return b.extract(as_f64(self.op, cx, b.splat(value, 1), kind), 0)
         if not isinstance(kind, ir.IntegerType):
             pointer = not isinstance(value.type, ir.IntegerType)
             return cx.create("llvm.ptrtoint", [value], [b.i64]).result if pointer else value
         signed = piece.format[-1] in "di" and kind.width > 1  # true is 1
+        if signed and kind.width == 4:  # the low half of a byte
+            value = b.with_constant("shrsi", b.with_constant("shli", value, 4), 4)
         return b.widen(value, b.i64 if kind.width == 64 else b.i32, signed=signed)
 
-    def _element(self, operand: int, at: int) -> ir.Value:
+    def _element(self, operand: int, at: int | ir.Value) -> ir.Value:
         value = self.op.operands[operand]
         if operand not in self.places:
             return value
