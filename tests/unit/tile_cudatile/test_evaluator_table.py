@@ -215,6 +215,8 @@ def cast(name: str, source: t.Scalar, result: t.Scalar, attrs: dict[str, Any], b
         return target.encode(
             target.round(exact, attrs["rounding_mode"], saturate=target.width <= 8)
         )
+    if result == t.I1:
+        return int(exact[1] != 0)
     low, high = (-(1 << result.width - 1), (1 << result.width - 1) - 1)
     if signedness == "unsigned":
         low, high = 0, (1 << result.width) - 1

@@ -28,6 +28,7 @@ LONG = t.Tile((), t.I64)
 SYS = {"memory_ordering_semantics": "relaxed", "memory_scope": "sys"}
 WEAK = {"memory_ordering_semantics": "weak"}
 GATHER = t.GatherScatterView((4, 4, 4), CUBE, 0)
+NIBBLES = t.PartitionView((4, 4), t.TensorView(t.F4E2M1FN, (16, 16), (16, 2)), (0, 1))
 CUBIC = t.Tile((4, 4, 4), t.F32)
 
 
@@ -107,6 +108,9 @@ CASES: list[tuple[str, list[Any], list[t.Type], dict[str, Any], str]] = [
     ("alloca", [], [t.Tile((), t.Pointer(t.F32))], {"num_elem": -1, "alignment": 4},
      "attribute 'num_elem' failed to satisfy constraint: 64-bit signless integer attribute whose "
      "minimum value is 0"),
+    ("load_view_tko", [NIBBLES, (SCALAR, SCALAR)], [t.Tile((4, 4), t.F4E2M1FN), t.TOKEN], WEAK,
+     "an f4 view access requires exactly one statically encoded unit stride to identify the "
+     "packing dimension; got 0 in '!cuda_tile.tensor_view<16x16xf4E2M1FN, strides=[16,2]>'"),
     ("load_view_tko", [GATHER, (ROWS, SCALAR, LONG)], [CUBIC, t.TOKEN], WEAK,
      "expected scalar index 2 to have the same type as other scalar indices "
      "('!cuda_tile.tile<i32>'), got '!cuda_tile.tile<i64>'"),
