@@ -18,7 +18,12 @@ DEV     := $(VENV)/.dev
 EXPORT  := $(VENV)/.export
 PEER    := $(VENV)/.peer
 
-.PHONY: help demo test lint format unit fuzz bench stubs examples clean
+# cuTile's suite goes with one version of cuTile, so it has an environment of its own.
+SUITE      ?= https://github.com/NVIDIA/cutile-python
+CC         ?= 8.0 9.0 10.0 12.0
+SUITE_VENV ?= $(VENV)-suite
+
+.PHONY: help demo test lint format unit fuzz bench conformance stubs examples clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -49,6 +54,10 @@ bench: $(DEV) $(PEER) ## compile times and code size, beside NVIDIA's tileiras w
 	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/static.py
 
+conformance: $(SUITE_VENV)/.done ## cuTile's own test suite in the simulator: make conformance SUITE=folder CC="9.0"
+	$(SUITE_VENV)/bin/python tools/conformance.py --suite $(SUITE) --cc $(CC) --jobs 2 \
+	  --cache build/conformance --json build/conformance.json --markdown build/conformance.md
+
 stubs: $(DEV) ## write typings anew from the installed bindings
 	$(PIP) install --quiet nanobind
 	$(BIN)/python typings/generate.py
@@ -57,7 +66,7 @@ examples: $(EXPORT) ## write examples/bytecode anew (needs cuda-tile)
 	$(BIN)/python examples/export.py
 
 clean: ## remove the environment and what tools left behind
-	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(SUITE_VENV) build .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +
 
@@ -79,6 +88,12 @@ $(DEV): $(RUNTIME)
 
 $(EXPORT): $(RUNTIME)
 	$(PIP) install --quiet --group export
+	@touch $@
+
+$(SUITE_VENV)/.done: tools/conformance.txt $(PROJECTS)
+	$(PYTHON) -m venv $(SUITE_VENV)
+	$(SUITE_VENV)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(SUITE_VENV)/bin/python -m pip install --quiet $(EDITABLE) -r tools/conformance.txt
 	@touch $@
 
 # The peer is optional: the benchmark says so when it is not there.
