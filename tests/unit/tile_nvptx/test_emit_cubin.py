@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from support.emit_kernels import VECTOR_ADD, VECTOR_ADD_ARGUMENTS, context, module
+from tile_cudatile.bytecode.writer import write_bytecode
+from tile_cudatile.tree import Module
 from tile_nvptx.emit import toolchain
 from tile_nvptx.emit.checks import check_toolchain
 from tile_nvptx.emit.cubin import CubinEmitter
@@ -20,6 +22,7 @@ from tile_nvptx.emit.process import run_tool
 from tile_nvptx.emit.ptx import PtxEmitter
 from tile_nvptx.emit.ptxas import parse_log
 
+import tile_core
 from tile_core.diagnostics import CompileError, ConfigurationError, ExitCode
 from tile_core.emit import EmitContext
 from tile_core.target import builtin_targets
@@ -273,3 +276,11 @@ def running(pid: int) -> bool:
 def test_output_of_a_tool_is_kept() -> None:
     done = run_tool(["/bin/sh", "-c", "echo out; echo err >&2; exit 2"], timeout=10)
     assert (done.status, done.output, done.ending) == (2, "out\nerr\n", "exit code 2")
+
+
+@pytest.mark.parametrize("opt_level", [0, 3])
+def test_a_module_without_kernels(opt_level: int) -> None:
+    """cuTile compiles one to find out which versions of the bytecode a compiler reads."""
+    source = write_bytecode(Module(), version=(13, 4))
+    artifact = tile_core.compile(source, "sm_120", opt_level=opt_level)
+    assert artifact.cubin[:4] == b"\x7fELF"

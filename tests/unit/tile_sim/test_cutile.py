@@ -23,6 +23,7 @@ HAVE_CUTILE = (
 )
 needs_cutile = pytest.mark.skipif(not HAVE_CUTILE, reason="cuda-tile is not installed")
 
+EXAMPLES = Path(__file__).parents[3] / "examples" / "bytecode"
 HEAD = """
 import numpy as np
 import cuda.tile as ct
@@ -259,6 +260,7 @@ def _load(name: str):
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
     spec.loader.exec_module(module)
     return module
 
@@ -279,6 +281,49 @@ def test_driver_memory_and_kernels() -> None:
     config = (c.c_uint32 * 14)(4, 2, 1, 1, 1, 1)
     assert call("cuLaunchKernelEx", c.addressof(config), kernel.value, 0x1234, 0) == 0
     assert calls == [("image", "name", (4, 2, 1), None, 0x1234)]
+    driver_kernel = [kernel.value, 3, 1, 1, 1, 1, 1, 0, 0, 0x5678, 0]
+    assert call("cuLaunchKernel", *driver_kernel) == 0
+    assert calls[-1] == ("image", "name", (3, 1, 1), None, 0x5678)
+
+
+def test_driver_says_whether_a_stream_is_captured() -> None:
+    driver, call, _ = _driver()
+    answer = c.c_int(7)
+    for driver.capturing in (False, True):
+        assert call("cuStreamIsCapturing", 0, c.addressof(answer)) == 0
+        assert answer.value == driver.capturing
+
+
+def test_mappings_of_raw_parameters() -> None:
+    array = np.zeros(1 << 20, np.uint8)
+    address = array.ctypes.data
+    [found] = _load("mappings").mappings_of(bytes(8) + address.to_bytes(8, "little") + b"\1\2")
+    assert found.address <= address < address + array.nbytes <= found.address + found.size
+
+
+def test_compiled_programs_are_kept(tmp_path: Path) -> None:
+    from types import SimpleNamespace
+
+    settings = SimpleNamespace(
+        arch="sm_90a", opt_level=None, pipeline=None, options={}, pass_options={}, cache=None
+    )
+    compiler = _load("compiler").Compiler(settings)
+    bytecode = (EXAMPLES / "vector_add_f32.tileirbc").read_bytes()
+    first = compiler.compile(bytecode, "sm_90", 3)
+    assert first.error is None
+    assert ".entry" in first.ptx
+    settings.cache = str(tmp_path)
+    seen = []
+    compiler.watch = seen.append
+    compiler.compile(bytecode, "sm_90", 3)
+    compiler._compile = None  # not called again
+    assert compiler.compile(bytecode, "sm_90", 3).ptx == first.ptx
+    assert len(seen) == 2
+    del compiler._compile
+    assert compiler.compile(b"no bytecode", "sm_90", 3).error is not None
+    assert compiler.compile(bytecode, "sm_80", 3).ptx != first.ptx
+    assert compiler._arch("sm_90") == "sm_90a"
+    assert compiler._arch("sm_80") == "sm_80"
 
 
 def test_driver_names_what_it_has_not() -> None:

@@ -58,7 +58,7 @@ def without_large_arrays(ptx: str, limit: int) -> LargeShared:
 
 def _bodies(ptx: str) -> list[tuple[str, str]]:
     starts = [match.start() for match in _FIRST_ENTRY.finditer(ptx)]
-    ends = [*starts[1:], len(ptx)]
+    ends = [*starts[1:], len(ptx)][: len(starts)]
     texts = [ptx[a:b] for a, b in zip(starts, ends, strict=True)]
     return list(zip(entries_of(ptx), texts, strict=True))
 

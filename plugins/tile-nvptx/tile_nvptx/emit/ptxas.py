@@ -116,7 +116,7 @@ _TIME = re.compile(r"Compile time = ([\d.]+) ms")
 def parse_log(log: str) -> tuple[KernelResources, ...]:
     """The records in what `ptxas -v` printed, in its order."""
     starts = [*_COMPILING.finditer(log)]
-    ends = [start.start() for start in starts[1:]] + [len(log)]
+    ends = [*(start.start() for start in starts[1:]), len(log)][: len(starts)]  # maybe none
     return tuple(
         _record(start[1], log[start.end() : end]) for start, end in zip(starts, ends, strict=True)
     )

@@ -82,6 +82,10 @@ def _magnitude(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return args[0].clone() if args[0].dtype == torch.bool else func(*args, **kwargs)
 
 
+def _lies_on_a_gpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return True
+
+
 # In larger tensors nobody compares bits, and the simulator takes its time.
 _MOST_ELEMENTS = 1 << 14
 _KEPT = {torch.float64, torch.complex64, torch.complex128}
@@ -99,6 +103,7 @@ _ADAPTED: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     **dict.fromkeys(_both("matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm"), _product),
     **dict.fromkeys(_both(*cuda_math.FUNCTIONS), _function),
     **dict.fromkeys(_both("abs"), _magnitude),
+    torch.Tensor.is_cuda.__get__: _lies_on_a_gpu,
 }
 
 
