@@ -21,16 +21,17 @@ _FREE = (
     "nv_tileaa.splat",
     "ub.poison",
 )
-_MOVES = (
+_MOVES = {
     "nv_tileaa.dot",
     "nv_tileaa.permute",
     "nv_tileaa.store",
     "nv_tileaa.tiled_store",
     "nv_tileaa.view",
-)
+}
 _LOOPS = ("scf.for", "scf.while")
 _LANES = 32
 _REGISTER_BITS = 32
+_HALF = 16
 
 
 def peak_registers(func: ir.Operation, num_warps: int) -> int:
@@ -86,13 +87,15 @@ class _Peak:
 
 
 def _held_bits(value: ir.Value) -> int:
-    """Bits of a register that an element takes: small integers are packed while they only move."""
+    """Bits of a register that an element takes: small integers are packed while they only move,
+    and bytes that a product transposes on their way to shared memory are there twice.
+    """
     element = value.type.element_type
     bits = storage_bits(element)
+    users = {use.owner.operation.name for use in value.uses}
     if isinstance(element, ir.IntegerType) and 1 < element.width < _REGISTER_BITS:
-        moves = all(use.owner.operation.name in _MOVES for use in value.uses)
-        return bits if moves else _REGISTER_BITS
-    return bits
+        bits = bits if users <= _MOVES else _REGISTER_BITS
+    return max(bits, _HALF) if "nv_tileaa.dot" in users else bits
 
 
 def _from_outside(op: ir.OpView) -> Iterator[ir.Value]:
