@@ -110,6 +110,58 @@
   }) {function_type = () -> (), sym_name = "leaves"} : () -> ()
 }) {sym_name = "kernels"} : () -> ()
 // -----
+// What a block allocates is freed at its end; dependent grids and fences hand their tokens on.
+// CHECK: func.func @asks_the_system
+// CHECK-NEXT: %[[A:.*]]:2 = "nv_tileaa.alloca"() {alignment = 64 : i64, size = 40 : i64} : () -> (!nv_tileaa.ptr<f32, 1 : i32>, !nv_tileaa.ptr<i8, 1 : i32>)
+// CHECK-NEXT: %[[W:.*]] = "nv_tileaa.gdc_wait"() : () -> !nv_tileaa.mem_token
+// CHECK-NEXT: %[[F:.*]] = "nv_tileaa.fence_alias"(%[[W]])
+// CHECK-NEXT: "nv_tileaa.gdc_launch_dependents"(%[[F]])
+// CHECK-NEXT: "nv_tileaa.free"(%[[A]]#1)
+// CHECK-NEXT: return
+!p = !cuda_tile.tile<array<i64>, !cuda_tile.ptr<f32>>
+!k = !cuda_tile.token
+"cuda_tile.module"() ({
+  "cuda_tile.entry"() ({
+      %0 = "cuda_tile.alloca"() {num_elem = 10 : i64, alignment = 64 : i64} : () -> !p
+      %1 = "cuda_tile.gdc_wait_tko"() : () -> !k
+      %2 = "cuda_tile.memory_fence_alias_tko"(%1) : (!k) -> !k
+      %3 = "cuda_tile.gdc_launch_dependents_tko"(%2) : (!k) -> !k
+      "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+  }) {function_type = () -> (), sym_name = "asks_the_system"} : () -> ()
+}) {sym_name = "kernels"} : () -> ()
+// -----
+// A tile takes the place of a slice; of the whole tile, that tile is the result.
+// CHECK: func.func @inserts(%[[I:.*]]: i32)
+// CHECK: %[[X:.*]] = "nv_tileaa.make_range"() : () -> tensor<8xi32>
+// CHECK-NEXT: %[[Y:.*]] = "nv_tileaa.make_range"() : () -> tensor<64xi32>
+// CHECK-NEXT: %[[Z:.*]] = "nv_tileaa.insert_slice"(%[[X]], %[[Y]], %[[I]]) : (tensor<8xi32>, tensor<64xi32>, i32) -> tensor<64xi32>
+// CHECK-NEXT: arith.addi %[[Z]], %[[Y]]
+!i = !cuda_tile.tile<array<i64>, i32>
+!s = !cuda_tile.tile<array<i64: 8>, i32>
+!t = !cuda_tile.tile<array<i64: 64>, i32>
+"cuda_tile.module"() ({
+  "cuda_tile.entry"() ({
+    ^bb0(%n: !i):
+      %0 = "cuda_tile.iota"() : () -> !s
+      %1 = "cuda_tile.iota"() : () -> !t
+      %2 = "cuda_tile.insert"(%0, %1, %n) : (!s, !t, !i) -> !t
+      %3 = "cuda_tile.insert"(%2, %1, %n) : (!t, !t, !i) -> !t
+      %4 = "cuda_tile.addi"(%3, %1) {overflow = "none"} : (!t, !t) -> !t
+      "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+  }) {function_type = () -> (), sym_name = "inserts"} : () -> ()
+}) {sym_name = "kernels"} : () -> ()
+// -----
+// CHECK: loc("convert-cudatile-to-tileaa.mlir":[[# @LINE + 6]]:12): error: 'cuda_tile.offset' op works on elements of type f4E2M1FN in memory, which is not supported
+!i = !cuda_tile.tile<array<i64>, i32>
+!p = !cuda_tile.tile<array<i64>, !cuda_tile.ptr<f4E2M1FN>>
+"cuda_tile.module"() ({
+  "cuda_tile.entry"() ({
+    ^bb0(%n: !i, %p: !p):
+      %0 = "cuda_tile.offset"(%p, %n) : (!p, !i) -> !p
+      "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+  }) {function_type = () -> (), sym_name = "halves"} : () -> ()
+}) {sym_name = "kernels"} : () -> ()
+// -----
 // There is nothing of cuda_tile here: kernels of a later stage only get launch defaults.
 // CHECK: func.func @later(%[[X:.*]]: tensor<64xf32>) attributes {nv_tileaa.kernel} {
 // CHECK-NEXT: %[[Y:.*]] = "nv_tileaa.sqrt"(%[[X]]) : (tensor<64xf32>) -> tensor<64xf32>

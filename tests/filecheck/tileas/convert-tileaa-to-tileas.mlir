@@ -68,3 +68,16 @@ gpu.module @m {
     return
   }
 }
+// -----
+// Block scales that bf16 holds are multiplied in before; the product itself has none.
+// CHECK: func.func private @scaled
+// CHECK: %[[B:.*]] = "nv_tileaa.broadcast"
+// CHECK-NEXT: %[[V:.*]] = "nv_tileas.view"(%[[B]]) : (tensor<16x2x16xbf16>) -> tensor<16x32xbf16>
+// CHECK: "nv_tileaa.mulf"(%{{.*}}, %[[V]]) : (tensor<16x32xbf16>, tensor<16x32xbf16>) -> tensor<16x32xbf16>
+// CHECK: "nv_tileas.dot"(%{{.*}}, %{{.*}}, %arg2) {atom = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 1 : i32} {
+  func.func private @scaled(%a: tensor<16x32xf4E2M1FN>, %b: tensor<32x8xf4E2M1FN>, %c: tensor<16x8xf32>, %s: tensor<16x2xf8E4M3FN>, %t: tensor<2x8xf8E4M3FN>) -> tensor<16x8xf32> {
+    %0 = "nv_tileaa.dot"(%a, %b, %c, %s, %t) {operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (tensor<16x32xf4E2M1FN>, tensor<32x8xf4E2M1FN>, tensor<16x8xf32>, tensor<16x2xf8E4M3FN>, tensor<2x8xf8E4M3FN>) -> tensor<16x8xf32>
+    return %0 : tensor<16x8xf32>
+  }
+}

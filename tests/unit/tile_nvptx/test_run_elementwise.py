@@ -239,3 +239,16 @@ def test_approximate_division(mode, flag):
     np.testing.assert_allclose(
         run(op, ["f32"] * 2, "f32", [a[::-1].copy(), b]), expected, rtol=2**-22
     )
+
+
+@pytest.mark.parametrize(
+    ("op", "element", "mode"),
+    [("addf", "f32", "nearest_away"), ("divf", "f64", "approx"), ("sqrt", "f32", "full")],
+)
+def test_a_rounding_mode_that_is_not_there_is_named(op, element, mode):
+    from tile_core.diagnostics import CompileError
+
+    count = 1 if op == "sqrt" else 2
+    with pytest.raises(CompileError, match=f"of {element} does not round in mode '{mode}'"):
+        run(f'nv_tileaa.{op} {{rounding_mode = "{mode}"}}', [element] * count, element,
+            [values(element)] * count)  # fmt: skip

@@ -11,6 +11,8 @@ from support.programs import STRATEGIES, Program
 from tile_cudatile import types as t
 from tile_cudatile.evaluator.formats import dtype_of
 
+from tile_core.diagnostics import CompileError
+
 WIDE = (t.F16, t.BF16, t.TF32, t.F32, t.F64, t.F8E4M3FN, t.F8E5M2)
 NARROW = (t.F8E8M0FNU, t.F8E5M3FNU, t.F4E2M1FN)
 COUNT = 256
@@ -172,3 +174,16 @@ def test_scales_in_memory(element):
     p.store(p.load(shape, element), shape, element)
     codes = np.random.default_rng(4).integers(0, 255, shape).astype(np.uint8)
     p.agrees(codes, np.zeros(shape, np.uint8))
+
+
+def test_elements_that_share_a_byte_in_memory_are_refused():
+    message = "works on elements of type f4E2M1FN in memory, which is not supported"
+    p = Program()
+    p.store(p.load((16,), t.F4E2M1FN), (16,), t.F4E2M1FN)
+    with pytest.raises(CompileError, match=f"'cuda_tile.make_tensor_view' op {message}"):
+        p.ptx()
+    p = Program()
+    base = p.argument(t.Tile((), t.Pointer(t.F4E2M1FN)))
+    p.emit("offset", [base, p.constant(t.Tile((), t.I32), 1)], base.type)
+    with pytest.raises(CompileError, match=f"'cuda_tile.offset' op {message}"):
+        p.ptx()

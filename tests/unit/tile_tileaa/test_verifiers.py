@@ -87,12 +87,12 @@ def test_memory_ordering(name: str) -> None:
         (
             '%0 = "nv_tileaa.addf"(%f, %f) {rounding_mode = "up"} : (f32, f32) -> f32',
             "'nv_tileaa.addf' op expects a rounding mode of nearest_even, zero, negative_inf, "
-            "positive_inf, approx, full, but got 'up'",
+            "positive_inf, nearest_away, approx, full, but got 'up'",
         ),
         (
             '%0 = "nv_tileaa.fp_to_fp"(%f) {rounding_mode = "odd"} : (f32) -> f16',
             "'nv_tileaa.fp_to_fp' op expects a rounding mode of nearest_even, zero, negative_inf, "
-            "positive_inf, approx, full, but got 'odd'",
+            "positive_inf, nearest_away, approx, full, but got 'odd'",
         ),
     ],
 )
@@ -121,3 +121,63 @@ def test_operands_of_one_type() -> None:
 def test_unknown_operations_are_refused() -> None:
     message = refusal('"nv_tileaa.frobnicate"() : () -> ()')
     assert message.startswith("unregistered operation 'nv_tileaa.frobnicate' found in dialect")
+
+
+def test_insertions() -> None:
+    def line(indices: str, types: str, result: str) -> str:
+        return f'%x = "nv_tileaa.insert_slice"(%t, %u{indices}) : ({types}) -> {result}'
+
+    source, target = "tensor<32xf32>", "tensor<4x8xf32>"
+    assert refusal(line(", %i", f"{source}, {target}, i32", target)) == (
+        "'nv_tileaa.insert_slice' op expects 2 indices, but got 1"
+    )
+    assert refusal(line(", %i, %i", f"{source}, {target}, i32, i32", target)) == (
+        "'nv_tileaa.insert_slice' op cannot cut [4, 8] into tiles of [32]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ("size = -1 : i64, alignment = 4 : i64", "expects a size of at least 0 bytes, but got -1"),
+        (
+            "size = 4 : i64, alignment = 3 : i64",
+            "expects an alignment that is a power of two, but got 3",
+        ),
+    ],
+)
+def test_allocations(attributes: str, message: str) -> None:
+    def line(inside: str) -> str:
+        return f'%x:2 = "nv_tileaa.alloca"() {{{inside}}} : () -> (!p, !p)'
+
+    accepts(line("size = 8 : i64, alignment = 16 : i64"))
+    assert refusal(line(attributes)) == f"'nv_tileaa.alloca' op {message}"
+
+
+@pytest.mark.parametrize(
+    ("action", "reduction", "value", "message"),
+    [
+        ("add", "add", True, "expects an action of load_reduce, reduce, store, but got 'add'"),
+        (
+            "store", "mul", True,
+            "expects a reduction of add, min, max, and, or, xor, umin, umax, but got 'mul'",
+        ),
+        (
+            "store", "add", False,
+            "expects a value with every action but load_reduce, not 'store'",
+        ),
+    ],
+)  # fmt: skip
+def test_multicast(action: str, reduction: str, value: bool, message: str) -> None:
+    def line(action: str, reduction: str, value: bool) -> str:
+        operands, types = ("%p, %f, %b", "!p, f32, i1") if value else ("%p, %b", "!p, i1")
+        return (
+            "%b = arith.constant true\n"
+            f'%x:2 = "nv_tileaa.multimem"({operands}) {{action = "{action}", '
+            f'reduction = "{reduction}", mem_semantic = "weak", operandSegmentSizes = '
+            f"array<i32: 1, {int(value)}, 1, 0>}} : ({types}) -> (f32, !tok)"
+        )
+
+    with function(in_function(line("store", "add", True))):
+        pass
+    assert refusal(line(action, reduction, value)) == f"'nv_tileaa.multimem' op {message}"

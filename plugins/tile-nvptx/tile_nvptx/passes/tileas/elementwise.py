@@ -88,7 +88,20 @@ def rounded(op: ir.OpView, cx: Conversion) -> ir.Value:
     return _special(op, cx, mode, ".ftz" if ftz else "")
 
 
+#: Approximations -> what has them, of f32 alone.
+_APPROXIMATE = {"approx": ("nv_tileaa.divf", "nv_tileaa.sqrt"), "full": ("nv_tileaa.divf",)}
+
+
+def _expect_mode(op: ir.OpView, mode: str) -> None:
+    """Raise an error for a rounding mode that the operation lacks."""
+    element = element_of(op.operands[0].type)
+    approximate = op.name in _APPROXIMATE.get(mode, ()) and isinstance(element, ir.F32Type)
+    if mode not in _ROUNDING_SUFFIX and not approximate:
+        raise error_at(op, f"on elements of {element} does not round in mode '{mode}'")
+
+
 def _special(op: ir.OpView, cx: Conversion, mode: str, ftz: str) -> ir.Value:
+    _expect_mode(op, mode)
     operands, name = list(op.operands), op.name
     if name == "nv_tileaa.subf":  # a - b == a + (-b) in every rounding mode
         negated = cx.create("arith.negf", [operands[1]], [operands[1].type]).result

@@ -6,12 +6,13 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileaa.dialect.folds import SLOTS, segments
-from tile_tileaa.passes.cudatile.rules import groups, rules
+from tile_tileaa.passes.cudatile.rules import expect_bytes, groups, rules
 
 
 @rules.on("cuda_tile.global")
 def global_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """global => global"""
+    expect_bytes(op, ir.DenseElementsAttr(op.attributes["value"]).type.element_type)
     names = ("sym_name", "value", "alignment", "symbol_visibility")
     attributes = {name: op.attributes[name] for name in names if name in op.attributes}
     attributes.setdefault("symbol_visibility", ir.StringAttr.get("public"))

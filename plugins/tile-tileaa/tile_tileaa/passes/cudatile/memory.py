@@ -6,7 +6,15 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileaa.passes.cudatile.gather import ViewAddresses, is_gather, padding
-from tile_tileaa.passes.cudatile.rules import constant, groups, i32, rules, text
+from tile_tileaa.passes.cudatile.rules import (
+    constant,
+    element,
+    expect_bytes,
+    groups,
+    i32,
+    rules,
+    text,
+)
 
 
 @rules.on("cuda_tile.make_token")
@@ -28,12 +36,14 @@ def join_tokens(op: ir.OpView, cx: Conversion) -> ir.Value:
 @rules.on("cuda_tile.offset")
 def offset(op: ir.OpView, cx: Conversion) -> ir.Value:
     """offset => addptr"""
+    expect_bytes(op, ir.TypeAttr(element(op.operands[0].type).params[0]).value)
     return cx.create("nv_tileaa.addptr", list(op.operands), [cx.type(op.results[0].type)]).result
 
 
 @rules.on("cuda_tile.make_tensor_view")
 def make_tensor_view(op: ir.OpView, cx: Conversion) -> ir.Value:
     """make_tensor_view => make_memref"""
+    expect_bytes(op, ir.TypeAttr(op.results[0].type.params[0]).value)
     parts = groups(op)
     base, sizes, strides = parts["base"], parts["dynamicShape"], parts["dynamicStrides"]
     return cx.create(
@@ -210,6 +220,7 @@ def _expect_partition(op: ir.OpView, view: ir.Value) -> None:
 @rules.on("cuda_tile.load_ptr_tko")
 def load_ptr(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """load_ptr_tko => load"""
+    expect_bytes(op, element(cx.type(op.results[0].type)))
     parts = groups(op)
     mask, other, token = parts["mask"], parts["paddingValue"], parts["token"]
     return list(
@@ -229,6 +240,7 @@ def load_ptr(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 def store_ptr(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """store_ptr_tko => store"""
     parts = groups(op)
+    expect_bytes(op, element(parts["value"][0].type))
     mask, token = parts["mask"], parts["token"]
     return list(
         cx.create(

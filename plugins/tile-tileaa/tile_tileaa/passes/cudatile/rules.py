@@ -6,8 +6,9 @@ from tile_cudatile.dialect import operand_groups as groups
 
 from tile_core.convert import Conversion, RuleSet
 from tile_core.mlir import ir
+from tile_core.passes import error_at
 
-__all__ = ["constant", "element", "groups", "i32", "rules", "text"]
+__all__ = ["constant", "element", "expect_bytes", "groups", "i32", "rules", "text"]
 
 rules = RuleSet("convert-cudatile-to-tileaa")
 
@@ -26,6 +27,16 @@ def i32(value: int) -> ir.IntegerAttr:
 def element(type_: ir.Type) -> ir.Type:
     """The element type of a tile, or the scalar type itself."""
     return type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
+
+
+def expect_bytes(op: ir.OpView, kind: ir.Type) -> None:
+    """Raise an error for elements in memory that are smaller than a byte and share it."""
+    if str(kind) == "f4E2M1FN":
+        raise error_at(
+            op,
+            f"works on elements of type {kind} in memory, which is not supported",
+            hint="access the bytes as i8, and use cuda_tile.unpack and cuda_tile.pack",
+        )
 
 
 def constant(cx: Conversion, type_: ir.Type, value: int | float) -> ir.Value:
