@@ -76,12 +76,12 @@ def _serve(pipe: Any, source: Source) -> None:
     # A terminal's ^C goes to all; the parent ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     registry = source()
-    while True:
-        try:
+    try:
+        while True:
             function, arguments = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(_guarded(function, registry, arguments))
+            pipe.send(_guarded(function, registry, arguments))
+    except (EOFError, BrokenPipeError):
+        return  # nobody asks any more
 
 
 def _guarded(function: Callable[..., Any], registry: Registry, arguments: Any) -> Any:
