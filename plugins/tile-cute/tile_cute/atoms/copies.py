@@ -249,6 +249,13 @@ _CP_SHAPES = (
 )
 
 
+# What the PTX ISA leaves open, and how the table reads it.
+_CP_NOTES = {
+    "4x256b": "source rows go to one row of each warp's 32, as CUTLASS has it (4dp256bit)",
+    "b8x16.b4x16_p64": "elements come to stand in bits 2 to 5 of a byte, where an MMA reads them",
+}
+
+
 def _shared_to_tensor() -> Iterator[CopyAtom]:
     for group, shape, form in product((1, 2), _CP_SHAPES, ("", *_PACKED)):
         rows, bits = shape.split(".")[0].removesuffix("b").split("x")
@@ -264,6 +271,7 @@ def _shared_to_tensor() -> Iterator[CopyAtom]:
             element_bits=32,
             asynchronous="tcgen05.commit",
             fragment=copy_layout(shape),
+            notes="; ".join(_CP_NOTES[name] for name in (shape, form) if name in _CP_NOTES),
         )
 
 

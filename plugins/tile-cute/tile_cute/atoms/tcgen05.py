@@ -1,4 +1,8 @@
-"""MMAs into tensor memory, sm_100a and its kin: tcgen05.mma, PTX ISA "tcgen05.mma"."""
+"""MMAs into tensor memory, sm_100a and its kin: tcgen05.mma, PTX ISA "tcgen05.mma".
+
+Where the PTX ISA shows figures only, the layouts are those of CUTLASS: sparsity metadata, scale
+factors of B for a pair with M 128, and A for data paths with banks (see `tensor_memory`).
+"""
 
 from collections.abc import Iterator
 from itertools import product
