@@ -82,6 +82,7 @@ def check(
         got = np.zeros_like(wanted)
         report = module.launch("k", (1, 1, 1), (threads, 1, 1), [given, got], stats=True)
         np.testing.assert_array_equal(got, wanted)
+        assert report.cost is not None
         check_cost(plan, report.cost, src.in_size("warp"))
     return plan
 
@@ -114,6 +115,7 @@ def check_buffer(seed: int, bits: int) -> tuple[SharedSide, SharedSide]:
         got = np.zeros_like(wanted)
         report = module.launch("k", (1, 1, 1), (32 * warps, 1, 1), [given, got], stats=True)
         np.testing.assert_array_equal(got, wanted)
+        assert report.cost is not None
         counted = shared_wavefronts(report.cost)
         for name, side in (("st", store), ("ld", load)):
             assert counted[name] == side.wavefronts * warps >> merged_phases(side, bits // 8)
