@@ -118,3 +118,18 @@ def scope_text(record: Scope | CompileUnit | File, *, bare: bool = False) -> str
             f"line = {record.line}, column = {record.column}"
         )
     return f"<{inside}>" if bare else f"#cuda_tile.{prefix}<{inside}>"
+
+
+def location_text(where: Location, *, bare: bool = False) -> str:
+    """A location in MLIR's syntax; `bare` as a part of another."""
+    if isinstance(where, DebugLoc):
+        at = location_text(FileLine(where.filename, where.line, where.column))
+        return f"#cuda_tile.di_loc<{at} in {scope_text(where.scope)}>"
+    if isinstance(where, CallSite):
+        parts = location_text(where.callee, bare=True), location_text(where.caller, bare=True)
+        inside = f"callsite({parts[0]} at {parts[1]})"
+    elif isinstance(where, FileLine):
+        inside = f'"{where.filename}":{where.line}:{where.column}'
+    else:
+        inside = "unknown"
+    return inside if bare else f"loc({inside})"

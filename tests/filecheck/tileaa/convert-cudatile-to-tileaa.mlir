@@ -184,3 +184,15 @@ gpu.module @kernels {
       "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
   }) {function_type = () -> (), sym_name = "divides"} : () -> ()
 }) {sym_name = "kernels"} : () -> ()
+// -----
+// What follows a loop would run after a return from inside of it.
+// CHECK: error: 'cuda_tile.return' op cannot leave the kernel from inside a 'cuda_tile.loop'
+// CHECK: hint: break out of the loop, and return behind it
+"cuda_tile.module"() ({
+  "cuda_tile.entry"() ({
+    "cuda_tile.loop"() ({
+      "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+    }) {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+    "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
+  }) {function_type = () -> (), sym_name = "k"} : () -> ()
+}) {sym_name = "kernels"} : () -> ()

@@ -42,7 +42,7 @@ def _aggregate(
         return "yield", [m.constant(y) if isinstance(y, t.Tile) else values[0] for y in yields]
 
     extra = {"reverse": False} if name == "scan" else {}
-    default = [F4x4 if name == "scan" else t.Tile((4,), t.F32)]
+    default: list[t.Type] = [F4x4 if name == "scan" else t.Tile((4,), t.F32)]
     m.with_regions(
         name,
         [(x,)],
@@ -238,7 +238,7 @@ def _loop(
         ),
         (
             ("loop", [], "return", [], [], []),
-            "expects parent op to be one of 'cuda_tile.entry, cuda_tile.if'",
+            "",
         ),
     ],
 )

@@ -87,7 +87,7 @@ TERMINATOR_OPS = (
         0x5C,
         operands=_OPERANDS,
         terminator=True,
-        parents=("entry", "if"),
+        parents=("entry", "if", "loop"),  # loops since 13.5
         class_name="ReturnOp",
     ),
     OpSpec(

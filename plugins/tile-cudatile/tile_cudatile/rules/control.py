@@ -106,7 +106,7 @@ def aggregate(op: Op) -> Iterator[str]:
     assert isinstance(operands, tuple)
     assert isinstance(identities, tuple)
     if not operands:
-        yield "expect at least 1 operand"
+        yield "expected 1 or more operands, but found 0"
         return
     if len(operands) != len(op.results):
         yield "expect same number of operands and results"

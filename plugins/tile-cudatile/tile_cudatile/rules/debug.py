@@ -9,6 +9,7 @@ from tile_cudatile.locations import (
     Location,
     Scope,
     Subprogram,
+    location_text,
     scope_text,
 )
 from tile_cudatile.tree import Entry
@@ -31,8 +32,8 @@ def entry_problem(entry: Entry) -> str | None:
     """What is wrong with the location of a kernel."""
     if isinstance(entry.loc, CallSite):
         return (
-            f"invalid function debug info location: {entry.loc}. Function location must not be a "
-            "CallSiteLoc."
+            f"invalid function debug info location: {location_text(entry.loc)}. "
+            "Function location must not be a CallSiteLoc."
         )
     scope = _scope(entry.loc)
     if scope is None:
@@ -52,7 +53,10 @@ def entry_problem(entry: Entry) -> str | None:
 
 
 def operation_problem(where: Location, entry: Entry) -> str | None:
-    """What is wrong with the location of an operation of the kernel."""
+    """What is wrong with the location of an operation of the kernel.
+
+    As with rules, a text that starts with `!` goes without the operation's name in front.
+    """
     found = _subprogram(_scope(where))
     if found is None:
         return None
@@ -64,7 +68,7 @@ def operation_problem(where: Location, entry: Entry) -> str | None:
         )
     if found != function:
         return (
-            f"invalid operation debug info scope: {scope_text(found)}. "
+            f"!invalid operation debug info scope: {scope_text(found)}. "
             "Operation debug info scope does not match function debug info scope: "
             f"{scope_text(function)}."
         )

@@ -114,7 +114,7 @@ class _EntryVerifier:
         for op in self._places.values():
             text = operation_problem(op.loc, entry)
             if text is not None:
-                raise _fail(op.loc, f"'cuda_tile.{op.name}' op {text}")
+                raise self._error(op, text)
 
     def _entry_problems(self) -> Iterator[str]:
         entry = self._entry
@@ -191,10 +191,13 @@ class _EntryVerifier:
 def _region_problems(op: Op) -> Iterator[str]:
     for index, region in enumerate(op.regions):
         optional = op.spec.regions[index] == "elseRegion"
-        if len(region.blocks) != 1 and not (optional and not region.blocks):
-            kind = "region with at most 1 blocks" if optional else "region with 1 blocks"
+        if optional and len(region.blocks) > 1:
+            yield f"expects region #{index} to have 0 or 1 blocks"
+            return
+        if not optional and len(region.blocks) != 1:
             yield (
-                f"region #{index} ('{op.spec.regions[index]}') failed to verify constraint: {kind}"
+                f"region #{index} ('{op.spec.regions[index]}') failed to verify constraint: "
+                "region with 1 blocks"
             )
             return
         for block in region.blocks:
@@ -213,7 +216,9 @@ def _end_problem(block: Block, end: str | None) -> str | None:
 def _parent_problems(op: Op, parents: Sequence[Op], entry: Entry) -> Iterator[str]:
     parent = parents[-1].name if parents else "entry"
     if parent not in op.spec.parents:
-        listed = ", ".join(f"cuda_tile.{p}" for p in op.spec.parents)
+        # The released verifier names an operation of its own previews, too.
+        named = [p if p != "entry" else "entry, cuda_tile.preview$func" for p in op.spec.parents]
+        listed = ", ".join(f"cuda_tile.{p}" for p in named)
         yield f"expects parent op to be one of '{listed}'"
         return
     if op.name == "return":
@@ -223,8 +228,8 @@ def _parent_problems(op: Op, parents: Sequence[Op], entry: Entry) -> Iterator[st
 
 
 def _return_problems(op: Op, parents: Sequence[Op], entry: Entry) -> Iterator[str]:
-    if any(p.name != "if" for p in parents):
-        yield "must be used within a cuda_tile.entry, or cuda_tile.if operation"
+    if any(p.name not in ("if", "loop") for p in parents):
+        yield "must be used within a cuda_tile.entry, cuda_tile.if, or cuda_tile.loop operation"
     elif len(op.values()) != len(entry.type.results):
         yield (
             f"has {len(op.values())} operands, but enclosing function (@{entry.name}) returns "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
+from tile_core.passes import error_at
 from tile_tileaa.passes.cudatile.early_exit import CONTINUE, EarlyExits, Leave, leaves_early
 from tile_tileaa.passes.cudatile.rules import groups, i32, rules
 
@@ -70,6 +71,7 @@ def for_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 def loop(op: ir.OpView, cx: Conversion) -> Replacement:
     """loop => scf.while that goes on until its body breaks; the results travel along"""
     block = op.regions[0].blocks[0]
+    _refuse_return(op)
     carried = tuple(argument.type for argument in block.arguments)
     found = tuple(result.type for result in op.results)
     i1 = ir.IntegerType.get_signless(1)
@@ -89,6 +91,21 @@ def loop(op: ir.OpView, cx: Conversion) -> Replacement:
     block.append_to(new.regions[1])
     cx.convert_region(new.regions[1])
     return list(new.results)[len(carried) :]
+
+
+def _refuse_return(loop: ir.OpView) -> None:
+    """What follows the loop would still run: its end only knows `break` and `continue`."""
+    waiting = [loop.operation]
+    while waiting:
+        for region in waiting.pop().regions:
+            for view in (view for block in region.blocks for view in block.operations):
+                if view.operation.name == "cuda_tile.return":
+                    raise error_at(
+                        view,
+                        "cannot leave the kernel from inside a 'cuda_tile.loop'",
+                        hint="break out of the loop, and return behind it",
+                    )
+                waiting.append(view.operation)
 
 
 def _while_condition(
