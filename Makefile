@@ -23,7 +23,9 @@ SUITE      ?= https://github.com/NVIDIA/cutile-python
 CC         ?= 8.0 9.0 10.0 12.0
 SUITE_VENV ?= $(VENV)-suite
 
-.PHONY: help demo test lint format unit fuzz bench conformance stubs examples clean
+RELEASES := 13.1.80 13.2.51 13.2.78 13.2.86 13.3.36 13.4.59 13.4.92 13.5.37
+
+.PHONY: help demo test lint format unit fuzz bench conformance stubs examples clean releases judge
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -49,6 +51,12 @@ format: $(DEV) ## rewrite the sources in the project's style
 fuzz: $(DEV) ## the long tests, and thousands of random programs (SEEDS=FIRST:LAST goes on)
 	$(BIN)/pytest -n $(JOBS) -m slow
 	$(BIN)/tilec fuzz --seeds $(SEEDS) --jobs $(FUZZ_JOBS)
+
+releases: $(RELEASES:%=build/releases/%) ## NVIDIA's tools, every release, for tests that ask them
+
+judge: $(DEV) releases ## the corpus and broken files, before every release (an hour)
+	$(BIN)/python tests/unit/tile_cudatile/corpus/judge.py
+	$(BIN)/python tests/unit/tile_cudatile/differential.py --count 4200 --seed 7 --write
 
 bench: $(DEV) $(PEER) ## compile times and code size, beside NVIDIA's tileiras where it can be installed
 	$(BIN)/python benchmarks/compile_time.py
@@ -95,6 +103,8 @@ $(SUITE_VENV)/.done: tools/conformance.txt $(PROJECTS)
 	$(SUITE_VENV)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(SUITE_VENV)/bin/python -m pip install --quiet $(EDITABLE) -r tools/conformance.txt
 	@touch $@
+build/releases/%: $(BIN)/python
+	$(PIP) install --quiet --no-deps --target $@ nvidia-cuda-tileiras==$*
 
 # The peer is optional: the benchmark says so when it is not there.
 $(PEER): $(RUNTIME)

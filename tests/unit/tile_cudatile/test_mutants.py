@@ -9,8 +9,9 @@ from tile_cudatile import print_text, read_bytecode, verify, write_bytecode
 from tile_cudatile import types as t
 from tile_cudatile.bytecode.heads import Heads
 from unit.tile_cudatile.apply import operation, program
-from unit.tile_cudatile.mutants import LIMIT, disagreements, mutants, ours, programs
-from unit.tile_cudatile.peer import needs_disassembler
+from unit.tile_cudatile.differential import compare
+from unit.tile_cudatile.mutants import LIMIT, mutants, ours, programs
+from unit.tile_cudatile.releases import Release, releases
 
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 
@@ -52,9 +53,10 @@ def test_many_sizes_of_heads_are_not_expensive() -> None:
     assert verdict.seconds < LIMIT
 
 
-@needs_disassembler
-def test_the_released_reader_agrees() -> None:
-    assert disagreements(SEED, 100) == []
+@pytest.mark.skipif(not releases(), reason="needs the releases: make releases")
+@pytest.mark.parametrize("release", releases(), ids=lambda r: r.name)
+def test_the_released_readers_agree(release: Release) -> None:
+    assert compare(release, SEED, 60).known(release.name).get(None, []) == []
 
 
 @pytest.mark.slow
@@ -64,8 +66,8 @@ def test_no_input_is_too_much_in_the_long_run(part: int) -> None:
         assert ours(data).seconds < LIMIT, data.hex()
 
 
-@needs_disassembler
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(20))
-def test_the_released_reader_agrees_in_the_long_run(part: int) -> None:
-    assert disagreements(SEED * 1000 + part, 1000) == []
+@pytest.mark.skipif(not releases(), reason="needs the releases: make releases")
+@pytest.mark.parametrize("release", releases(), ids=lambda r: r.name)
+def test_the_released_readers_agree_in_the_long_run(release: Release) -> None:
+    assert compare(release, SEED + 1000, 4000).known(release.name).get(None, []) == []

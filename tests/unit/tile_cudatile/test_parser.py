@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tile_cudatile import parse_text, print_text, read_bytecode, verify, write_bytecode
 from tile_cudatile import types as t
+from tile_cudatile.attrs import Integer
 from tile_cudatile.text.literals import number_bits, parse_type
 from tile_cudatile.text.scanner import Scanner, TextError
 from tile_cudatile.versions import SUPPORTED, Version
@@ -170,3 +171,39 @@ def test_implied_terminators_and_a_module_around() -> None:
     (branch, last) = module.entries[0].body.block.ops
     assert last.name == "return"
     assert branch.regions[0].block.ops[0].name == "yield"
+
+
+def test_a_padding_value_without_a_mask() -> None:
+    """Which of two optional operands is there, only its type tells."""
+    text = """entry @k(%arg0: tile<ptr<f32>>, %arg1: tile<f32>, %arg2: tile<i1>) {
+  %0, %1 = load_ptr_tko weak %arg0, %arg1 : tile<ptr<f32>>, tile<f32> -> tile<f32>, token
+  %2, %3 = load_ptr_tko weak %arg0, %arg2 : tile<ptr<f32>>, tile<i1> -> tile<f32>, token
+  return
+}
+"""
+    first, second, _ = parse_text(text, version=(13, 5)).entries[0].body.block.ops
+    assert first.group("mask") is None
+    assert first.group("paddingValue") is not None
+    assert second.group("mask") is not None
+    assert second.group("paddingValue") is None
+
+
+def test_numbers_in_arrays_have_64_bits_unless_told() -> None:
+    text = """entry @k(%arg0: tile<i64>, %arg1: tile<f64>) {
+  %0 = iota : tile<4xi64>
+  %1 = reduce %0 dim=0 identities=[-1] : tile<4xi64> -> tile<i64>
+  (%arg2: tile<i64>, %arg3: tile<i64>) {
+    yield %arg2 : tile<i64>
+  }
+  %2 = reduce %0 dim=0 identities=[1 : i64] : tile<4xi64> -> tile<i64>
+  (%arg2: tile<i64>, %arg3: tile<i64>) {
+    yield %arg2 : tile<i64>
+  }
+  return
+}
+"""
+    module = parse_text(text, version=(13, 5))
+    found = [op.attrs["identities"] for op in module.entries[0].body.walk() if op.name == "reduce"]
+    assert found == [(Integer(t.I64, (1 << 64) - 1),), (Integer(t.I64, 1),)]
+    assert "identities=[-1] " in print_text(module)
+    assert "identities=[1] " in print_text(module)

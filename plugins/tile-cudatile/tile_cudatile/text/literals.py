@@ -23,8 +23,10 @@ from tile_cudatile.rules.types import type_problem
 from tile_cudatile.text.numbers import LAYOUTS
 from tile_cudatile.text.scanner import Scanner
 from tile_cudatile.types import (
+    F64,
     I1,
     I32,
+    I64,
     PADDING_VALUES,
     POINTER_KINDS,
     SCALARS,
@@ -354,19 +356,27 @@ def pack_elements(patterns: list[int], element: Scalar, splat: bool) -> bytes:
 # Attributes.
 
 
-def parse_attribute(scanner: Scanner, default: Scalar = I32) -> Attr:
-    """A number with its type (or `default`), a boolean, a string, an array or a dictionary."""
+def _parse_element(scanner: Scanner) -> Attr:
+    """An attribute in an array, where numbers without a type have 64 bits."""
+    return parse_attribute(scanner, None)
+
+
+def parse_attribute(scanner: Scanner, default: Scalar | None = I32) -> Attr:
+    """A number with its type (or `default`; None: i64 or f64), a boolean, a string, an array or a
+    dictionary."""
     for text, value in (("true", True), ("false", False)):
         if scanner.accept(text):
             return value
     if scanner.starts('"'):
         return scanner.string()
     if scanner.starts("["):
-        return _list(scanner, parse_attribute)
+        return _list(scanner, _parse_element)
     if scanner.starts("{"):
         return parse_dictionary(scanner)
     start = scanner.position
     text = scanner.take(_NUMBER, "an attribute")
+    if default is None:
+        default = F64 if "." in text else I64
     element = _number_type(scanner) if scanner.accept(":") else default
     bits = number_bits(text, element)
     if bits is None:

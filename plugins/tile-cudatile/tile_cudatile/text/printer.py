@@ -12,7 +12,7 @@ from tile_cudatile.text.naming import Names
 from tile_cudatile.text.numbers import dense_text, quoted, scalar_text
 from tile_cudatile.text.places import Places
 from tile_cudatile.tree import LOOP_SPLIT, Block, Entry, Global, Module, Op, Region, Value
-from tile_cudatile.types import I1, TensorView
+from tile_cudatile.types import F64, I1, I64, TensorView
 
 _INDENT = "  "
 
@@ -59,11 +59,18 @@ def attribute_text(value: a.Attr, typed: bool = True) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, tuple):
-        return f"[{', '.join(map(attribute_text, value))}]"
+        return f"[{', '.join(map(_element_text, value))}]"
     if isinstance(value, dict):
         items = (f"{k} = {attribute_text(v)}" for k, v in sorted(value.items()))
         return f"{{{', '.join(items)}}}"
     return _SPECIAL[type(value)](value)
+
+
+def _element_text(value: a.Attr) -> str:
+    """An attribute in an array, where MLIR leaves out the types that it takes numbers to be of."""
+    finite = not isinstance(value, a.Float) or not scalar_text(value).startswith("0x")
+    plain = isinstance(value, a.Integer | a.Float) and value.type in (I64, F64) and finite
+    return attribute_text(value, typed=not plain)
 
 
 def _hints_text(value: a.Hints) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tile_cudatile.attrs import Attr
@@ -194,8 +195,20 @@ class Reading:
             scanner.expect(">")
             scanner.expect("}")
 
+    def _settle_optional(self) -> None:
+        """Of several optional operands the first that takes the type is meant: a load may have a
+        padding value and no mask."""
+        optional = [o for o in self._spec.operands if o.arity == "optional" and o.name != "token"]
+        for operand, following in pairwise(optional):
+            types = self._types.get(operand.name)
+            taken = self._groups.get(following.name) is not None
+            if types and not taken and not operand.constraint.accepts(types[0]):
+                self._groups[following.name] = self._groups.pop(operand.name)
+                self._types[following.name] = self._types.pop(operand.name)
+
     def finish(self, start: int) -> Op:
         """The operation."""
+        self._settle_optional()
         groups: list[Any] = []
         for operand in self._spec.operands:
             default: Any = () if operand.arity == "variadic" else None
