@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tile_tileas.remat import Wanted, cheapest
 
@@ -51,6 +51,7 @@ def _cost(tree: list[Wanted], again: tuple[bool, ...], at: int = 0) -> int | Non
     return tile.redo + sum(cost for cost in below if cost is not None)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_trees())
 def test_no_choice_is_cheaper(tree: list[Wanted]) -> None:
     choices = product((False, True), repeat=len(tree))
