@@ -40,7 +40,7 @@ def _plan():
             yield pytest.param(case, target, marks=marks, id=f"{name_of(case)}-{target}")
 
 
-@pytest.mark.parametrize(("case", "target"), _plan())
+@pytest.mark.parametrize(("case", "target"), [*_plan()])
 def test_operations(case, target):
     make, kind = case
     made = make(kind)
