@@ -10,6 +10,7 @@
 | addi, subi, ... | overflow that a flag rules out | flags are added where they hold (`facts`) |
 | assume, inbounds | what is not so | added where it holds (`facts`) |
 | reductions | the order | bodies are associative, and commutative (`laws`) |
+| atomic addf of f32 | subnormals, which `atom.add.f32` flushes (PTX ISA, atom) | whole numbers |
 | memory | races, accesses outside | each block writes its own, in the order of tokens |
 
 Results that the language only approximates are kept apart (`approximate`).

@@ -410,7 +410,7 @@ _MODES: dict[Scalar, tuple[str, ...]] = {
 _APART: dict[Scalar, tuple[str, ...]] = {
     I32: (*_WORDS, "xchg", "cas", "cas"),
     I64: (*_WORDS, "xchg", "cas", "cas"),
-    F32: ("addf", "xchg"),  # comparing bits would tell which NaN a value is
+    F32: ("xchg",),  # GPUs flush subnormals in sums; comparing bits tells which NaN a value is
     F64: ("addf", "xchg"),
     F16: ("addf",),
     BF16: ("addf",),
