@@ -140,6 +140,15 @@ class Figures:
             found.setdefault(_known(release, item), []).append(item)
         return found
 
+    def recheck(self) -> None:
+        """Leaves out the disagreements that our reader as it is now settles."""
+        for item in list(self.disagreements):
+            rejected = bool(ours(bytes.fromhex(item["data"])).complaint)
+            if rejected != (item["who"] == "ours"):
+                self.disagreements.remove(item)
+                self.rejected += rejected
+                self.accepted += not rejected
+
 
 def _known(release: str, item: Disagreement) -> Known | None:
     for known in KNOWN:
@@ -310,6 +319,7 @@ def main() -> int:
             place.write_text(json.dumps(vars(compare(release, given.seed, given.count))))
         if place.is_file():
             results[release.name] = Figures(**json.loads(place.read_text()))
+            results[release.name].recheck()
     text = "\n".join(report(results, given.seed, given.count)) + "\n"
     print(text)
     if given.write:
