@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from tile_cudatile import print_text, read_bytecode, write_bytecode
+from tile_cudatile import parse_text, print_text, read_bytecode, write_bytecode
 from tile_cudatile import types as t
 from tile_cudatile.text.numbers import LAYOUTS, float_text, quoted
 from tile_cudatile.tree import Module
@@ -83,3 +83,20 @@ def test_every_float_reads_back(name: str) -> None:
 
 def test_strings() -> None:
     assert quoted('a"b\\c\n\xe9') == '"a\\22b\\\\c\\0A\\C3\\A9"'
+
+
+@pytest.mark.parametrize(
+    ("producer", "locations", "text"),
+    [
+        (None, False, "\n"),
+        ("me", False, "// Producer: me\n\n"),
+        (None, True, "\n#loc = loc(unknown)\n"),
+    ],
+)
+def test_a_module_of_nothing_is_an_empty_line(
+    producer: str | None, locations: bool, text: str
+) -> None:
+    module = Module(entries=[], producer=producer)
+    assert print_text(module, locations=locations) == text
+    again = parse_text(text)
+    assert (again.entries, again.producer) == ([], producer)

@@ -20,13 +20,13 @@ _INDENT = "  "
 def print_text(module: Module, *, locations: bool = False) -> str:
     """The assembly of a program, as `tileirdisasm` prints it; with `locations`, as for its `-g`."""
     places = Places() if locations else None
-    producer = [] if module.producer is None else [f"// Producer: {module.producer}\n"]
-    nowhere = places.mark(UNKNOWN) if places and module.globals else ""
-    text = "".join(
-        producer
-        + [f"{_global_text(item)}{nowhere}\n" for item in module.globals]
-        + [f"{EntryPrinter(entry, places).text()}\n" for entry in module.entries]
-    )
+    producer = "" if module.producer is None else f"// Producer: {module.producer}\n"
+    # The module itself is nowhere; others hear of it only if it holds globals, or nothing.
+    unplaced = places and (module.globals or not module.entries)
+    nowhere = places.mark(UNKNOWN) if places and unplaced else ""
+    items = [f"{_global_text(item)}{nowhere}" for item in module.globals]
+    items += [EntryPrinter(entry, places).text() for entry in module.entries]
+    text = producer + "\n".join(items) + "\n"
     return places.named(text) if places else text
 
 
