@@ -185,9 +185,12 @@ gpu.module @kernels {
   }) {function_type = () -> (), sym_name = "divides"} : () -> ()
 }) {sym_name = "kernels"} : () -> ()
 // -----
-// What follows a loop would run after a return from inside of it.
-// CHECK: error: 'cuda_tile.return' op cannot leave the kernel from inside a 'cuda_tile.loop'
-// CHECK: hint: break out of the loop, and return behind it
+// A loop that a return may end says so in a result of its own; what follows it looks there.
+// CHECK: %[[R:.*]] = scf.while
+// CHECK: scf.yield %{{.*}}, %{{.*}} : i1, i1
+// CHECK: %[[C:.*]] = arith.select %[[R]], %c3_i32, %c0_i32
+// CHECK: %[[ON:.*]] = arith.cmpi eq, %[[C]], %c0_i32
+// CHECK: scf.if %[[ON]]
 "cuda_tile.module"() ({
   "cuda_tile.entry"() ({
     "cuda_tile.loop"() ({

@@ -20,9 +20,20 @@ DEPTH = 3
 
 State = tuple[Value, Value]
 
+#: What may end a branch there, besides `yield`.
+_WAYS = {
+    "kernel": ["return"],
+    "for": ["continue"],
+    "loop": ["continue", "break"],
+    "free loop": ["continue", "break", "return"],
+}
+
 
 class Maker:
-    """One random program; `place` is what a branch may leave: "kernel", "for" or "loop"."""
+    """One random program; `place` is what a branch may leave: "kernel", "for" or "loop".
+
+    A "free loop" stands in no `for`, so that the kernel may return from inside of it.
+    """
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -63,7 +74,9 @@ class Maker:
             elif kind == "branch":
                 state = self.branch(state, place, turn, depth)
             else:
-                state = (self.counted if kind == "for" else self.endless)(state, depth)
+                free = kind == "loop" and place in ("kernel", "free loop")
+                body = "free loop" if free else kind
+                state = (self.counted if kind == "for" else self.endless)(state, body, depth)
         return self.change(state)
 
     def branch(self, state: State, place: str, turn: Value | None, depth: int) -> State:
@@ -81,7 +94,7 @@ class Maker:
         return number, tile
 
     def side(self, state: State, place: str, turn: Value | None, depth: int) -> Region:
-        ways = {"kernel": ["return"], "for": ["continue"], "loop": ["continue", "break"]}[place]
+        ways = _WAYS[place]
         end = self.rng.choice(["yield", "yield", *ways])
         self.exits.add(f"{end} in {place}")
 
@@ -94,19 +107,19 @@ class Maker:
 
         return self.program.region([], build, end)
 
-    def counted(self, state: State, depth: int) -> State:
+    def counted(self, state: State, place: str, depth: int) -> State:
         p = self.program
         bounds = [p.constant(I32, n) for n in (0, self.rng.randint(0, 4), 1)]
 
         def build(index: Value, number: Value, tile: Value) -> list[Value]:
-            return [*self.statements((self.add(number, index), tile), "for", None, depth + 1)]
+            return [*self.statements((self.add(number, index), tile), place, None, depth + 1)]
 
         body = p.region([I32, *STATE], build, "continue")
         p.emit("for", [*bounds, state], *STATE, regions=(body,))
         number, tile = p.ops[-1].results
         return number, tile
 
-    def endless(self, state: State, depth: int) -> State:
+    def endless(self, state: State, place: str, depth: int) -> State:
         """A loop that breaks in its fifth turn, if not before."""
         p = self.program
 
@@ -119,7 +132,7 @@ class Maker:
             on = p.region([], list, "yield")
             p.emit("if", [late], regions=(out, on))
             following = self.add(turn, p.constant(I32, 1))
-            return [following, *self.statements((number, tile), "loop", following, depth + 1)]
+            return [following, *self.statements((number, tile), place, following, depth + 1)]
 
         body = p.region([I32, *STATE], build, "continue")
         p.emit("loop", [(p.constant(I32, 0), *state)], *STATE, regions=(body,))
@@ -127,7 +140,7 @@ class Maker:
         return number, tile
 
 
-SEEDS = range(12)
+SEEDS = (*range(12), 68)  # the last one breaks out of a loop in a `for`
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -143,5 +156,6 @@ def test_every_exit_occurs() -> None:
     found = set().union(*(Maker(seed).exits for seed in SEEDS))
     assert found >= {
         "break in loop", "continue in for", "continue in loop", "return in kernel",
+        "break in free loop", "continue in free loop", "return in free loop",
         "yield in for", "yield in kernel", "yield in loop",
     }  # fmt: skip

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
-from tile_core.passes import error_at
-from tile_tileaa.passes.cudatile.early_exit import CONTINUE, EarlyExits, Leave, leaves_early
+from tile_tileaa.passes.cudatile.early_exit import (
+    CONTINUE,
+    RETURN,
+    RETURNS,
+    EarlyExits,
+    Leave,
+    has_early_exit,
+)
 from tile_tileaa.passes.cudatile.rules import groups, i32, rules
 
 
@@ -31,7 +37,7 @@ def entry(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     if "optimization_hints" in op.attributes:
         attributes["nv_tileaa.optimization_hints"] = op.attributes["optimization_hints"]
     new = cx.create("func.func", attributes=attributes, regions=1)
-    if _has_early_exit(block):
+    if has_early_exit(block):
         EarlyExits(cx, Leave()).block(block, [])
         with cx.at(ir.InsertionPoint(block)):
             cx.create("func.return")
@@ -57,7 +63,7 @@ def for_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     results = [cx.type(result.type) for result in op.results]
     new = cx.create("scf.for", operands, results, attributes, regions=1)
     block = op.regions[0].blocks[0]
-    if _has_early_exit(block):
+    if has_early_exit(block):
         carried = tuple(result.type for result in op.results)
         left = EarlyExits(cx, Leave(continued=carried)).block(block, [])
         with cx.at(ir.InsertionPoint(block)):
@@ -71,7 +77,6 @@ def for_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 def loop(op: ir.OpView, cx: Conversion) -> Replacement:
     """loop => scf.while that goes on until its body breaks; the results travel along"""
     block = op.regions[0].blocks[0]
-    _refuse_return(op)
     carried = tuple(argument.type for argument in block.arguments)
     found = tuple(result.type for result in op.results)
     i1 = ir.IntegerType.get_signless(1)
@@ -80,12 +85,13 @@ def loop(op: ir.OpView, cx: Conversion) -> Replacement:
     state = [cx.type(type_) for type_ in (*carried, *found)]
     new = cx.create("scf.while", [*op.operands, go, *nothing], state, regions=2)
     _while_condition(cx, new.regions[0], state[: len(carried)], i1, state[len(carried) :])
-    left = EarlyExits(cx, Leave(carried, found)).block(block, [])
+    returns = RETURNS in op.attributes
+    left = EarlyExits(cx, Leave(carried, found[:-1] if returns else found)).block(block, [])
     with cx.at(ir.InsertionPoint(block)):
-        equal = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
-        code = cx.create("arith.constant", [], [left[0].type], {"value": i32(CONTINUE)}).result
-        again = cx.create("arith.cmpi", [left[0], code], [i1], equal).result
-        cx.create("scf.yield", [*left[1 : 1 + len(carried)], again, *left[1 + len(carried) :]])
+        again = _ended_by(cx, left[0], CONTINUE)
+        returned = [_ended_by(cx, left[0], RETURN)] if returns else []
+        values = left[1 : 1 + len(carried)], left[1 + len(carried) :]
+        cx.create("scf.yield", [*values[0], again, *values[1], *returned])
     for type_ in found:
         block.add_argument(type_, op.location)
     block.append_to(new.regions[1])
@@ -93,19 +99,11 @@ def loop(op: ir.OpView, cx: Conversion) -> Replacement:
     return list(new.results)[len(carried) :]
 
 
-def _refuse_return(loop: ir.OpView) -> None:
-    """What follows the loop would still run: its end only knows `break` and `continue`."""
-    waiting = [loop.operation]
-    while waiting:
-        for region in waiting.pop().regions:
-            for view in (view for block in region.blocks for view in block.operations):
-                if view.operation.name == "cuda_tile.return":
-                    raise error_at(
-                        view,
-                        "cannot leave the kernel from inside a 'cuda_tile.loop'",
-                        hint="break out of the loop, and return behind it",
-                    )
-                waiting.append(view.operation)
+def _ended_by(cx: Conversion, found: ir.Value, code: int) -> ir.Value:
+    """i1: whether control left a block as `code` says."""
+    equal = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
+    wanted = cx.create("arith.constant", [], [found.type], {"value": i32(code)}).result
+    return cx.create("arith.cmpi", [found, wanted], [ir.IntegerType.get_signless(1)], equal).result
 
 
 def _while_condition(
@@ -135,7 +133,3 @@ def if_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             blocks[0].append_to(target)
             cx.convert_region(target)
     return list(new.results)
-
-
-def _has_early_exit(block: ir.Block) -> bool:
-    return any(op.operation.name == "cuda_tile.if" and leaves_early(op) for op in block.operations)

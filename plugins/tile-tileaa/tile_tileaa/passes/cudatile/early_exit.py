@@ -7,6 +7,11 @@ only if the code says so:
     if %c { continue %v }          %code, %out = scf.if %c { yield LEFT, %v } else { yield ON, ? }
     rest; continue %w       =>     %left = scf.if %code == ON { rest; yield %w } else { yield %out }
                                    scf.yield %left
+
+A loop that holds a `return` gets one more result, whether it ended so:
+
+    loop { .. return .. }          %out, %returned = loop { .. }
+    rest                    =>     scf.if %returned { yield RETURN } else { rest; .. }
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ from tile_core.mlir import ir
 
 #: How control goes on after a block.
 ON, CONTINUE, BREAK, RETURN = range(4)
+#: Marks a loop whose last result, an i1, says whether the kernel returned from inside of it.
+RETURNS = "nv_tileaa.returns"
 CODES = {"cuda_tile.continue": CONTINUE, "cuda_tile.break": BREAK, "cuda_tile.return": RETURN}
 
 
@@ -34,18 +41,26 @@ class Leave:
         return [ir.IntegerType.get_signless(32), *self.continued, *self.broken]
 
 
+def has_early_exit(block: ir.Block) -> bool:
+    """Whether some operation of a block may end the block before its terminator."""
+    return any(map(leaves_early, block.operations))
+
+
 def leaves_early(op: ir.OpView) -> bool:
-    """Whether some branch of an `if` ends in something else than `yield`."""
-    for region in op.regions:
-        for block in region.blocks:
-            last = terminator(block)
-            if last.operation.name in CODES:
-                return True
-            if any(
-                i.operation.name == "cuda_tile.if" and leaves_early(i) for i in block.operations
-            ):
-                return True
-    return False
+    """Whether an `if` has a branch that ends in something else than `yield`, a loop a `return`."""
+    name = op.operation.name
+    if name == "cuda_tile.loop":
+        return _returns(op)
+    if name != "cuda_tile.if":
+        return False
+    blocks = [block for region in op.regions for block in region.blocks]
+    return any(terminator(b).operation.name in CODES or has_early_exit(b) for b in blocks)
+
+
+def _returns(op: ir.OpView) -> bool:
+    """Whether a `return` stands somewhere in the regions of an operation."""
+    inner = (i for region in op.regions for block in region.blocks for i in block.operations)
+    return any(i.operation.name == "cuda_tile.return" or _returns(i) for i in inner)
 
 
 def terminator(block: ir.Block) -> ir.OpView:
@@ -66,8 +81,9 @@ class EarlyExits:
         Returns what it ends with: `results` of a `yield`, the code, and the values to leave with.
         """
         for op in list(block.operations):
-            if op.operation.name == "cuda_tile.if" and leaves_early(op):
-                return self._split(block, op, results)
+            if leaves_early(op):
+                split = self._split if op.operation.name == "cuda_tile.if" else self._split_loop
+                return split(block, op, results)
         return self._end(block, results)
 
     def _end(self, block: ir.Block, results: list[ir.Type]) -> list[ir.Value]:
@@ -94,6 +110,24 @@ class EarlyExits:
         for old, new in zip(op.results, branch.results, strict=False):
             old.replace_all_uses_with(new)
         left: list[ir.Value] = [branch.results[at] for at in range(len(own), len(branch.results))]
+        op.operation.erase()
+        return self._under_code(left, rest, results)
+
+    def _split_loop(self, block: ir.Block, op: ir.OpView, results: list[ir.Type]) -> list[ir.Value]:
+        """The first loop of a block that may return, and the rest of the block if it did not."""
+        cx, i1 = self.cx, ir.IntegerType.get_signless(1)
+        rest = _operations_after(block, op)
+        with cx.at(ir.InsertionPoint(op)):
+            types = [*(result.type for result in op.results), i1]
+            marked = {RETURNS: ir.UnitAttr.get()}
+            loop = cx.create("cuda_tile.loop", list(op.operands), types, marked, regions=1)
+            op.regions[0].blocks[0].append_to(loop.regions[0])
+            *found, returned = loop.results
+            codes = [self._constant(code) for code in (RETURN, ON)]
+            code = cx.create("arith.select", [returned, *codes], [codes[0].type]).result
+            left = [code, *(self._poison(type_) for type_ in self.leave.types[1:])]
+        for old, new in zip(op.results, found, strict=True):
+            old.replace_all_uses_with(new)
         op.operation.erase()
         return self._under_code(left, rest, results)
 
