@@ -68,6 +68,8 @@ def product(maker: Maker) -> None:
     batch = (1 << maker.rng.randint(0, 2),) if maker.chance(0.25) else ()
     m, n, k = (1 << maker.rng.randint(1, 5) for _ in range(3))
     while count((*batch, max(m, k), max(n, k))) > maker.settings.elements:
+        if m == n == k == 1:
+            return
         m, n, k = (max(extent // 2, 1) for extent in (m, n, k))
     shapes = (*batch, m, k), (*batch, k, n), (*batch, m, n)
     ways = {"mmaf": _floats, "mmai": _integers, "mmaf_scaled": _scaled}

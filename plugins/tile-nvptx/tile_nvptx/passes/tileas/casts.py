@@ -26,6 +26,7 @@ from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
 _ARITHMETIC = ("f16", "bf16", "f32", "f64")
 _TF32 = "tf32"
+_SCALES = ("f8E8M0FNU", "f8E5M3FNU")
 
 
 def _on_vectors(
@@ -63,9 +64,12 @@ def fp_to_fp(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 
 def _is_exact(before: ir.Type, after: ir.Type) -> bool:
-    """Whether a wider format holds every number of a narrower one: f16 lacks large scales."""
-    scale = str(before) in ("f8E8M0FNU", "f8E5M3FNU")
-    return before.width < after.width and not (scale and isinstance(after, ir.F16Type))
+    """Whether a wider format holds every number of a narrower one.
+
+    f16 lacks large scales; formats of scales lack signs, and f8E8M0FNU all but powers of two.
+    """
+    lacks = str(after) in _SCALES or (str(before) in _SCALES and isinstance(after, ir.F16Type))
+    return before.width < after.width and not lacks
 
 
 def _modes(after: ir.Type) -> tuple[str, ...]:
