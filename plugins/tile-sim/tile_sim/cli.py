@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
-from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
+from tile_core.cli.arguments import pass_settings_of, pipeline_options
 from tile_core.cli.output import read_bytes
 from tile_core.diagnostics import ExitCode, SourceLocation, TileError, UsageError
 
@@ -220,13 +220,14 @@ def _ptx(app: Any, given: dict[str, Any]) -> tuple[str, str, bytes | None]:
     if any(line.lstrip().startswith(".version") for line in text.splitlines()):
         return data.decode("utf-8", "replace"), given["source"], None
     from tile_core.api import compile as compile_program
+    from tile_sim.script import options_of
 
     artifact = compile_program(
         data,
         given["gpu_name"],
         opt_level=given["opt_level"],
         pipeline=given["pipeline"],
-        options=settings_of(given["settings"], given["scheduler"], given["layout_strategy"]),
+        options=options_of(given),
         pass_options=pass_settings_of(given["pass_settings"]),
         emit="ptx",
         registry=app.registry,

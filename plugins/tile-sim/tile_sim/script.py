@@ -13,7 +13,14 @@ import rich_click as click
 
 from tile_core.cli.arguments import pass_settings_of, settings_of
 from tile_core.diagnostics import TileError, UsageError
+from tile_sim.awaited import when_imported
 from tile_sim.errors import SimError
+
+
+def options_of(given: dict[str, Any]) -> dict[str, str]:
+    """Pipeline options of a run: findings shall name the source, unless a pipeline cannot."""
+    found = settings_of(given["settings"], given["scheduler"], given["layout_strategy"])
+    return {"lineinfo": "true", **found} if given["pipeline"] is None else found
 
 
 def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -> list[Any]:
@@ -31,9 +38,10 @@ def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -
     settings = cutile.settings
     settings.arch, settings.opt_level = given["gpu_name"], given["opt_level"]
     settings.pipeline = given["pipeline"]
-    settings.options = settings_of(given["settings"], given["scheduler"], given["layout_strategy"])
+    settings.options = options_of(given)
     settings.pass_options = pass_settings_of(given["pass_settings"])
     settings.launch = {"schedule": given["schedule"], "seed": given["seed"], **launch}
+    when_imported("torch", _torch_on_cpu)
     argv, path = sys.argv, list(sys.path)
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
@@ -50,6 +58,13 @@ def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -
     finally:
         sys.argv, sys.path[:] = argv, path
     return cutile.launches[first:]
+
+
+def _torch_on_cpu() -> None:
+    """torch's CUDA devices, streams and events are the simulator's."""
+    from tile_sim.cutile import settings, torch_cuda
+
+    torch_cuda.install(settings.capability)
 
 
 def show_launches(launches: Sequence[Any], arch: str) -> None:

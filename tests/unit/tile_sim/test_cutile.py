@@ -43,6 +43,27 @@ assert np.array_equal(y, x * 2.5)
 """
 
 
+TORCH = """
+import torch
+import cuda.tile as ct
+
+def past(x, index, shape):
+    at = ct.arange(shape[0], dtype=ct.int32) + index[0] * shape[0]
+    return ct.gather(x, at, check_bounds=False)
+
+@ct.kernel
+def double(x, y):
+    i = ct.bid(0)
+    t = ct.load(x, (i,), (128,))
+    ct.store(y, (i,), t * 2)
+
+x = torch.arange(1024, dtype=torch.float32, device="cuda")
+y = torch.zeros_like(x)
+ct.launch(torch.cuda.current_stream(), (8,), double, (x, y))
+print(torch.equal(y, x * 2))
+"""
+
+
 def _python(tmp_path: Path, text: str) -> str:
     script = tmp_path / "program.py"
     script.write_text(HEAD + text)
@@ -146,6 +167,22 @@ def test_errors_of_a_script_are_its_own(tmp_path: Path) -> None:
     assert "program.py' raised ValueError: mine" in done.stderr
     assert "line 2, in broken" in done.stderr
     assert "internal error" not in done.stderr
+
+
+@needs_cutile
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_programs_for_torch_and_a_gpu_run_as_they_are(tmp_path: Path) -> None:
+    """`import tile_sim` nowhere; a finding names the line of the program."""
+    script = tmp_path / "program.py"
+    script.write_text(TORCH)
+    command = [sys.executable, "-m", "tile_core", "run", "--cutile", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True\n"
+    script.write_text(TORCH.replace("(8,)", "(9,)").replace("ct.load", "past"))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert "out-of-bounds" in done.stderr
+    assert "program.py:" in done.stderr
 
 
 @needs_cutile

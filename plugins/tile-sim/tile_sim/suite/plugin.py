@@ -24,7 +24,8 @@ from tile_sim.suite import process
 process.leave_alone()
 
 from tile_sim import cutile  # noqa: E402
-from tile_sim.suite import notes, torch_cuda  # noqa: E402
+from tile_sim.cutile import torch_cuda  # noqa: E402
+from tile_sim.suite import notes  # noqa: E402
 from tile_sim.suite.causes import Cause, TestTimeout, cause_of  # noqa: E402
 
 torch_cuda.install(cutile.settings.capability)

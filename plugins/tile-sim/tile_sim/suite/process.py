@@ -24,7 +24,8 @@ def _import(name: str, *args: Any, **kwargs: Any) -> Any:
 
 def _install() -> None:
     from tile_sim import cutile
-    from tile_sim.suite import notes, torch_cuda
+    from tile_sim.cutile import torch_cuda
+    from tile_sim.suite import notes
 
     cutile.settings.cache = os.environ.get("TILE_SIM_CACHE")
     notes.follow(cutile._SESSION, notes.to_file)

@@ -16,7 +16,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 
-from tile_sim.suite import cuda_math
+from tile_sim.cutile import cuda_math
 
 _CPU = torch.device("cpu")
 _STREAM_HANDLE = 0x51
