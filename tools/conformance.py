@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--again", type=Path, help="a file that --json wrote: run only what failed there"
     )
+    parser.add_argument("--check", action="store_true", help="races and the like are failures")
     parser.add_argument("--json", type=Path, help="write all results there")
     parser.add_argument("--markdown", type=Path, help="write the tables there")
     parser.add_argument("--at-least", type=float, default=0.0, help="percent that have to pass")
@@ -77,6 +78,7 @@ def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, An
     plan = Plan(
         suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every, only,
         given.cache and given.cache.resolve(), given.bytecode and given.bytecode.resolve(),
+        given.check,
     )  # fmt: skip
     start = time.monotonic()
     again = {record["id"]: record for record in Run(plan).run()}

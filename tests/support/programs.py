@@ -148,7 +148,9 @@ class Program:
     def run(self, *args: Any, grid: tuple[int, int, int] = (1, 1, 1), **settings: Any) -> Any:
         """Compile and run in the simulator; arrays are changed in place, findings fail."""
         module = tile_sim.Module(self.ptx(**settings))
-        return module.launch("k", grid, None, list(args), check=True)
+        report = module.launch("k", grid, None, list(args), check=True)
+        assert not report.findings, "\n".join(map(str, report.findings))
+        return report
 
     def agrees(self, *args: Any, grid: tuple[int, int, int] = (1, 1, 1), **settings: Any) -> None:
         """The compiled program changes the arrays to the same bytes as the evaluator."""

@@ -37,7 +37,7 @@ class Settings:
 
     `opt_level` None takes each kernel's own. `options` and `pass_options` go to the compiler,
     `launch` to `Module.launch` (`schedule`, `seed`, `check`, ...). `cache` is a folder that keeps
-    what was compiled.
+    what was compiled. `strict` launches in check mode and makes the first finding an error.
     """
 
     arch: str = field(default_factory=lambda: os.environ.get("TILE_SIM_ARCH", "sm_100"))
@@ -46,6 +46,7 @@ class Settings:
     options: dict[str, Any] = field(default_factory=dict)
     pass_options: dict[str, Any] = field(default_factory=dict)
     cache: str | None = None
+    strict: bool = False
     launch: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -156,11 +157,18 @@ class Session:
         known = self._arrays if self._arrays is not None else mappings_of(data)
         buffers = [*known, *self.driver.allocations]
 
+        options = dict(self.settings.launch)
+        if self.settings.strict:
+            options["check"] = True
+
         def execute() -> None:
             try:
                 report = compiled.module.launch_raw(
-                    name, grid, None, data, buffers, cluster=cluster, **self.settings.launch
+                    name, grid, None, data, buffers, cluster=cluster, **options
                 )
+                if self.settings.strict and report.findings:
+                    first = report.findings[0]
+                    raise SimError(first.kind, first.message, first.where)
             except SimError as error:
                 _print(error.printed)
                 raise

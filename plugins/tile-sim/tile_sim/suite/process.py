@@ -28,6 +28,7 @@ def _install() -> None:
     from tile_sim.suite import notes
 
     cutile.settings.cache = os.environ.get("TILE_SIM_CACHE")
+    cutile.settings.strict = "TILE_SIM_CHECK" in os.environ
     notes.follow(cutile._SESSION, notes.to_file)
     torch_cuda.install(cutile.settings.capability)
 

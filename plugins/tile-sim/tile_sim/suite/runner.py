@@ -24,7 +24,10 @@ _SITE = "import tile_sim.suite.process\n"
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. `timeout` is in seconds for one test, `memory` in GiB for one process."""
+    """What to run. `timeout` is in seconds for one test, `memory` in GiB for one process.
+
+    With `check`, races and other findings of the simulator are failures, too.
+    """
 
     suite: Path
     arch: str
@@ -36,6 +39,7 @@ class Plan:
     only: frozenset[str] | None = None
     cache: Path | None = None
     bytecode: Path | None = None
+    check: bool = False
 
 
 @dataclass
@@ -88,6 +92,8 @@ class Run:
         own = {"TILE_SIM_ARCH": self.plan.arch, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
         if self.plan.cache is not None:
             own["TILE_SIM_CACHE"] = str(self.plan.cache)
+        if self.plan.check:
+            own["TILE_SIM_CHECK"] = "1"
         if self.plan.bytecode is not None:
             own["TILE_SIM_BYTECODE"] = str(self.plan.bytecode)
         return {**os.environ, **own}
