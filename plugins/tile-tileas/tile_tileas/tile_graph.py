@@ -41,8 +41,8 @@ KINDS: dict[str, NodeKind] = {
 KINDS |= {
     f"nv_tileaa.{name}": "same"
     for name in (
-        "addf", "addptr", "assume", "bitcast", "divf", "exp2", "fma", "fp_to_fp", "fp_to_int",
-        "int_to_ptr", "mulf", "mulhiui", "ptr_to_int", "rsqrt", "sqrt", "subf",
+        "addf", "addptr", "assume", "atan2", "bitcast", "divf", "exp2", "fma", "fp_to_fp",
+        "fp_to_int", "int_to_ptr", "mulf", "mulhiui", "ptr_to_int", "rsqrt", "sqrt", "subf",
     )
 }  # fmt: skip
 

@@ -85,6 +85,14 @@ class SqrtOp(Operation, dialect=NvTileAA, name="sqrt", traits=[Pure]):
     verify_invariants = staticmethod(_verify_rounding)
 
 
+class Atan2Op(Operation, dialect=NvTileAA, name="atan2", traits=[Pure]):
+    """Angle of the point (rhs, lhs). MLIR's `math.atan2` folds two zeros to NaN."""
+
+    lhs: Operand[T]
+    rhs: Operand[T]
+    result: Result[T]
+
+
 class RsqrtOp(Operation, dialect=NvTileAA, name="rsqrt", traits=[Pure]):
     """1 / sqrt(x). Optional: ftz."""
 

@@ -31,7 +31,7 @@ _SLICE_LIMIT = 32
 #: Quarter cycles per register of one warp, by operation, else by dialect.
 _REDO = {
     "arith.divf": 40, "arith.divsi": 80, "arith.divui": 80, "arith.remf": 80, "arith.remsi": 80,
-    "arith.remui": 80, "math": 60, "nv_tileaa.divf": 40, "nv_tileaa.exp2": 8,
+    "arith.remui": 80, "math": 60, "nv_tileaa.atan2": 60, "nv_tileaa.divf": 40, "nv_tileaa.exp2": 8,
     "nv_tileaa.rsqrt": 16, "nv_tileaa.sqrt": 24,
 }  # fmt: skip
 _FREE_KINDS = ("source", "view", "broadcast", "permute")

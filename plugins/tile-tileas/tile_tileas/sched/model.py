@@ -27,6 +27,7 @@ _FACTS: dict[str, tuple[str, str, int]] = {
     "nv_tileas.scan": ("compute", "lsu", 120),
     "nv_tileas.scan_mixed": ("compute", "lsu", 120),
     "math": ("compute", "sfu", 20),
+    "nv_tileaa.atan2": ("compute", "sfu", 60),
     "nv_tileaa.divf": ("compute", "sfu", 30),
     "nv_tileaa.sqrt": ("compute", "sfu", 20),
     "nv_tileaa.rsqrt": ("compute", "sfu", 20),

@@ -44,7 +44,7 @@ _LIBDEVICE = {
     "nv_tileaa.exp2": "__nv_exp2",
     "nv_tileaa.rsqrt": "__nv_rsqrt",
     "arith.remf": "__nv_fmod",
-    "math.atan2": "__nv_atan2",
+    "nv_tileaa.atan2": "__nv_atan2",
     "math.cos": "__nv_cos",
     "math.cosh": "__nv_cosh",
     "math.exp": "__nv_exp",

@@ -27,7 +27,7 @@ PLAIN = {
     "log": "math.log",
     "log2": "math.log2",
     "fpowf": "math.powf",
-    "atan2": "math.atan2",
+    "atan2": "nv_tileaa.atan2",
     "int_to_ptr": "nv_tileaa.int_to_ptr",
     "ptr_to_int": "nv_tileaa.ptr_to_int",
     "ptr_to_ptr": "nv_tileaa.bitcast",
