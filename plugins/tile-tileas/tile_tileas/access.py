@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from tile_core.mlir import ir
 from tile_tileas.analysis import axis_info as facts
 from tile_tileas.analysis.axis import AxisAnalysis, element_bytes, shape_of
+from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.views import tiled_view
 
 
@@ -77,6 +78,19 @@ def plan_tiled(view: ir.Value, known: AxisAnalysis, max_bits: int) -> AccessPlan
             alignment = gcd(alignment, _divisor(step, known) * size)
     vector = max(1, min(alignment // size, max_bits // 8 // size, record.tile[fast]))
     return AccessPlan(order, vector, extents[fast] % vector == 0, checked)
+
+
+def without_checks(plan: AccessPlan, op: ir.OpView, bounds: BoundsAnalysis) -> AccessPlan:
+    """`plan` of a tiled load or store, less the checks along axes that the tile never leaves."""
+    record = tiled_view(op.view)
+
+    def leaves(axis: int) -> bool:
+        size = record.memref.sizes[record.dim_map[axis]]
+        smallest = size if isinstance(size, int) else bounds[size].lo
+        furthest = bounds[op.coords[axis]].hi * record.steps[axis] + record.tile[axis]
+        return furthest > smallest
+
+    return replace(plan, checked=tuple(axis for axis in plan.checked if leaves(axis)))
 
 
 def _divisor(value: int | ir.Value, known: AxisAnalysis) -> int:

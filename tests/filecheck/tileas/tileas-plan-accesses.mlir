@@ -36,6 +36,51 @@ func.func @tiled(%p: !ptr, %i: i32) {
   return
 }
 // -----
+// Of the second axis, tiles 0 to 1 end at 16 of 20; tile 2 would reach past the end. A loop's bounds
+// say as much as an assumption.
+// CHECK: func.func @inside
+// CHECK: "nv_tileas.tiled_load"
+// CHECK-SAME: access = {checked = array<i32>,
+// CHECK: "nv_tileas.tiled_load"
+// CHECK-SAME: access = {checked = array<i32: 1>,
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!mem = !nv_tileaa.memref<f32, array<i64: 64, 20>, array<i64: 1, 64>>
+!view = !nv_tileaa.tiled_view<!mem, array<i32: 32, 8>, array<i32: 0, 1>, "zero">
+func.func @inside(%p: !ptr, %i: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %m = "nv_tileaa.make_memref"(%p) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !mem
+  %v = "nv_tileaa.block_tile"(%m) : (!mem) -> !view
+  scf.for %j = %zero to %two step %one : i32 {
+    %x:2 = "nv_tileas.tiled_load"(%v, %i, %j) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 0>} : (!view, i32, i32) -> (tensor<32x8xf32>, !nv_tileaa.mem_token)
+  }
+  %k = "nv_tileaa.assume"(%i) {predicate = {kind = "bounded", lb = 0 : i64, ub = 2 : i64}} : (i32) -> i32
+  %y:2 = "nv_tileas.tiled_load"(%v, %i, %k) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 0>} : (!view, i32, i32) -> (tensor<32x8xf32>, !nv_tileaa.mem_token)
+  return
+}
+// -----
+// A pointer that a loop moves on stays aligned.
+// CHECK: func.func @carried
+// CHECK: "nv_tileas.load"
+// CHECK-SAME: vector = 2 : i32
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!tile = tensor<128x!nv_tileaa.ptr<f32, 1 : i32>>
+func.func @carried(%p: !ptr, %n: i32) {
+  %one = arith.constant 1 : i32
+  %far = arith.constant dense<128> : tensor<128xi32>
+  %a = "nv_tileaa.assume"(%p) {predicate = {kind = "div_by", divisor = 16 : i64}} : (!ptr) -> !ptr
+  %i = "nv_tileaa.make_range"() : () -> tensor<128xi32>
+  %b = "nv_tileaa.splat"(%a) : (!ptr) -> !tile
+  %c = "nv_tileaa.addptr"(%b, %i) : (!tile, tensor<128xi32>) -> !tile
+  %end = scf.for %j = %one to %n step %one iter_args(%d = %c) -> (!tile) : i32 {
+    %x:2 = "nv_tileas.load"(%d) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tile) -> (tensor<128xf32>, !nv_tileaa.mem_token)
+    %e = "nv_tileaa.addptr"(%d, %far) : (!tile, tensor<128xi32>) -> !tile
+    scf.yield %e : !tile
+  }
+  return
+}
+// -----
 // Without accesses there is nothing to plan.
 // CHECK: func.func @computes(%[[X:.*]]: tensor<16xf32>) -> tensor<16xf32> {
 // CHECK-NEXT: %[[Y:.*]] = math.absf %[[X]] : tensor<16xf32>

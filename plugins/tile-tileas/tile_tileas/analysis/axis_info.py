@@ -4,10 +4,14 @@ For every aligned group of `contiguity[d]` elements along axis d, the elements r
 pointee's size for pointers) and the first is divisible by `divisibility[d]` (bytes for pointers).
 Every aligned group of `constancy[d]` elements holds one value. All numbers are powers of two.
 A scalar has rank 0 and its one divisibility in `scalar`.
+
+Arithmetic wraps around: a run rises modulo 2^width of its type. Once it is widened, it is cut where
+it passed the largest number, so then only runs of up to the divisibility are promised.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -80,15 +84,24 @@ def add(left: AxisInfo, right: AxisInfo, right_scale: int = 1) -> AxisInfo:
             gcd(left.constancy[axis], right.contiguity[axis]),
         )
         contiguity.append(run)
-        a = _run_start(left, axis, run)
-        b = _scaled(_run_start(right, axis, run), right_scale)
+        a = regroup(left, axis, run)
+        b = _scaled(regroup(right, axis, run), right_scale)
         divisibility.append(gcd(a, b))
         constancy.append(gcd(left.constancy[axis], right.constancy[axis]))
     return AxisInfo(tuple(contiguity), tuple(divisibility), tuple(constancy))
 
 
-def _run_start(info: AxisInfo, axis: int, run: int) -> int:
-    return regroup(info, axis, run)
+def subtract(left: AxisInfo, right: AxisInfo) -> AxisInfo:
+    """left - right: rises where the left does and the right stays."""
+    if left.rank == 0:
+        return scalar(gcd(left.scalar, right.scalar))
+    contiguity, divisibility, constancy = [], [], []
+    for axis in range(left.rank):
+        run = gcd(left.contiguity[axis], right.constancy[axis])
+        contiguity.append(run)
+        divisibility.append(gcd(regroup(left, axis, run), regroup(right, axis, run)))
+        constancy.append(gcd(left.constancy[axis], right.constancy[axis]))
+    return AxisInfo(tuple(contiguity), tuple(divisibility), tuple(constancy))
 
 
 def _scaled(divisor: int, scale: int) -> int:
@@ -104,6 +117,75 @@ def multiply(left: AxisInfo, right: AxisInfo) -> AxisInfo:
     )
     constancy = tuple(map(gcd, left.constancy, right.constancy))
     return AxisInfo((1,) * left.rank, divisibility, constancy)
+
+
+def within(info: AxisInfo, width: int) -> AxisInfo:
+    """`info` with runs that half the numbers of `width` bits have room for."""
+    room = 1 << (width - 1)
+    if all(run <= room for run in info.contiguity):
+        return info
+    divisibility = tuple(
+        regroup(info, axis, min(room, c)) for axis, c in enumerate(info.contiguity)
+    )
+    return replace(
+        info, contiguity=tuple(min(room, c) for c in info.contiguity), divisibility=divisibility
+    )
+
+
+def join(left: AxisInfo, right: AxisInfo) -> AxisInfo:
+    """What holds of either."""
+    return either([left, right], (MAX_DIVISOR,) * left.rank)
+
+
+def either(infos: list[AxisInfo], constancy: tuple[int, ...]) -> AxisInfo:
+    """One of `infos`, the same one in every aligned group of `constancy[d]` elements."""
+    first = infos[0]
+    if first.rank == 0:
+        return scalar(gcd(*(info.scalar for info in infos)))
+    runs = [gcd(c, *(i.contiguity[axis] for i in infos)) for axis, c in enumerate(constancy)]
+    divisibility = (
+        gcd(*(regroup(info, axis, run) for info in infos)) for axis, run in enumerate(runs)
+    )
+    same = (gcd(c, *(i.constancy[axis] for i in infos)) for axis, c in enumerate(constancy))
+    return AxisInfo(tuple(runs), tuple(divisibility), tuple(same))
+
+
+def every(infos: list[AxisInfo], divisors: Callable[[list[int]], int]) -> AxisInfo:
+    """An elementwise function of which only the divisor is known, from its operands'."""
+    first = infos[0]
+    if first.rank == 0:
+        return scalar(divisors([info.scalar for info in infos]))
+    found = tuple(
+        divisors([info.every_element(axis) for info in infos]) for axis in range(first.rank)
+    )
+    return replace(pointwise(infos), divisibility=found)
+
+
+def shifted(info: AxisInfo, bits: int) -> AxisInfo:
+    """info >> bits, rounded down: runs from multiples of 2^bits become groups of one value."""
+    unit = 1 << bits
+    if info.rank == 0:
+        return scalar(max(1, info.scalar >> bits))
+    result = every([info], lambda divisors: max(1, divisors[0] >> bits))
+    constancy = tuple(
+        max(same, min(unit, _aligned_run(info, axis))) for axis, same in enumerate(info.constancy)
+    )
+    return replace(result, constancy=constancy)
+
+
+def low_bits(info: AxisInfo, bits: int) -> AxisInfo:
+    """The lowest `bits` bits of info, as a number that is not negative."""
+    unit = 1 << bits
+    if info.rank == 0:
+        return info
+    runs = tuple(min(unit, _aligned_run(info, axis)) for axis in range(info.rank))
+    divisibility = tuple(regroup(info, axis, run) for axis, run in enumerate(runs))
+    return AxisInfo(runs, divisibility, info.constancy)
+
+
+def _aligned_run(info: AxisInfo, axis: int) -> int:
+    """Elements of a run that starts at a multiple of its length."""
+    return gcd(info.contiguity[axis], info.divisibility[axis])
 
 
 def pointwise(infos: list[AxisInfo]) -> AxisInfo:
@@ -164,3 +246,19 @@ def reshape(info: AxisInfo, source: tuple[int, ...], result: tuple[int, ...]) ->
         contiguity[b], divisibility[b] = info.contiguity[a], info.divisibility[a]
         constancy[b] = info.constancy[a]
     return AxisInfo(tuple(contiguity), tuple(divisibility), tuple(constancy))
+
+
+def permute(info: AxisInfo, axes: Sequence[int]) -> AxisInfo:
+    """Axis i of the result is axis axes[i]."""
+    return AxisInfo(
+        tuple(info.contiguity[axis] for axis in axes),
+        tuple(info.divisibility[axis] for axis in axes),
+        tuple(info.constancy[axis] for axis in axes),
+    )
+
+
+def part(info: AxisInfo, extents: Sequence[int]) -> AxisInfo:
+    """An aligned part of a tile, of `extents` elements."""
+    runs = tuple(map(min, info.contiguity, extents))
+    divisibility = tuple(regroup(info, axis, run) for axis, run in enumerate(runs))
+    return AxisInfo(runs, divisibility, tuple(map(min, info.constancy, extents)))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
-from tile_tileas.access import plan_pointers, plan_tiled
+from tile_tileas.access import AccessPlan, plan_pointers, plan_tiled, without_checks
 from tile_tileas.analysis.axis import AxisAnalysis
+from tile_tileas.analysis.bounds import BoundsAnalysis
 
 _TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store")
 _POINTER = ("nv_tileas.load", "nv_tileas.store")
@@ -31,8 +32,11 @@ class PlanAccesses(Pass):
 
     name = "tileas-plan-accesses"
     anchor = "func.func"
-    preserves = ("axis",)
-    statistics = {"vectorised": "accesses wider than one element"}
+    preserves = ("axis", "bounds")
+    statistics = {
+        "vectorised": "accesses wider than one element",
+        "unchecked": "axes of accesses that bounds prove to be inside their view",
+    }
 
     max_vector_bits: int = option(128, "widest access of one thread", choices=(8, 16, 32, 64, 128))
 
@@ -41,7 +45,7 @@ class PlanAccesses(Pass):
         bits = min(self.max_vector_bits, cx.target.max_vector_bits)
         for access in accesses(op):
             if access.name in _TILED:
-                plan = plan_tiled(access.view, known, bits)
+                plan = self._tiled(access, plan_tiled(access.view, known, bits), op, cx)
             else:
                 plan = plan_pointers(access, known, bits)
             access.attributes["access"] = plan.attribute()
@@ -49,3 +53,13 @@ class PlanAccesses(Pass):
                 cx.count("vectorised")
             else:
                 cx.missed(access.operation, "not vectorised: contiguity or alignment is unknown")
+
+    @staticmethod
+    def _tiled(
+        access: ir.OpView, plan: AccessPlan, op: ir.Operation, cx: PassContext
+    ) -> AccessPlan:
+        if not plan.checked:
+            return plan
+        unchecked = without_checks(plan, access, cx.analysis(BoundsAnalysis, op))
+        cx.count("unchecked", len(plan.checked) - len(unchecked.checked))
+        return unchecked
