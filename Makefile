@@ -21,11 +21,12 @@ PEER    := $(VENV)/.peer
 # cuTile's suite goes with one version of cuTile, so it has an environment of its own.
 SUITE      ?= https://github.com/NVIDIA/cutile-python
 CC         ?= 8.0 9.0 10.0 12.0
+SAMPLES    ?= https://github.com/NVIDIA/cutile-python
 SUITE_VENV ?= $(VENV)-suite
 
 RELEASES := 13.1.80 13.2.51 13.2.78 13.2.86 13.3.36 13.4.59 13.4.92 13.5.37
 
-.PHONY: help demo test lint format unit fuzz bench conformance stubs examples clean releases judge
+.PHONY: help demo test lint format unit fuzz bench conformance samples stubs examples clean releases judge
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -66,6 +67,10 @@ conformance: $(SUITE_VENV)/.done ## cuTile's own test suite in the simulator: ma
 	$(SUITE_VENV)/bin/python tools/conformance.py --suite $(SUITE) --cc $(CC) --jobs 2 \
 	  --cache build/conformance --json build/conformance.json --markdown build/conformance.md
 
+samples: $(SUITE_VENV)/.done ## cuTile's samples, run and compiled for every target: make samples SAMPLES=folder
+	$(SUITE_VENV)/bin/python tools/samples.py --samples $(SAMPLES) --cc $(CC) --jobs 2 \
+	  --cache build/conformance --json build/samples.json --markdown build/samples.md
+
 stubs: $(DEV) ## write typings anew from the installed bindings
 	$(PIP) install --quiet nanobind
 	$(BIN)/python typings/generate.py
@@ -103,6 +108,7 @@ $(SUITE_VENV)/.done: tools/conformance.txt $(PROJECTS)
 	$(SUITE_VENV)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(SUITE_VENV)/bin/python -m pip install --quiet $(EDITABLE) -r tools/conformance.txt
 	@touch $@
+
 build/releases/%: $(BIN)/python
 	$(PIP) install --quiet --no-deps --target $@ nvidia-cuda-tileiras==$*
 

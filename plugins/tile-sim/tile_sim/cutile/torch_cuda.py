@@ -14,6 +14,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
+from torch.nn.attention import (  # pyright: ignore[reportMissingImports]
+    SDPBackend,
+    sdpa_kernel,
+)
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 
 from tile_sim.cutile import cuda_math
@@ -52,13 +56,50 @@ def _move(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _product(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Products with tf32 operands, or of narrow types into f32, which only GPUs have."""
+    """Products with tf32 operands, or of narrow types into f32, which only GPUs have.
+
+    Those of narrow types are summed in f64 and rounded once: a GPU's sums in f32 have another order
+    than the CPU's, and neither is right where tests compare small differences of large terms.
+    """
     out = kwargs.pop("out_dtype", None)
     if torch.backends.cuda.matmul.fp32_precision == "tf32":
         args = tuple(_as_tf32(arg) for arg in args)
-    if out is not None:
-        args = tuple(arg.to(out) if isinstance(arg, torch.Tensor) else arg for arg in args)
-    return func(*args, **kwargs)
+    if out is None and _is_narrow(args[0]) and kwargs.get("out") is None:
+        out = args[0].dtype
+    if out is None:
+        return func(*args, **kwargs)
+    wide = torch.float64 if out.is_floating_point else out
+    return func(*_cast(args, wide), **_cast(kwargs, wide)).to(out)
+
+
+def _is_narrow(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+
+
+def _cast(values: Any, dtype: Any) -> Any:
+    """Arguments, by place or by name, with their tensors of floats, or of integers, in `dtype`."""
+    if isinstance(values, dict):
+        return {name: _cast(value, dtype) for name, value in values.items()}
+    if isinstance(values, tuple):
+        return tuple(_cast(value, dtype) for value in values)
+    if not isinstance(values, torch.Tensor):
+        return values
+    same_kind = values.is_floating_point() == dtype.is_floating_point
+    return values.to(dtype) if same_kind else values
+
+
+def _in_f32(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What GPUs sum in f32 and CPUs in the type of the operands, forwards or backwards."""
+    if not _is_narrow(args[0]):
+        return func(*args, **kwargs)
+    result = func(*_cast(args, torch.float32), **_cast(kwargs, torch.float32))
+    return result.to(args[0].dtype)
+
+
+def _attention(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Attention by its definition, whichever of a GPU's kernels the program has asked for."""
+    with sdpa_kernel(SDPBackend.MATH):
+        return _in_f32(func, args, kwargs)
 
 
 def _as_tf32(value: Any) -> Any:
@@ -102,6 +143,8 @@ _ADAPTED: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     **dict.fromkeys([torch.Tensor.to, torch.Tensor.cuda], _move),
     **dict.fromkeys(_both("matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm"), _product),
     **dict.fromkeys(_both(*cuda_math.FUNCTIONS), _function),
+    **dict.fromkeys([torch.layer_norm, torch.nn.functional.layer_norm], _in_f32),
+    torch.nn.functional.scaled_dot_product_attention: _attention,
     **dict.fromkeys(_both("abs"), _magnitude),
     torch.Tensor.is_cuda.__get__: _lies_on_a_gpu,
 }
