@@ -21,6 +21,11 @@ def tile_passes() -> Iterable[Lazy]:
             "memory, shape and reduction operations of nv_tileaa to nv_tileas",
         ),
         Lazy(
+            "tileas-narrow-early",
+            "tile_tileas.passes.narrow_early:NarrowEarly",
+            "operations that free registers before what they need not wait for",
+        ),
+        Lazy(
             "tileas-plan-accesses",
             "tile_tileas.passes.plan_accesses:PlanAccesses",
             "vector width and bounds form of loads and stores",

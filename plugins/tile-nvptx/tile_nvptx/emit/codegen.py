@@ -16,6 +16,10 @@ TRIPLE = "nvptx64-nvidia-cuda"
 #: Functions that the CUDA runtime on the device provides; any other undefined one is an error.
 DEVICE_RUNTIME = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 
+#: Loop strength reduction keeps an address per access through the loop, to save an addition or a
+#: multiplication in each turn: registers are scarcer than either.
+_NO_STRENGTH_REDUCTION = "-disable-lsr"
+
 
 class CodegenFailure(Exception):
     """LLVM refused the module, in its own words."""
@@ -43,6 +47,7 @@ def initialize(preload: str | None = None) -> None:
     """Load LLVM's targets, once per process, and the libdevice at `preload` if there is one."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.set_option("tile_nvptx", _NO_STRENGTH_REDUCTION)
     if preload is not None:
         libdevice.preload(preload)
 

@@ -9,6 +9,7 @@ of a product go to shared memory and end there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import shape_of
@@ -75,15 +76,31 @@ class _Peak:
                 live[value] = self._registers(value)
 
     def _registers(self, value: ir.Value) -> int:
-        if not isinstance(value.type, ir.RankedTensorType):
+        if not _takes_registers(value):
             return 0
-        if not isinstance(value.owner, ir.Block) and value.owner.name in _FREE:
-            return 0
-        count = 1
-        for extent in shape_of(value):
-            count *= extent
-        each = -(-count // self.threads)
+        each = -(-prod(shape_of(value)) // self.threads)
         return -(-each * _held_bits(value) // _REGISTER_BITS)
+
+
+def tile_bits(value: ir.Value) -> int:
+    """Bits of registers that all threads together need for a value; 0 for what comes for free."""
+    return prod(shape_of(value)) * _held_bits(value) if _takes_registers(value) else 0
+
+
+def used_values(op: ir.OpView | ir.Operation) -> list[ir.Value]:
+    """Values the operation needs, those of its regions included."""
+    found = list(op.operands)
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                found += used_values(inner)
+    return found
+
+
+def _takes_registers(value: ir.Value) -> bool:
+    if not isinstance(value.type, ir.RankedTensorType):
+        return False
+    return isinstance(value.owner, ir.Block) or value.owner.name not in _FREE
 
 
 def _held_bits(value: ir.Value) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tile_core.mlir import ir
 from tile_core.sched import Edge, LoopGraph, LoopOp, MachineModel
 from tile_core.target import Target
+from tile_tileas.analysis.pressure import used_values
 
 # operation (or dialect) -> kind, unit, latency in cycles
 _FACTS: dict[str, tuple[str, str, int]] = {
@@ -57,7 +58,7 @@ def loop_graph(block: ir.Block, *, is_loop: bool) -> LoopGraph:
     loads: list[int] = []
     last_write: int | None = None
     for at, op in enumerate(ops):
-        for source in sorted({position[v] for v in _uses(op) if v in position}):
+        for source in sorted({position[v] for v in used_values(op) if v in position}):
             edges.append(Edge(source, at, _latency(ops[source])))
         effect = memory_effect(op)
         if effect == "none":
@@ -80,20 +81,10 @@ def _carried(block: ir.Block, ops: list[ir.OpView], position: dict[ir.Value, int
     for argument, value in zip(list(block.arguments)[1:], ops[-1].operands, strict=True):
         if value in position:
             for at, op in enumerate(ops):
-                if argument in _uses(op):
+                if argument in used_values(op):
                     source = position[value]
                     edges.append(Edge(source, at, _latency(ops[source]), distance=1))
     return edges
-
-
-def _uses(op: ir.OpView | ir.Operation) -> list[ir.Value]:
-    """Values the operation needs, those of its regions included."""
-    found = list(op.operands)
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                found += _uses(inner)
-    return found
 
 
 def memory_effect(op: ir.OpView | ir.Operation) -> str:
