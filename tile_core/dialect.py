@@ -11,10 +11,20 @@
 A thin layer over `dialects/ext.py` of MLIR's bindings (IRDL underneath). Names are `[a-z0-9_]+`,
 optional attributes stay undeclared and are checked in `verify_invariants`, and dialect files must
 not use `from __future__ import annotations`, because `ext` reads live annotations.
+
+Operations of one shape are declared from tables: an `OperationSpec` says what a class body would,
+and `declare` makes the class, in as many dialects as have the operation.
+
+Effects are interfaces of MLIR, so its own passes (cse, canonicalize, loop-invariant code motion)
+treat our operations right. An operation without any of these traits stays where it is.
 """
 
 import sys
+import types as python_types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 
 from tile_core.mlir import bindings_name, ext, ir
 
@@ -28,16 +38,27 @@ Type = ext.Type
 
 __all__ = [
     "Attribute",
+    "Check",
     "Dialect",
+    "Effects",
     "IsolatedFromAbove",
+    "NoEffect",
+    "NoTerminator",
     "Operand",
     "Operation",
+    "OperationSpec",
     "Pure",
+    "PureRegions",
+    "ReadsAndWrites",
     "Region",
     "Result",
     "Terminator",
     "Type",
+    "Writes",
+    "declare",
     "reject",
+    "runs_of_types",
+    "verifier",
 ]
 
 
@@ -70,6 +91,146 @@ class IsolatedFromAbove:
     @staticmethod
     def attach(op_name: str) -> None:
         ir.IsIsolatedFromAboveTrait.attach(op_name)
+
+
+class NoTerminator:
+    """Trait: the blocks of the operation end without a terminator."""
+
+    @staticmethod
+    def attach(op_name: str) -> None:
+        ir.NoTerminatorTrait.attach(op_name)
+
+
+class Effects(ir.MemoryEffectsOpInterface):
+    """Base of traits that say which effects an operation has; `get_effects` appends them.
+
+    What is read or written is not said, so every write is in the way of every read.
+    """
+
+    @staticmethod
+    def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
+        raise NotImplementedError
+
+
+class NoEffect(Effects):
+    """Touches no memory, but must not run where it would not have run."""
+
+    @staticmethod
+    def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
+        """No effect: nothing to append."""
+
+
+class Writes(Effects):
+    """Changes memory, or something else that others see: stays, and keeps reads in their order."""
+
+    @staticmethod
+    def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
+        effects.append(ir.MemoryEffect.Write)
+
+
+class ReadsAndWrites(Effects):
+    """Reads memory and changes it."""
+
+    @staticmethod
+    def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
+        effects.append(ir.MemoryEffect.Read)
+        effects.append(ir.MemoryEffect.Write)
+
+
+class PureRegions:
+    """Trait: no effect; may run where all that its regions hold may."""
+
+    class _Speculatable(ir.ConditionallySpeculatable):
+        @staticmethod
+        def get_speculatability(op: Any) -> ir.Speculatability:
+            return ir.Speculatability.RecursivelySpeculatable
+
+    @staticmethod
+    def attach(op_name: str) -> None:
+        NoEffect.attach(op_name)
+        PureRegions._Speculatable.attach(op_name)
+
+
+#: What is wrong with an operation, in words that follow `'dialect.op' op `; None if nothing is.
+Check = Callable[[Any], str | None]
+
+
+@dataclass(frozen=True)
+class OperationSpec:
+    """One operation of a table.
+
+    Attributes:
+        name: the mnemonic, in snake case.
+        fields: annotations by name, as in the body of an `Operation` class, in order.
+        doc: what it does.
+        traits: classes with `attach`.
+        checks: the verifier: the first problem is reported.
+    """
+
+    name: str
+    fields: Mapping[str, Any]
+    doc: str
+    traits: tuple[type, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def class_name(self) -> str:
+        """`make_range` is `MakeRangeOp`."""
+        return "".join(part.capitalize() for part in self.name.split("_")) + "Op"
+
+
+def declare(
+    dialect: type[Dialect], spec: OperationSpec, class_name: str = "", module: str = __name__
+) -> type[Operation]:
+    """The class of an operation of `dialect`, as if it had been written out.
+
+    Args:
+        class_name: instead of `spec.class_name`.
+        module: `__name__` of the module that the class shall seem to come from.
+    """
+    body: dict[str, Any] = {
+        "__annotations__": dict(spec.fields),
+        "__doc__": spec.doc,
+        "__module__": module,
+    }
+    if spec.checks:
+        body["verify_invariants"] = staticmethod(verifier(*spec.checks))
+    return python_types.new_class(
+        class_name or spec.class_name,
+        (Operation,),
+        {"dialect": dialect, "name": spec.name, "traits": list(spec.traits)},
+        lambda namespace: namespace.update(body),
+    )
+
+
+def verifier(*checks: Check) -> Callable[[Any], bool]:
+    """What MLIR calls to verify: reports the first problem that `checks` find."""
+
+    def verify(op: Any) -> bool:
+        for check in checks:
+            problem = check(op)
+            if problem is not None:
+                return reject(op, problem)
+        return True
+
+    return verify
+
+
+def runs_of_types(types: Sequence[Any], slots: int) -> list[int] | None:
+    """Sizes of the runs of equal `types`, padded with 0 to `slots`; None if they are too many.
+
+    IRDL asks all values of a variadic group to be of one type. An operation that mixes types has
+    several groups, over which its values are spread in such runs.
+    """
+    sizes: list[int] = []
+    previous = None
+    for type_ in types:
+        if sizes and type_ == previous:
+            sizes[-1] += 1
+        else:
+            sizes.append(1)
+        previous = type_
+    return sizes + [0] * (slots - len(sizes)) if len(sizes) <= slots else None
 
 
 def reject(op: ir.OpView | ir.Operation, message: str) -> bool:

@@ -56,7 +56,7 @@ def access(name: str, attributes: str) -> str:
 def test_memory_ordering(name: str) -> None:
     accepts(access(name, 'mem_semantic = "weak"'))
     for semantic in ORDERED[name][3]:
-        accepts(access(name, f'mem_semantic = "{semantic}", mem_scope = "device"'))
+        accepts(access(name, f'mem_semantic = "{semantic}", mem_scope = "gpu"'))
         assert refusal(access(name, f'mem_semantic = "{semantic}"')) == (
             f"'nv_tileaa.{name}' op non-weak memory ordering requires explicit scope"
         )
@@ -64,7 +64,7 @@ def test_memory_ordering(name: str) -> None:
         f"'nv_tileaa.{name}' op weak memory ordering must not carry a scope"
     )
     wrong = "release" if name.endswith("load") else "acquire"
-    assert refusal(access(name, f'mem_semantic = "{wrong}", mem_scope = "device"')) == (
+    assert refusal(access(name, f'mem_semantic = "{wrong}", mem_scope = "gpu"')) == (
         f"'nv_tileaa.{name}' op unsupported mem_semantic: {wrong}"
     )
 

@@ -31,7 +31,7 @@ def scratch(name: str, at: int = 0) -> str:
 
 
 def load(name: str, token: str = "", semantic: str = "weak") -> str:
-    scope = "" if semantic == "weak" else ', mem_scope = "device"'
+    scope = "" if semantic == "weak" else ', mem_scope = "gpu"'
     tokens, types = (f", {token}", ", !tok") if token else ("", "")
     return (
         f'{name}:2 = "nv_tileas.load"(%p{tokens}) {{mark = "{name[1:]}", mem_semantic = '

@@ -59,7 +59,7 @@ def test_tiled_accesses(name: str) -> None:
         f"'nv_tileas.{name}' op expects 2 coordinates, but got 1"
     )
     assert refusal(tiled(name, ordering='mem_semantic = "relaxed"')) == (
-        f"'nv_tileas.{name}' op non-weak memory ordering requires explicit scope"
+        f"'nv_tileas.{name}' op mem_scope required when mem_semantic is not weak"
     )
 
 
@@ -67,7 +67,7 @@ def test_tiled_accesses(name: str) -> None:
     ("name", "wrong"), [("tiled_load", "release"), ("tiled_store", "acquire"), ("tiled_load", "x")]
 )
 def test_kinds_of_ordering(name: str, wrong: str) -> None:
-    ordering = f'mem_semantic = "{wrong}", mem_scope = "device"'
+    ordering = f'mem_semantic = "{wrong}", mem_scope = "gpu"'
     assert refusal(tiled(name, ordering=ordering)) == (
         f"'nv_tileas.{name}' op unsupported mem_semantic: {wrong}"
     )
@@ -77,12 +77,12 @@ def test_kinds_of_ordering(name: str, wrong: str) -> None:
     ("line", "message"),
     [
         (
-            '%x:2 = "nv_tileas.load"(%p) {mem_semantic = "weak", mem_scope = "device", '
+            '%x:2 = "nv_tileas.load"(%p) {mem_semantic = "weak", mem_scope = "gpu", '
             "operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!p) -> (f32, !tok)",
             "'nv_tileas.load' op weak memory ordering must not carry a scope",
         ),
         (
-            '%x = "nv_tileas.store"(%p, %f) {mem_semantic = "acquire", mem_scope = "device", '
+            '%x = "nv_tileas.store"(%p, %f) {mem_semantic = "acquire", mem_scope = "gpu", '
             "operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!p, f32) -> !tok",
             "'nv_tileas.store' op unsupported mem_semantic: acquire",
         ),

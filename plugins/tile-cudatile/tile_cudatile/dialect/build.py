@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from tile_core.diagnostics import CompileError, InputError
+from tile_core.dialect import runs_of_types
 from tile_core.mlir import ir
 from tile_cudatile import attrs as a
 from tile_cudatile import locations as loc
 from tile_cudatile import tree
-from tile_cudatile.dialect.ops import MIXED, spread
+from tile_cudatile.dialect.ops import MIXED
 from tile_cudatile.dialect.types import CudaTile, TypeMap
 from tile_cudatile.ops import BODY_OPS
 from tile_cudatile.ops.spec import AttrSpec, OpSpec
@@ -162,7 +163,7 @@ class Builder:
         self, spec: OpSpec, group: str, kinds: list[ir.Type], where: loc.Location
     ) -> list[int]:
         slots = MIXED[spec.name, group]
-        sizes = spread(kinds, slots)
+        sizes = runs_of_types(kinds, slots)
         if sizes is None:
             raise CompileError(
                 f"'cuda_tile.{spec.name}' op has more than {slots} runs of differently typed "

@@ -9,24 +9,28 @@ no optional attributes): `op.attributes` has them or not. Properties are in snak
 
 IRDL asks all values of a variadic group to be of one type. A group that may mix types is therefore
 declared as several variadic slots, and its values are spread over them in runs of one type
-(`spread`); the group's property gives them all, in order.
+(`runs_of_types`); the group's property gives them all, in order.
 """
 
 import re
-import types as python_types
 from collections.abc import Sequence
 from typing import Any
 
 from tile_core.dialect import (
+    Effects,
     IsolatedFromAbove,
+    NoEffect,
+    NoTerminator,
     Operand,
     Operation,
+    OperationSpec,
     Pure,
     Region,
     Result,
     Terminator,
+    declare,
 )
-from tile_core.mlir import ext, ir
+from tile_core.mlir import ir
 from tile_cudatile.dialect.types import (
     CudaTile,
     GatherScatterViewType,
@@ -41,15 +45,7 @@ from tile_cudatile.ops import constraints as c
 from tile_cudatile.ops.spec import OpSpec, ValueSpec
 
 
-class NoEffect:
-    """Trait: touches no memory, but must not run where it would not have run."""
-
-    @staticmethod
-    def attach(op_name: str) -> None:
-        ext.Pure.NoMemoryEffect.attach(op_name)
-
-
-class WeakLoadEffects(ir.MemoryEffectsOpInterface):
+class WeakLoadEffects(Effects):
     """A weak load reads; a stronger one also orders, which must stay."""
 
     @staticmethod
@@ -57,14 +53,6 @@ class WeakLoadEffects(ir.MemoryEffectsOpInterface):
         effects.append(ir.MemoryEffect.Read)
         if ir.StringAttr(op.attributes["memory_ordering_semantics"]).value != "weak":
             effects.append(ir.MemoryEffect.Write)
-
-
-class NoTerminator:
-    """Trait: the blocks of the operation end without a terminator."""
-
-    @staticmethod
-    def attach(op_name: str) -> None:
-        ir.NoTerminatorTrait.attach(op_name)
 
 
 #: Traits besides those that the tables' `effects` and `terminator` give.
@@ -163,19 +151,6 @@ def _slots(spec: OpSpec, group: ValueSpec) -> list[str]:
     return [name] if count is None else [f"{name}_{i}" for i in range(count)]
 
 
-def spread(types: Sequence[Any], slots: int) -> list[int] | None:
-    """Sizes of the runs of equal `types`, padded with 0 to `slots`; None if they are too many."""
-    sizes: list[int] = []
-    previous = None
-    for type_ in types:
-        if sizes and type_ == previous:
-            sizes[-1] += 1
-        else:
-            sizes.append(1)
-        previous = type_
-    return sizes + [0] * (slots - len(sizes)) if len(sizes) <= slots else None
-
-
 def _mixed_operands(before: int, slots: int) -> property:
     """All values of the operand group whose slots follow `before` others."""
 
@@ -191,17 +166,10 @@ def _define(spec: OpSpec) -> type[Operation]:
     traits = _TRAITS.get(spec.name) or _EFFECTS.get(spec.effects, [])
     if spec.terminator:
         traits = [*traits, Terminator]
-    body = {
-        "__annotations__": _annotations(spec),
-        "__doc__": f"`cuda_tile.{spec.name}`.",
-        "__module__": __name__,
-    }
-    made = python_types.new_class(
-        spec.class_name,
-        (Operation,),
-        {"dialect": CudaTile, "name": spec.name, "traits": traits},
-        lambda namespace: namespace.update(body),
+    declared = OperationSpec(
+        spec.name, _annotations(spec), f"`cuda_tile.{spec.name}`.", tuple(traits)
     )
+    made = declare(CudaTile, declared, spec.class_name, __name__)
     slot = 0
     for operand in spec.operands:
         count = MIXED.get((spec.name, operand.name))

@@ -1,6 +1,6 @@
 """The nv_tileaa dialect; importing this package declares every operation."""
 
-from tile_tileaa.dialect import atomics, dot, folds, host, math, memory, multimem, shape, system
+from tile_tileaa.dialect import accesses, dot, folds, host, math, memory, shape, system
 from tile_tileaa.dialect.base import (
     MemRefType,
     MemTokenType,
@@ -17,7 +17,7 @@ __all__ = [
     "NvTileAA",
     "PtrType",
     "TiledViewType",
-    "atomics",
+    "accesses",
     "dot",
     "folds",
     "host",
@@ -25,7 +25,6 @@ __all__ = [
     "math",
     "mem_token",
     "memory",
-    "multimem",
     "ptr",
     "shape",
     "system",

@@ -7,14 +7,13 @@ accumulators.
 
 # pyright: reportGeneralTypeIssues=false
 
-from collections.abc import Callable
 from typing import Any
 
-from tile_core.dialect import Operand, Operation, Pure, Result, reject
+from tile_core.dialect import Check, Operand, OperationSpec, Pure, Result, declare
 from tile_core.mlir import ir
 from tile_tileaa.dialect.base import NvTileAA
-
-SIGNEDNESS = ("signed", "unsigned")
+from tile_tileaa.dialect.math import SIGNEDNESS
+from tile_tileaa.dialect.types import element_of, shape_of
 
 #: Element type of A and B -> those that C may have.
 ACCUMULATORS: dict[str, tuple[str, ...]] = {
@@ -29,16 +28,6 @@ ACCUMULATORS: dict[str, tuple[str, ...]] = {
 }
 
 _Types = tuple[ir.Type, ir.Type, ir.Type, ir.Type]
-
-
-def _element(value: ir.Value) -> ir.Type:
-    type_ = value.type
-    return type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
-
-
-def _shape(value: ir.Value) -> list[int]:
-    type_ = value.type
-    return list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
 
 
 def _integer_problem(op: ir.OpView, types: _Types) -> str | None:
@@ -56,7 +45,7 @@ def _integer_problem(op: ir.OpView, types: _Types) -> str | None:
     return None
 
 
-def _float_problem(_: ir.OpView, types: _Types) -> str | None:
+def _float_problem(types: _Types) -> str | None:
     a, b, c, _result = types
     allowed = ACCUMULATORS.get(str(a))
     if allowed is None or ACCUMULATORS.get(str(b)) != allowed:
@@ -68,19 +57,22 @@ def _float_problem(_: ir.OpView, types: _Types) -> str | None:
 
 
 def _type_problem(op: ir.OpView) -> str | None:
-    types = (_element(op.a), _element(op.b), _element(op.c), _element(op.result))
+    types = (
+        element_of(op.a.type),
+        element_of(op.b.type),
+        element_of(op.c.type),
+        element_of(op.result.type),
+    )
     integers = [isinstance(type_, ir.IntegerType) for type_ in types]
     if len(set(integers)) > 1:
         return (
             "expected the element types of A, B, C, and D to be either all integers or all floats."
         )
-    check: Callable[[ir.OpView, _Types], str | None]
-    check = _integer_problem if integers[0] else _float_problem
-    return check(op, types)
+    return _integer_problem(op, types) if integers[0] else _float_problem(types)
 
 
 def _shape_problem(op: ir.OpView) -> str | None:
-    a, b, c, d = (_shape(value) for value in (op.a, op.b, op.c, op.result))
+    a, b, c, d = (shape_of(value.type) for value in (op.a, op.b, op.c, op.result))
     if len(d) not in (2, 3):
         return f"expects rank-2 or rank-3 tensor for result, but got ({len(d)})"
     if len(a) != len(d) or len(b) != len(d) or a[-1] != b[-2] or a[:-2] != b[:-2]:
@@ -90,25 +82,30 @@ def _shape_problem(op: ir.OpView) -> str | None:
     return None
 
 
-def verify_dot(op: ir.OpView) -> bool:
-    """The contract of `dot` in both dialects, in the order of the specification."""
-    problem = _type_problem(op) or _shape_problem(op)
-    if problem is None and (op.sfa is None) != (op.sfb is None):
-        problem = "expects both SFA and SFB to be present"
-    return True if problem is None else reject(op, problem)
+def _scales(op: ir.OpView) -> str | None:
+    if (op.sfa is None) != (op.sfb is None):
+        return "expects both SFA and SFB to be present"
+    return None
 
 
-class DotOp(Operation, dialect=NvTileAA, name="dot", traits=[Pure]):
-    """c + a @ b for [B x] M x K by [B x] K x N; sfa and sfb are block scales.
+#: The contract of `dot` in both dialects, in the order of the specification.
+DOT_CHECKS: tuple[Check, ...] = (_type_problem, _shape_problem, _scales)
 
-    Integers wrap and carry signedness_a and signedness_b. Floats are accumulated in the type of c
-    or a wider one. Optional: propagate_nan, fast_acc.
-    """
+DOT = OperationSpec(
+    "dot",
+    {
+        "a": Operand[Any],
+        "b": Operand[Any],
+        "c": Operand[Any],
+        "sfa": Operand[Any] | None,
+        "sfb": Operand[Any] | None,
+        "result": Result[Any],
+    },
+    "c + a @ b for [B x] M x K by [B x] K x N; sfa and sfb are block scales. Integers wrap and "
+    "carry signedness_a and signedness_b. Floats are accumulated in the type of c or a wider one. "
+    "Optional: propagate_nan, fast_acc.",
+    (Pure,),
+    DOT_CHECKS,
+)
 
-    a: Operand[Any]
-    b: Operand[Any]
-    c: Operand[Any]
-    sfa: Operand[Any] | None
-    sfb: Operand[Any] | None
-    result: Result[Any]
-    verify_invariants = staticmethod(verify_dot)
+declare(NvTileAA, DOT, module=__name__)

@@ -2,59 +2,81 @@
 
 # pyright: reportGeneralTypeIssues=false
 
-from collections.abc import Sequence
 from typing import Any
 
-from tile_core.dialect import Operand, Operation, Pure, Result
+from tile_core.dialect import Operand, OperationSpec, Pure, Result, Writes, declare
 from tile_core.mlir import ir
 from tile_tileaa.dialect.base import NvTileAA
+from tile_tileaa.dialect.folds import slots
+from tile_tileaa.dialect.types import element_of, is_token, pointee_of
 
 
-class GlobalOp(Operation, dialect=NvTileAA, name="global"):
-    """An array in global memory, filled when the module is loaded.
-
-    `value` is a dense constant of rank 1, `alignment` is in bytes (0: the element's).
-    """
-
-    sym_name: ir.StringAttr
-    value: Any  # dense constant
-    alignment: ir.IntegerAttr
-    symbol_visibility: ir.StringAttr
+def _global(op: ir.OpView) -> str | None:
+    """One axis of values, and an alignment that memory has."""
+    value, alignment = op.value, op.alignment.value
+    if not isinstance(value, ir.DenseElementsAttr) or len(ir.ShapedType(value.type).shape) != 1:
+        return "expects a dense constant of rank 1"
+    if alignment < 0 or alignment & (alignment - 1):
+        return f"expects an alignment that is 0 or a power of two, but got {alignment}"
+    return None
 
 
-class GetGlobalOp(Operation, dialect=NvTileAA, name="get_global", traits=[Pure]):
-    """The address of a global's first element."""
-
-    result: Result[Any]
-    symbol: ir.FlatSymbolRefAttr
+def _address(op: ir.OpView) -> str | None:
+    return None if pointee_of(op.result.type) else f"expects a pointer, but got {op.result.type}"
 
 
-class AssertOp(Operation, dialect=NvTileAA, name="assert"):
-    """Report `message` to the host if any element of the condition is false."""
-
-    condition: Operand[Any]
-    message: ir.StringAttr
+def _condition(op: ir.OpView) -> str | None:
+    element = element_of(op.condition.type)
+    return None if str(element) == "i1" else f"expects a condition of i1, but got {element}"
 
 
-class PrintOp(Operation, dialect=NvTileAA, name="print"):
-    """C's printf; operands come in runs of one type. Whole tiles print as nested lists."""
+def _tokens(op: ir.OpView) -> str | None:
+    for value in (op.token, op.result_token):
+        if value is not None and not is_token(value.type):
+            return f"expects a memory token, but got {value.type}"
+    return None
 
-    args_0: Sequence[Operand[Any]]
-    args_1: Sequence[Operand[Any]]
-    args_2: Sequence[Operand[Any]]
-    args_3: Sequence[Operand[Any]]
-    args_4: Sequence[Operand[Any]]
-    args_5: Sequence[Operand[Any]]
-    args_6: Sequence[Operand[Any]]
-    args_7: Sequence[Operand[Any]]
-    args_8: Sequence[Operand[Any]]
-    args_9: Sequence[Operand[Any]]
-    args_10: Sequence[Operand[Any]]
-    args_11: Sequence[Operand[Any]]
-    args_12: Sequence[Operand[Any]]
-    args_13: Sequence[Operand[Any]]
-    args_14: Sequence[Operand[Any]]
-    args_15: Sequence[Operand[Any]]
-    token: Operand[Any] | None
-    result_token: Result[Any]
-    format: ir.StringAttr
+
+SPECS = (
+    OperationSpec(
+        "global",
+        {
+            "sym_name": ir.StringAttr,
+            "value": Any,
+            "alignment": ir.IntegerAttr,
+            "symbol_visibility": ir.StringAttr,
+        },
+        "An array in global memory, filled when the module is loaded. `value` is a dense constant "
+        "of rank 1, `alignment` is in bytes (0: the element's).",
+        checks=(_global,),
+    ),
+    OperationSpec(
+        "get_global",
+        {"result": Result[Any], "symbol": ir.FlatSymbolRefAttr},
+        "The address of a global's first element.",
+        (Pure,),
+        (_address,),
+    ),
+    OperationSpec(
+        "assert",
+        {"condition": Operand[Any], "message": ir.StringAttr},
+        "Report `message` to the host if any element of the condition is false.",
+        (Writes,),
+        (_condition,),
+    ),
+    OperationSpec(
+        "print",
+        {
+            **slots("args", Operand[Any]),
+            "token": Operand[Any] | None,
+            "result_token": Result[Any],
+            "format": ir.StringAttr,
+        },
+        "C's printf; operands come in runs of one type. Whole tiles print as nested lists.",
+        (Writes,),
+        (_tokens,),
+    ),
+)
+
+for _spec in SPECS:
+    declare(NvTileAA, _spec, module=__name__)

@@ -1,11 +1,17 @@
-"""Elementwise arithmetic, conversions and tensor-core products of nv_tileaa."""
+"""Elementwise arithmetic and conversions of nv_tileaa.
+
+A table of shapes (how many operands, of which types) and what each operation does. Attributes that
+may be absent: `rounding_mode`, the unit attribute `ftz`, `fastmath`.
+"""
 
 # pyright: reportGeneralTypeIssues=false
 
 from typing import Any, TypeVar
 
-from tile_core.dialect import Operand, Operation, Pure, Result, reject
-from tile_tileaa.dialect.base import NvTileAA
+from tile_core.dialect import Check, Operand, OperationSpec, Pure, Result, declare
+from tile_core.mlir import ir
+from tile_tileaa.dialect.base import NvTileAA, PtrType
+from tile_tileaa.dialect.types import bits_of, element_of, is_float, is_integer, shape_of
 
 T = TypeVar("T", bound=Any)
 
@@ -18,135 +24,150 @@ ROUNDING_MODES = (
     "approx",
     "full",
 )
+SIGNEDNESS = ("signed", "unsigned")
+
+_UNARY: dict[str, Any] = {"source": Operand[T], "result": Result[T]}
+_BINARY: dict[str, Any] = {"lhs": Operand[T], "rhs": Operand[T], "result": Result[T]}
+_TERNARY: dict[str, Any] = {
+    "lhs": Operand[T],
+    "rhs": Operand[T],
+    "acc": Operand[T],
+    "result": Result[T],
+}
+_CLAMP: dict[str, Any] = {
+    "source": Operand[T],
+    "low": Operand[T],
+    "high": Operand[T],
+    "result": Result[T],
+}
+_CAST: dict[str, Any] = {"source": Operand[Any], "result": Result[Any]}
 
 
-def _verify_rounding(op: Operation) -> bool:
-    """`rounding_mode`, where present, is a known mnemonic."""
+def _rounding(op: ir.OpView) -> str | None:
     attributes = op.attributes
     if "rounding_mode" not in attributes:
-        return True
-    mode = attributes["rounding_mode"].value
+        return None
+    mode = ir.StringAttr(attributes["rounding_mode"]).value
     if mode in ROUNDING_MODES:
-        return True
-    return reject(op, f"expects a rounding mode of {', '.join(ROUNDING_MODES)}, but got '{mode}'")
+        return None
+    return f"expects a rounding mode of {', '.join(ROUNDING_MODES)}, but got '{mode}'"
 
 
-class AddFOp(Operation, dialect=NvTileAA, name="addf", traits=[Pure]):
-    """a + b. Optional: rounding_mode, ftz."""
-
-    lhs: Operand[T]
-    rhs: Operand[T]
-    result: Result[T]
-    verify_invariants = staticmethod(_verify_rounding)
+def _floats(op: ir.OpView) -> str | None:
+    element = element_of(op.operands[0].type)
+    return None if is_float(element) else f"expects floats, but got {element}"
 
 
-class SubFOp(Operation, dialect=NvTileAA, name="subf", traits=[Pure]):
-    """a - b. Optional: rounding_mode, ftz."""
-
-    lhs: Operand[T]
-    rhs: Operand[T]
-    result: Result[T]
-    verify_invariants = staticmethod(_verify_rounding)
+def _integers(op: ir.OpView) -> str | None:
+    element = element_of(op.operands[0].type)
+    return None if is_integer(element) else f"expects integers, but got {element}"
 
 
-class MulFOp(Operation, dialect=NvTileAA, name="mulf", traits=[Pure]):
-    """a * b. Optional: rounding_mode, ftz."""
-
-    lhs: Operand[T]
-    rhs: Operand[T]
-    result: Result[T]
-    verify_invariants = staticmethod(_verify_rounding)
+def _same_shape(op: ir.OpView) -> str | None:
+    source, result = shape_of(op.source.type), shape_of(op.result.type)
+    return None if source == result else f"cannot convert a tile of {source} to one of {result}"
 
 
-class DivFOp(Operation, dialect=NvTileAA, name="divf", traits=[Pure]):
-    """a / b. Optional: rounding_mode (approx and full for f32), ftz."""
-
-    lhs: Operand[T]
-    rhs: Operand[T]
-    result: Result[T]
-    verify_invariants = staticmethod(_verify_rounding)
+def _float_to_float(op: ir.OpView) -> str | None:
+    for name, value in (("source", op.source), ("result", op.result)):
+        if not is_float(element_of(value.type)):
+            return f"fp_to_fp {name} element type is not supported"
+    return None
 
 
-class FmaOp(Operation, dialect=NvTileAA, name="fma", traits=[Pure]):
-    """a * b + c, rounded once. Optional: rounding_mode, ftz."""
-
-    lhs: Operand[T]
-    rhs: Operand[T]
-    acc: Operand[T]
-    result: Result[T]
-    verify_invariants = staticmethod(_verify_rounding)
-
-
-class SqrtOp(Operation, dialect=NvTileAA, name="sqrt", traits=[Pure]):
-    """Square root. Optional: rounding_mode (approx for f32), ftz."""
-
-    source: Operand[T]
-    result: Result[T]
-    verify_invariants = staticmethod(_verify_rounding)
+def _float_to_int(op: ir.OpView) -> str | None:
+    source, result = element_of(op.source.type), element_of(op.result.type)
+    if not is_float(source) or not is_integer(result):
+        return f"cannot round {source} to {result}"
+    signedness = ir.StringAttr(op.signedness).value
+    if signedness not in SIGNEDNESS:
+        return f"expects signedness to be one of {', '.join(SIGNEDNESS)}, but got '{signedness}'"
+    return None
 
 
-class Atan2Op(Operation, dialect=NvTileAA, name="atan2", traits=[Pure]):
-    """Angle of the point (rhs, lhs). MLIR's `math.atan2` folds two zeros to NaN."""
-
-    lhs: Operand[T]
-    rhs: Operand[T]
-    result: Result[T]
-
-
-class RsqrtOp(Operation, dialect=NvTileAA, name="rsqrt", traits=[Pure]):
-    """1 / sqrt(x). Optional: ftz."""
-
-    source: Operand[T]
-    result: Result[T]
+def _same_bits(op: ir.OpView) -> str | None:
+    source, result = element_of(op.source.type), element_of(op.result.type)
+    width = bits_of(source)
+    if width is not None and width == bits_of(result):
+        return None
+    return f"cannot take the bits of {source} for those of {result}"
 
 
-class Exp2Op(Operation, dialect=NvTileAA, name="exp2", traits=[Pure]):
-    """2 to the power x. Optional: ftz."""
+def _address(pointer: str, integer: str) -> Check:
+    def check(op: ir.OpView) -> str | None:
+        kinds = {name: element_of(getattr(op, name).type) for name in (pointer, integer)}
+        if isinstance(kinds[pointer], PtrType) and str(kinds[integer]) == "i64":
+            return None
+        return f"expects pointers and i64, but got {kinds['source']} and {kinds['result']}"
 
-    source: Operand[T]
-    result: Result[T]
-
-
-class FpToFpOp(Operation, dialect=NvTileAA, name="fp_to_fp", traits=[Pure]):
-    """The one operation that changes a float's format. Optional: rounding_mode."""
-
-    source: Operand[Any]
-    result: Result[Any]
-    verify_invariants = staticmethod(_verify_rounding)
+    return check
 
 
-class BitcastOp(Operation, dialect=NvTileAA, name="bitcast", traits=[Pure]):
-    """The same bits as another type of equal width; also pointer to pointer."""
+_ROUNDED = (_rounding, _floats)
+_OF_FLOATS = (_floats,)
 
-    source: Operand[Any]
-    result: Result[Any]
+MATH = (
+    OperationSpec("addf", _BINARY, "a + b.", (Pure,), _ROUNDED),
+    OperationSpec("subf", _BINARY, "a - b.", (Pure,), _ROUNDED),
+    OperationSpec("mulf", _BINARY, "a * b.", (Pure,), _ROUNDED),
+    OperationSpec("divf", _BINARY, "a / b; `approx` and `full` are for f32.", (Pure,), _ROUNDED),
+    OperationSpec("fma", _TERNARY, "a * b + c, rounded once.", (Pure,), _ROUNDED),
+    OperationSpec("sqrt", _UNARY, "Square root; `approx` is for f32.", (Pure,), _ROUNDED),
+    OperationSpec("rsqrt", _UNARY, "1 / sqrt(x).", (Pure,), _ROUNDED),
+    OperationSpec("exp2", _UNARY, "2 to the power x.", (Pure,), _ROUNDED),
+    OperationSpec(
+        "atan2",
+        _BINARY,
+        "Angle of the point (rhs, lhs). MLIR's `math.atan2` folds two zeros to NaN.",
+        (Pure,),
+        _OF_FLOATS,
+    ),
+    OperationSpec(
+        "clampf",
+        _CLAMP,
+        "min(max(x, low), high); a NaN gives the other operand, or NaN with `propagate_nan`.",
+        (Pure,),
+        _OF_FLOATS,
+    ),
+    OperationSpec(
+        "mulhiui", _BINARY, "The high half of the unsigned product.", (Pure,), (_integers,)
+    ),
+    OperationSpec(
+        "fp_to_fp",
+        _CAST,
+        "The one operation that changes a float's format.",
+        (Pure,),
+        (_rounding, _same_shape, _float_to_float),
+    ),
+    OperationSpec(
+        "fp_to_int",
+        {**_CAST, "signedness": Any},
+        "Round towards zero to an integer of `signedness`; saturates, and NaN is 0. i1: x != 0.",
+        (Pure,),
+        (_same_shape, _float_to_int),
+    ),
+    OperationSpec(
+        "bitcast",
+        _CAST,
+        "The same bits as another type of equal width; also pointer to pointer.",
+        (Pure,),
+        (_same_shape, _same_bits),
+    ),
+    OperationSpec(
+        "int_to_ptr",
+        _CAST,
+        "The pointer whose address is an i64.",
+        (Pure,),
+        (_same_shape, _address("result", "source")),
+    ),
+    OperationSpec(
+        "ptr_to_int",
+        _CAST,
+        "The address of a pointer as i64.",
+        (Pure,),
+        (_same_shape, _address("source", "result")),
+    ),
+)
 
-
-class MulHiUIOp(Operation, dialect=NvTileAA, name="mulhiui", traits=[Pure]):
-    """The high half of the unsigned product."""
-
-    lhs: Operand[T]
-    rhs: Operand[T]
-    result: Result[T]
-
-
-class FpToIntOp(Operation, dialect=NvTileAA, name="fp_to_int", traits=[Pure]):
-    """Round towards zero to an integer of `signedness`; saturates, and NaN is 0. i1: x != 0."""
-
-    source: Operand[Any]
-    result: Result[Any]
-    signedness: Any
-
-
-class IntToPtrOp(Operation, dialect=NvTileAA, name="int_to_ptr", traits=[Pure]):
-    """The pointer whose address is an i64."""
-
-    source: Operand[Any]
-    result: Result[Any]
-
-
-class PtrToIntOp(Operation, dialect=NvTileAA, name="ptr_to_int", traits=[Pure]):
-    """The address of a pointer as i64."""
-
-    source: Operand[Any]
-    result: Result[Any]
+for _spec in MATH:
+    declare(NvTileAA, _spec, module=__name__)

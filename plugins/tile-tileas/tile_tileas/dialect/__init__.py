@@ -1,15 +1,13 @@
 """The nv_tileas dialect; importing this package declares every operation."""
 
-from tile_tileas.dialect import atomics, dot, folds, memory, tile
+from tile_tileas.dialect import dot, memory, tile
 from tile_tileas.dialect.base import LayoutAttr, NvTileAS, distributed, layout_attr, layout_of
 
 __all__ = [
     "LayoutAttr",
     "NvTileAS",
-    "atomics",
     "distributed",
     "dot",
-    "folds",
     "layout_attr",
     "layout_of",
     "load",

@@ -1,84 +1,63 @@
-"""Memory accesses of nv_tileas. `access` is the plan that `tileas-plan-accesses` found."""
+"""Memory accesses of nv_tileas: those of nv_tileaa, on tiles with layouts.
+
+`access` is the plan that `tileas-plan-accesses` found. Accesses of views have texts of their own
+(Tile IR specification, "TileAS TMA and memops family"), and see the `block_tile` of their view.
+"""
 
 # pyright: reportGeneralTypeIssues=false
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
-from tile_tileaa.dialect.memory import verify_ordering
+from tile_tileaa.dialect.accesses import (
+    ACCESSES,
+    TILED_ATOMIC_RMW,
+    TILED_LOAD,
+    TILED_STORE,
+    VIEW_CHECKS,
+    tiled_rmw,
+)
+from tile_tileaa.dialect.ordering import (
+    ATOMIC_ORDERINGS,
+    LOAD_ORDERINGS,
+    STORE_ORDERINGS,
+    ordering,
+)
 
-from tile_core.dialect import Operand, Operation, Result, reject
+from tile_core.dialect import Check, OperationSpec, declare
 from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS
 
-
-def _verify_tiled(op: Operation, which: str, kinds: tuple[str, ...]) -> bool:
-    """The view comes straight from block_tile, and there is one coordinate per tile axis."""
-    view = op.view
-    if isinstance(view.owner, ir.Block) or view.owner.name != "nv_tileaa.block_tile":
-        return reject(op, f"{which}'s tiled_view type must be produced by block_tile directly")
-    rank = len(ir.DenseI32ArrayAttr(view.type.tile))
-    if len(op.coords) != rank:
-        return reject(op, f"expects {rank} coordinates, but got {len(op.coords)}")
-    return verify_ordering(op, kinds)
+_SCOPES = (
+    "mem_scope not supported when mem_semantic is weak",
+    "mem_scope required when mem_semantic is not weak",
+)
+_ATOMIC_SCOPES = (
+    "memScope not supported when memSemantic is weak",
+    "memScope required when memSemantic is not weak",
+)
 
 
-class TiledLoadOp(Operation, dialect=NvTileAS, name="tiled_load"):
-    """Read one tile of a view; elements outside the memref read its padding value."""
+def _direct_view(name: str) -> Check:
+    def check(op: ir.OpView) -> str | None:
+        owner = op.operands[0].owner
+        if not isinstance(owner, ir.Block) and owner.name == "nv_tileaa.block_tile":
+            return None
+        return f"{name}'s tiled_view type must be produced by block_tile directly"
 
-    view: Operand[Any]
-    coords: Sequence[Operand[Any]]
-    token: Operand[Any] | None
-    result: Result[Any]
-    result_token: Result[Any]
-    mem_semantic: ir.StringAttr
-
-    @staticmethod
-    def verify_invariants(op: "TiledLoadOp") -> bool:
-        return _verify_tiled(op, "tiled_load", ("weak", "relaxed", "acquire"))
+    return check
 
 
-class TiledStoreOp(Operation, dialect=NvTileAS, name="tiled_store"):
-    """Write one tile of a view; elements outside the memref are dropped."""
-
-    view: Operand[Any]
-    value: Operand[Any]
-    coords: Sequence[Operand[Any]]
-    token: Operand[Any] | None
-    result_token: Result[Any]
-    mem_semantic: ir.StringAttr
-
-    @staticmethod
-    def verify_invariants(op: "TiledStoreOp") -> bool:
-        return _verify_tiled(op, "tiled_store", ("weak", "relaxed", "release"))
+def _tiled(spec: OperationSpec, *checks: Check) -> OperationSpec:
+    """A tiled access with the checks of this dialect, in the order of the specification."""
+    return replace(spec, checks=(_direct_view(spec.name), *VIEW_CHECKS, *checks))
 
 
-class LoadOp(Operation, dialect=NvTileAS, name="load"):
-    """Read through a tile of pointers; masked-off elements read `other`, or anything."""
+SPECS = (
+    *ACCESSES,
+    _tiled(TILED_LOAD, ordering(LOAD_ORDERINGS, _SCOPES)),
+    _tiled(TILED_STORE, ordering(STORE_ORDERINGS, _SCOPES)),
+    _tiled(TILED_ATOMIC_RMW, tiled_rmw, ordering(ATOMIC_ORDERINGS, _ATOMIC_SCOPES)),
+)
 
-    base: Operand[Any]
-    mask: Operand[Any] | None
-    other: Operand[Any] | None
-    token: Operand[Any] | None
-    result: Result[Any]
-    result_token: Result[Any]
-    mem_semantic: ir.StringAttr
-
-    @staticmethod
-    def verify_invariants(op: "LoadOp") -> bool:
-        return verify_ordering(op, ("weak", "relaxed", "acquire"))
-
-
-class StoreOp(Operation, dialect=NvTileAS, name="store"):
-    """Write through a tile of pointers, where the mask is true."""
-
-    base: Operand[Any]
-    value: Operand[Any]
-    mask: Operand[Any] | None
-    token: Operand[Any] | None
-    result_token: Result[Any]
-    mem_semantic: ir.StringAttr
-
-    @staticmethod
-    def verify_invariants(op: "StoreOp") -> bool:
-        return verify_ordering(op, ("weak", "relaxed", "release"))
+for _spec in SPECS:
+    declare(NvTileAS, _spec, module=__name__)

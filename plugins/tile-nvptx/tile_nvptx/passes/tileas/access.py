@@ -15,7 +15,7 @@ from tile_nvptx.passes.tileas.shared import expect_scratch, scratch_pointer
 from tile_nvptx.passes.tileas.slices import flat_indices, write_row_major
 from tile_nvptx.passes.tileas.types import element_of, vector_of
 
-_SCOPES = {"tl_blk": "cta", "device": "gpu", "sys": "sys"}
+_SCOPES = {"tl_blk": "cta", "cluster": "cluster", "gpu": "gpu", "sys": "sys"}
 
 
 def qualifiers(op: ir.OpView) -> str:

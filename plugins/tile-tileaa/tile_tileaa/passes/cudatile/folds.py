@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tile_core.convert import KEEP, Conversion, Replacement
+from tile_core.dialect import runs_of_types
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_tileaa.dialect.folds import SLOTS, is_mixed, segments
+from tile_tileaa.dialect.folds import SLOTS, is_mixed
 from tile_tileaa.passes.cudatile.rules import i32, rules
 
 
@@ -32,7 +33,7 @@ def fold(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
 
 def _sizes(op: ir.OpView, types: list[ir.Type]) -> ir.Attribute:
-    found = segments(types)
+    found = runs_of_types(types, SLOTS)
     if found is None:
         raise error_at(
             op,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tile_core.convert import Conversion
+from tile_core.dialect import runs_of_types
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_tileaa.dialect.folds import SLOTS, segments
+from tile_tileaa.dialect.folds import SLOTS
 from tile_tileaa.passes.cudatile.rules import expect_bytes, groups, rules
 
 
@@ -40,7 +41,7 @@ def print_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """print_tko {str} => print {format}"""
     parts = groups(op)
     args, token = parts["args"], parts["token"]
-    sizes = segments([arg.type for arg in args])
+    sizes = runs_of_types([arg.type for arg in args], SLOTS)
     if sizes is None:
         raise error_at(op, f"prints more than {SLOTS} runs of operands of one type")
     token_type = cx.type(op.results[0].type)

@@ -16,6 +16,8 @@ from tile_tileaa.passes.cudatile.rules import (
     text,
 )
 
+_SCOPES = {"device": "gpu"}
+
 
 @rules.on("cuda_tile.make_token")
 def make_token(op: ir.OpView, cx: Conversion) -> ir.Value:
@@ -122,7 +124,8 @@ def ordering(op: ir.OpView) -> dict[str, ir.Attribute]:
         "mem_semantic": ir.StringAttr.get(text(op, "memory_ordering_semantics"))
     }
     if "memory_scope" in op.attributes:
-        found["mem_scope"] = op.attributes["memory_scope"]
+        scope = text(op, "memory_scope")
+        found["mem_scope"] = ir.StringAttr.get(_SCOPES.get(scope, scope))
     return found
 
 
