@@ -238,7 +238,7 @@ def test_a_token_orders_threads(strategy):
 
 
 @pytest.mark.parametrize(("semantic", "scope", "text"), [
-    ("relaxed", "device", "relaxed.gpu"), ("relaxed", "sys", "relaxed.sys"),
+    ("relaxed", "gpu", "relaxed.gpu"), ("relaxed", "sys", "relaxed.sys"),
     ("acquire", "tl_blk", "acquire.cta"),
 ])  # fmt: skip
 def test_ordered_loads_say_so(semantic, scope, text):
