@@ -2,6 +2,8 @@
 
 A file is split at `// -----`. Each part is run by itself and compared with its own CHECK lines;
 a part whose CHECK lines speak of an `error:` has to fail, and its error is what is compared.
+
+tests/filecheck/effects/ has MLIR's own passes on our operations: what their effects allow.
 """
 
 from __future__ import annotations
