@@ -2,9 +2,10 @@
 
 Compiles the examples with tilec and, where it is installed, with NVIDIA's tileiras, and looks at
 both cubins with cuobjdump (dependency group `peer`). Bank conflicts and sectors are counted while
-the simulator runs tilec's code on the inputs of `examples/cases.py`.
+the simulator runs tilec's code on the inputs of `examples/cases.py`. Bytecode of other programs
+(`--folder`) is compiled, but not run.
 
-    python benchmarks/static.py --gpu-name sm_90 -O 3
+    python benchmarks/static.py --gpu-name sm_80 --gpu-name sm_90 -O 3
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from peer import find_tool
 import tile_core
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+BYTECODE = EXAMPLES / "bytecode"
 # One encoded instruction: an address and an opcode; the second half of its 16 bytes has neither.
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
@@ -134,54 +135,68 @@ def traffic(name: str, ptx: str) -> Traffic:
     return Traffic(total.bank_conflicts, total.shared_ideal, total.coalescing)
 
 
-def rows(
-    names: list[str], target: str, level: int
-) -> Iterator[tuple[str, Code, Traffic, Code | None]]:
-    """Kernel, our code, what it did, tileiras' code."""
-    cuobjdump, tileiras = find_tool("cuobjdump"), find_tool("tileiras")
-    if cuobjdump is None:
-        sys.exit("cuobjdump is not installed: pip install nvidia-cuda-cuobjdump")
-    for name in names:
-        source = EXAMPLES / "bytecode" / f"{name}.tileirbc"
-        made = tile_core.compile(source.read_bytes(), target, opt_level=level)
-        ours = inspect(made.cubin, cuobjdump)
-        theirs = None
-        if tileiras is not None:
+def measure(
+    source: Path, target: str, level: int, cuobjdump: Path, tileiras: Path | None
+) -> tuple[Code, Traffic | None, Code | None]:
+    """Our code for a bytecode file, what it did if it is an example, and tileiras' code.
+
+    Theirs is None without tileiras, and where it refuses the program for this target.
+    """
+    made = tile_core.compile(source.read_bytes(), target, opt_level=level)
+    ours = inspect(made.cubin, cuobjdump)
+    did = traffic(source.stem, str(made.stage("ptx"))) if source.parent == BYTECODE else None
+    theirs = None
+    if tileiras is not None:
+        try:
             theirs = inspect(peer_cubin(tileiras, source, target, level), cuobjdump)
-        yield name, ours, traffic(name, str(made.stage("ptx"))), theirs
+        except subprocess.CalledProcessError as error:
+            print(f"tileiras: {error.stderr.strip().splitlines()[0]}", file=sys.stderr)
+    return ours, did, theirs
 
 
-def _table_row(name: str, ours: Code, did: Traffic, theirs: Code | None) -> str:
+def _table_row(name: str, ours: Code, did: Traffic | None, theirs: Code | None) -> str:
     other = theirs.instructions if theirs else 0
     cells: list[object] = [
         name, ours.instructions, other or "", f"{ours.instructions / other:.2f}" if other else "",
         ours.registers, theirs.registers if theirs else "",
-        ours.mix["spills"], theirs.mix["spills"] if theirs else "", did.conflicts,
+        ours.mix["spills"], theirs.mix["spills"] if theirs else "", did.conflicts if did else "",
     ]  # fmt: skip
     return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def _details(name: str, ours: Code, did: Traffic | None, theirs: Code | None) -> str:
+    lines = [f"{name:22} tilec    {ours}"]
+    if did is not None:
+        lines.append(f"{'':31} {did}")
+    if theirs is not None:
+        ratio = ours.instructions / theirs.instructions
+        lines.append(f"{'':22} tileiras {theirs}\n{'':31} instructions {ratio:.2f}x")
+    return "\n".join(lines)
 
 
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
-    known = sorted(path.stem for path in (EXAMPLES / "bytecode").glob("*.tileirbc"))
+    known = sorted(path.stem for path in BYTECODE.glob("*.tileirbc"))
     parser.add_argument("--kernel", action="append", choices=known)
-    parser.add_argument("--gpu-name", default="sm_90")
+    parser.add_argument("--folder", type=Path, help="bytecode files instead of the examples")
+    parser.add_argument("--gpu-name", action="append", help="several times if need be")
     parser.add_argument("-O", "--opt-level", type=int, default=3)
     parser.add_argument("--table", action="store_true", help="rows of docs/benchmarks.md")
     options = parser.parse_args()
     sys.path.insert(0, str(EXAMPLES))
-    print(f"{options.gpu_name}, -O{options.opt_level}")
-    for name, ours, did, theirs in rows(
-        options.kernel or known, options.gpu_name, options.opt_level
-    ):
-        if options.table:
-            print(_table_row(name, ours, did, theirs), flush=True)
-            continue
-        print(f"{name:22} tilec    {ours}\n{'':31} {did}")
-        if theirs is not None:
-            ratio = ours.instructions / theirs.instructions
-            print(f"{'':22} tileiras {theirs}\n{'':31} instructions {ratio:.2f}x")
+    cuobjdump, tileiras = find_tool("cuobjdump"), find_tool("tileiras")
+    if cuobjdump is None:
+        sys.exit("cuobjdump is not installed: pip install nvidia-cuda-cuobjdump")
+    sources = [BYTECODE / f"{name}.tileirbc" for name in options.kernel or known]
+    if options.folder is not None:
+        sources = sorted(options.folder.glob("*.tileirbc"))
+    for target in options.gpu_name or ["sm_90"]:
+        print(f"{target}, -O{options.opt_level}")
+        for source in sources:
+            found = measure(source, target, options.opt_level, cuobjdump, tileiras)
+            show = _table_row if options.table else _details
+            print(show(source.stem, *found), flush=True)
     return 0
 
 

@@ -140,6 +140,72 @@ def matmul(name: str, dtype: str, m: int, n: int, k: int, tile: tuple[int, int])
     return Case(name, blocks, (a, b, np.zeros((m, n), dtype)), (None, None, total))
 
 
+def batched_matmul(name: str, dtype: str, shape: tuple[int, int, int, int]) -> Case:
+    """`shape` is (B, M, N, K); tiles of 128 x 64."""
+    rng = np.random.default_rng(8)
+    batch, m, n, k = shape
+    a, b = _random(rng, dtype, batch, m, k), _random(rng, dtype, batch, k, n)
+    total = (a.astype(np.float64) @ b.astype(np.float64)).astype(dtype)
+    blocks = (batch, -(-m // 128), -(-n // 64))
+    return Case(name, blocks, (a, b, np.zeros((batch, m, n), dtype)), (None, None, total))
+
+
+def attention(name: str, dtype: str, shape: tuple[int, int, int], rows: int) -> Case:
+    """`shape` is (heads, length, depth); a block for `rows` rows of a head."""
+    rng = np.random.default_rng(9)
+    q, k, v = (_random(rng, dtype, *shape) for _ in range(3))
+    scale = np.float32(shape[2] ** -0.5)
+    wide = [tensor.astype(np.float64) for tensor in (q, k, v)]
+    scores = wide[0] @ wide[1].transpose(0, 2, 1) * float(scale)
+    powers = np.exp(scores - scores.max(axis=2, keepdims=True))
+    y = (powers / powers.sum(axis=2, keepdims=True) @ wide[2]).astype(dtype)
+    blocks = (shape[0], -(-shape[1] // rows), 1)
+    return Case(name, blocks, (q, k, v, np.zeros_like(q), scale), (None, None, None, y, None))
+
+
+def layer_norm_backward(name: str, dtype: str, rows: int, columns: int) -> Case:
+    """A block for each row; sums over rows in two groups."""
+    rng = np.random.default_rng(10)
+    dy, x = _random(rng, dtype, rows, columns), _random(rng, dtype, rows, columns)
+    weight = _random(rng, dtype, columns)
+    gradient, wide = dy.astype(np.float64), x.astype(np.float64)
+    mean, rstd = wide.mean(axis=1), 1 / np.sqrt(wide.var(axis=1) + 1e-5)
+    statistics = [each.astype(np.float32) for each in (mean, rstd)]
+    normal = (wide - mean[:, None]) * rstd[:, None]
+    pulled = gradient * weight.astype(np.float64)
+    level = pulled.mean(axis=1, keepdims=True)
+    slope = (pulled * normal).mean(axis=1, keepdims=True)
+    dx = ((pulled - level - normal * slope) * rstd[:, None]).astype(dtype)
+    sums = [np.zeros((2, columns), np.float32) for _ in range(2)]
+    expected = [
+        np.stack([each[g::2].sum(axis=0) for g in (0, 1)]) for each in (gradient * normal, gradient)
+    ]
+    return Case(
+        name,
+        (rows, 1, 1),
+        (dy, x, weight, *statistics, np.zeros_like(x), *sums),
+        (None, None, None, None, None, dx, *(each.astype(np.float32) for each in expected)),
+    )
+
+
+def fft(name: str, rows: int, n1: int, n2: int) -> Case:
+    """Rows of n1 * n2 numbers; real and imaginary parts in arrays of their own."""
+    rng = np.random.default_rng(11)
+    # Sums of so many numbers near 1 would differ by more than what single ones may.
+    x = [_random(rng, "float32", rows, n1, n2) / np.float32(64) for _ in range(2)]
+
+    def roots(order: int, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
+        angle = -2 * np.pi / order * np.outer(np.arange(a), np.arange(b))
+        return np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+
+    whole = x[0].astype(np.float64) + 1j * x[1].astype(np.float64)
+    y = np.fft.fft(whole.reshape(rows, -1)).reshape(rows, n2, n1)
+    tables = (*roots(n1, n1, n1), *roots(n1 * n2, n1, n2), *roots(n2, n2, n2))
+    outputs = [np.zeros((rows, n2, n1), np.float32) for _ in range(2)]
+    expected = [np.ascontiguousarray(part, np.float32) for part in (y.real, y.imag)]
+    return Case(name, (rows, 1, 1), (*x, *tables, *outputs), ((None,) * 8 + tuple(expected)))
+
+
 def _table() -> dict[str, Callable[[str], Case]]:
     f32, f16 = "float32", "float16"
     return {
@@ -159,12 +225,20 @@ def _table() -> dict[str, Callable[[str], Case]]:
         "matmul_f16": lambda name: matmul(name, f16, 72, 88, 80, (64, 64)),
         "matmul_f32": lambda name: matmul(name, f32, 36, 68, 44, (32, 64)),
         "matmul_large_f16": lambda name: matmul(name, f16, 136, 152, 136, (128, 128)),
+        "batched_matmul_f16": lambda name: batched_matmul(name, f16, (2, 136, 72, 72)),
+        "attention_f16": lambda name: attention(name, f16, (2, 72, 64), 64),
+        "attention_large_f16": lambda name: attention(name, f16, (1, 136, 128), 128),
+        "layer_norm_backward_f16": lambda name: layer_norm_backward(name, f16, 3, 1504),
+        "fft_f32": lambda name: fft(name, 2, 32, 32),
     }
 
 
 _CASES = _table()
 
 NAMES = tuple(_CASES)
+
+#: Those that take longest: not every target and -O level is tried in tests.
+LARGE = ("attention_f16", "attention_large_f16", "batched_matmul_f16", "fft_f32")
 
 
 def case(name: str) -> Case:

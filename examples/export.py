@@ -15,6 +15,7 @@ from cuda.tile.compilation import export_kernel
 HERE = Path(__file__).resolve().parent
 PROGRAMS = (
     "vector_add", "saxpy_loop", "softmax", "layer_norm", "rms_norm", "transpose", "matmul",
+    "batched_matmul", "attention", "layer_norm_backward", "fft",
 )  # fmt: skip
 VERSION = "13.1"
 GPU = "sm_80"

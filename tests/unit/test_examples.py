@@ -20,6 +20,14 @@ TARGETS = (
 )  # fmt: skip
 LEVELS = (0, 1, 2, 3)
 SIMULATED = (("sm_80", 0), ("sm_90", 3), ("sm_120", 2))
+#: Of `cases.LARGE`.
+FEW = ("sm_80", "sm_90", "sm_120")
+COMPILED = [
+    (name, target, level)
+    for name in cases.NAMES
+    for target in (FEW if name in cases.LARGE else TARGETS)
+    for level in (LEVELS[3:] if name in cases.LARGE else LEVELS)
+]
 
 
 @cache
@@ -33,9 +41,7 @@ def test_every_bytecode_file_has_a_case() -> None:
     assert {path.stem for path in cases.BYTECODE.glob("*.tileirbc")} == set(cases.NAMES)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", cases.NAMES)
+@pytest.mark.parametrize(("name", "target", "level"), COMPILED)
 def test_compiles_without_local_memory(name: str, target: str, level: int) -> None:
     ptx, cubin, kernels = built(name, target, level)
     assert cubin[:4] == b"\x7fELF"
@@ -88,6 +94,15 @@ def test_large_products_read_matrices() -> None:
     assert "ldmatrix.sync.aligned.m8n8.x4.shared" in ptx
     assert "ldmatrix.sync.aligned.m8n8.x4.trans.shared" in ptx
     assert "ld.shared" not in ptx.split("mma.sync")[1]  # between two products of the loop
+
+
+def test_weights_of_attention_stay_in_registers() -> None:
+    """The accumulator of the first product is the left operand of the second one as it is."""
+    ptx, _, _ = built("attention_f16", "sm_80", 3)
+    loop = ptx.split("mma.sync")[1:]
+    between = [part for part in loop if "ex2.approx" in part]
+    assert between
+    assert all("ldmatrix.sync.aligned.m8n8.x4.shared" not in part for part in between)
 
 
 def test_errors_are_seen() -> None:

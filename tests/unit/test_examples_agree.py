@@ -29,11 +29,21 @@ def meant(name: str) -> tuple[np.ndarray | None, ...]:
     )
 
 
-@pytest.mark.parametrize("target", builtin_targets())
-@pytest.mark.parametrize("name", cases.NAMES)
+#: Targets of `cases.LARGE`, at -O3 alone; test_examples.py runs them at other levels.
+FEW = ("sm_80", "sm_90", "sm_120")
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        (name, target)
+        for name in cases.NAMES
+        for target in (FEW if name in cases.LARGE else builtin_targets())
+    ],
+)
 def test_code_does_what_the_program_means(name: str, target: str) -> None:
     """At every -O level, with no race, no access out of bounds and nothing uninitialised."""
-    for level in range(4):
+    for level in (3,) if name in cases.LARGE else range(4):
         case = cases.case(name)
         made = tile_core.compile(
             case.bytecode, target, opt_level=level, emit="ptx", keep_stages=False

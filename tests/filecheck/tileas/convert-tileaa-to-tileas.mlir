@@ -25,6 +25,21 @@ gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 1 : i32} {
   }
 }
 // -----
+// A tile of 32 registers: nine blocks leave 56 to a thread, of which it is less than three fifths.
+// CHECK: func.func @as_many_blocks_as_fit
+// CHECK-SAME: num_warps = 4 : i32, occupancy = 9 : i32}
+// CHECK: func.func @few_registers
+// CHECK-SAME: num_warps = 4 : i32, occupancy = 16 : i32}
+gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 1 : i32} {
+  func.func @as_many_blocks_as_fit(%x: tensor<64x64xf32>) attributes {nv_tileaa.kernel, nv_tileaa.optimization_hints = {default = {occupancy = 16 : i32}}} {
+    %0 = math.absf %x : tensor<64x64xf32>
+    return
+  }
+  func.func @few_registers(%x: f32) attributes {nv_tileaa.kernel, nv_tileaa.optimization_hints = {default = {occupancy = 32 : i32}}} {
+    return
+  }
+}
+// -----
 // Elementwise operations and views of memory have no other form here; a helper is no kernel.
 // CHECK: func.func private @stays(%[[X:.*]]: tensor<16xf32>) -> tensor<16xf32> {
 // CHECK-NEXT: %[[A:.*]] = "nv_tileaa.addf"(%[[X]], %[[X]]) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>

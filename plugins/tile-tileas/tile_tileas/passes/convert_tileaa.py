@@ -19,6 +19,8 @@ rules = RuleSet("convert-tileaa-to-tileas")
 _FEW_WARPS = 4
 #: Registers of a thread for addresses, fragments of a step, flags; measured on products.
 _OTHER_REGISTERS = 95
+#: What a thread needs whatever its tiles are.
+_LEAST_REGISTERS = 32
 
 _SAME_NAME = (
     "atomic_cas", "atomic_rmw", "cat", "extract_slice", "insert_slice", "load", "multimem", "store",
@@ -103,8 +105,8 @@ def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
     }
     if hints.get("num_cta_in_cga", 1) > 1:
         cx.missed(func, "num_cta_in_cga is ignored: one block works on each tile block")
-    if "occupancy" in hints and _has_room(func, cx, spec["num_warps"], hints["occupancy"]):
-        spec["occupancy"] = hints["occupancy"]
+    if "occupancy" in hints:
+        spec["occupancy"] = _occupancy(func, cx, spec["num_warps"], hints["occupancy"])
     if spec["num_ctas"] != 1:
         raise error_at(func, "clusters of more than one block are not supported")
     i32 = ir.IntegerType.get_signless(32)
@@ -133,20 +135,25 @@ def _share(cx: PassContext, warps: int, blocks: int) -> int:
     return min(cx.target.max_registers, cx.target.registers // threads)
 
 
-def _has_room(func: ir.Operation, cx: PassContext, warps: int, blocks: int) -> bool:
-    """Whether so many blocks can run at once without most registers being spilt."""
-    share = _share(cx, warps, blocks)
-    if share == cx.target.max_registers:
-        return True
+def _occupancy(func: ir.Operation, cx: PassContext, warps: int, blocks: int) -> int:
+    """As many blocks at once as the hint says, or as run without most registers being spilt."""
     wanted = peak_registers(func, warps)
-    if 5 * wanted <= 3 * share:
-        return True
-    cx.missed(
-        func,
-        f"occupancy is ignored: {blocks} blocks leave {share} registers to a thread, and its tiles "
-        f"alone take about {wanted}",
-    )
-    return False
+    fitting = blocks
+    while fitting > 1 and not _has_room(wanted, _share(cx, warps, fitting), cx):
+        fitting -= 1
+    if fitting != blocks:
+        cx.missed(
+            func,
+            f"occupancy is {fitting}, not {blocks}: so many blocks leave "
+            f"{_share(cx, warps, blocks)} registers to a thread, and its tiles alone take about "
+            f"{wanted}",
+        )
+    return fitting
+
+
+def _has_room(wanted: int, share: int, cx: PassContext) -> bool:
+    fits = share >= _LEAST_REGISTERS and 5 * wanted <= 3 * share
+    return share == cx.target.max_registers or fits
 
 
 def _hints(func: ir.Operation, target: str) -> dict[str, int]:
