@@ -20,4 +20,9 @@ def tile_passes() -> Iterable[Lazy]:
             "tile_tileaa.passes.convert_cudatile:ConvertCudaTileToTileAA",
             "cuda_tile to nv_tileaa, arith, math and scf",
         ),
+        Lazy(
+            "tileaa-canonicalize",
+            "tile_tileaa.passes.canonicalize:Canonicalize",
+            "local rewrites of nv_tileaa",
+        ),
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from support.functions import function
+from support.tiles import registry
 
 from tile_core.diagnostics import InputError
+from tile_core.session import session_of
 
 ORDERED = {
     "load": ("(%p)", "array<i32: 1, 0, 0, 0>", "(!p) -> (f32, !tok)", ("relaxed", "acquire")),
@@ -181,3 +183,14 @@ def test_multicast(action: str, reduction: str, value: bool, message: str) -> No
     with function(in_function(line("store", "add", True))):
         pass
     assert refusal(line(action, reduction, value)) == f"'nv_tileaa.multimem' op {message}"
+
+
+def test_verifiers_need_no_current_context() -> None:
+    """Printing verifies, and a module may be printed where its context is not the current one."""
+    load = (
+        '%x:2 = "nv_tileaa.load"(%p, %b) {mem_semantic = "weak", operandSegmentSizes = '
+        "array<i32: 1, 1, 0, 0>} : (!p, i1) -> (f32, !tok)"
+    )
+    with session_of(registry()) as session:
+        module = session.parse(in_function(f"%b = arith.constant true\n{load}"))
+    assert '"nv_tileaa.load"(' in str(module)

@@ -51,7 +51,7 @@ _ORDER: dict[str, Any] = {"mem_semantic": ir.StringAttr}
 _SCOPED: dict[str, Any] = {**_ORDER, "mem_scope": ir.StringAttr}
 
 
-def _groups(op: Any) -> dict[str, ir.Value]:
+def operands_by_name(op: Any) -> dict[str, ir.Value]:
     """The operands that there are, by name; of a group, the first. Faster than the properties."""
     values, found, start = op.operands, {}, 0
     sizes = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
@@ -64,7 +64,7 @@ def _groups(op: Any) -> dict[str, ir.Value]:
 
 def tokens(op: ir.OpView) -> str | None:
     """The token that comes in, if any, and the one that goes out are tokens."""
-    came, gone = _groups(op).get("token"), op.results[-1]
+    came, gone = operands_by_name(op).get("token"), op.results[-1]
     for value in (came, gone):
         if value is not None and not is_token(value.type):
             return f"expects a memory token, but got {value.type}"
@@ -81,11 +81,21 @@ def _tile_problem(name: str, value: ir.Value, base: ir.Value, element: ir.Type) 
     return None
 
 
+def _mask_problem(mask: ir.Value, base: ir.Value) -> str | None:
+    # Made without `IntegerType.get`: verifiers run where there is no current context.
+    wanted, found, element = shape_of(base.type), shape_of(mask.type), element_of(mask.type)
+    if wanted != found:
+        return f"expects a mask of shape {wanted}, but got {found}"
+    if not isinstance(element, ir.IntegerType) or element.width != 1:
+        return f"expects a mask of i1, but got {element}"
+    return None
+
+
 def _through_pointers(*names: str) -> Check:
     """The named operands, and a tile that is read, have an element for each pointer."""
 
     def check(op: ir.OpView) -> str | None:
-        given = _groups(op)
+        given = operands_by_name(op)
         base = given["base"]
         pointee = pointee_of(base.type)
         if pointee is None:
@@ -97,9 +107,7 @@ def _through_pointers(*names: str) -> Check:
             problem = _tile_problem(name, value, base, pointee)
             if problem is not None:
                 return problem
-        if "mask" in given:
-            return _tile_problem("mask", given["mask"], base, ir.IntegerType.get_signless(1))
-        return None
+        return _mask_problem(given["mask"], base) if "mask" in given else None
 
     return check
 
@@ -118,7 +126,7 @@ def through_view(op: ir.OpView) -> str | None:
         return f"expects a tiled view, but got {op.operands[0].type}"
     source, tile, _, _ = view
     problem = _coordinates(op, tile)
-    tiles = [op.operands[1]] if "value" in _groups(op) else []
+    tiles = [op.operands[1]] if "value" in operands_by_name(op) else []
     if len(op.results) == 2:
         tiles.append(op.results[0])
     for value in tiles:
