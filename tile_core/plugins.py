@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import groupby
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import importlib_metadata
 import pluggy
@@ -14,14 +16,35 @@ from tile_core import builtin, hookspecs
 from tile_core.diagnostics import ConfigurationError, nearest
 
 
+class Origin(NamedTuple):
+    """A distribution, as installers know it."""
+
+    distribution: str
+    version: str
+
+
 @dataclass(frozen=True)
 class Plugin:
     """A plugin and the distribution that brought it."""
 
     name: str  # of the entry point
-    distribution: str
-    version: str
     module: Any  # what carries the hook implementations
+    find_origin: Callable[[], Origin]
+
+    @cached_property
+    def origin(self) -> Origin:
+        """Where it comes from; read when asked for, because metadata are slow to read."""
+        return self.find_origin()
+
+    @property
+    def distribution(self) -> str:
+        """The name of the distribution."""
+        return self.origin.distribution
+
+    @property
+    def version(self) -> str:
+        """The version of the distribution."""
+        return self.origin.version
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}"
@@ -52,7 +75,7 @@ def core_version() -> str:
 
 def core_plugin() -> Plugin:
     """What the framework itself brings, seen as a plugin."""
-    return Plugin("core", "tile-core", core_version(), builtin)
+    return Plugin("core", builtin, lambda: Origin("tile-core", core_version()))
 
 
 def find_plugins(disabled: Iterable[str] = ()) -> tuple[list[Plugin], list[BrokenPlugin]]:
@@ -65,24 +88,24 @@ def find_plugins(disabled: Iterable[str] = ()) -> tuple[list[Plugin], list[Broke
         ConfigurationError: a disabled name that nothing has.
     """
     points = sorted(
-        importlib_metadata.entry_points(group=hookspecs.ENTRY_POINT_GROUP),
-        key=lambda p: (p.name, _origin(p)),
+        importlib_metadata.entry_points(group=hookspecs.ENTRY_POINT_GROUP), key=lambda p: p.name
     )
     unwanted = _known_names(points, disabled)
     working: list[Plugin] = []
     broken: list[BrokenPlugin] = []
-    seen: dict[str, importlib_metadata.EntryPoint] = {}
-    for point in points:
-        distribution, version = _origin(point)
-        if point.name in unwanted or distribution in unwanted:
-            continue
-        try:
-            if point.name in seen:
-                raise _clash(point, seen[point.name])
-            seen[point.name] = point
-            working.append(Plugin(point.name, distribution, version, _import(point)))
-        except ConfigurationError as error:
-            broken.append(BrokenPlugin(point.name, distribution, version, error))
+    for _, group in groupby(points, key=lambda p: p.name):
+        same = list(group)
+        if unwanted:
+            same = [p for p in same if not unwanted & {p.name, _origin(p).distribution}]
+        if len(same) > 1:
+            same.sort(key=_origin)
+        for point in same:
+            try:
+                if point is not same[0]:
+                    raise _clash(point, same[0])
+                working.append(Plugin(point.name, _import(point), partial(_origin, point)))
+            except ConfigurationError as error:
+                broken.append(BrokenPlugin(point.name, *_origin(point), error))
     return working, broken
 
 
@@ -100,37 +123,38 @@ def plugin_manager(plugins: Iterable[Plugin]) -> pluggy.PluginManager:
             manager.check_pending()
         except pluggy.PluginValidationError as error:
             reason = "; ".join(line.strip() for line in str(error).strip().splitlines())
-            raise _unusable(plugin.name, plugin.distribution, plugin.version, reason) from error
+            raise _unusable(plugin.name, plugin.origin, reason) from error
     return manager
 
 
-def _origin(point: importlib_metadata.EntryPoint) -> tuple[str, str]:
+def _origin(point: importlib_metadata.EntryPoint) -> Origin:
     dist = point.dist
-    return (dist.name, dist.version) if dist is not None else ("unknown", "0")
+    return Origin(dist.name, dist.version) if dist is not None else Origin("unknown", "0")
 
 
 def _known_names(
     points: list[importlib_metadata.EntryPoint], disabled: Iterable[str]
 ) -> frozenset[str]:
-    known = {p.name for p in points} | {_origin(p)[0] for p in points}
-    for name in disabled:
-        if name not in known:
-            close = nearest(name, sorted(known))
-            raise ConfigurationError(
-                f"there is no plugin '{name}' to disable",
-                notes=(f"installed: {', '.join(sorted(p.name for p in points)) or 'none'}",),
-                hint=f"did you mean '{close}'?" if close else None,
-            )
-    return frozenset(disabled)
+    unwanted = frozenset(disabled)
+    if not unwanted:
+        return unwanted
+    known = {p.name for p in points} | {_origin(p).distribution for p in points}
+    for name in sorted(unwanted - known):
+        close = nearest(name, sorted(known))
+        raise ConfigurationError(
+            f"there is no plugin '{name}' to disable",
+            notes=(f"installed: {', '.join(sorted(p.name for p in points)) or 'none'}",),
+            hint=f"did you mean '{close}'?" if close else None,
+        )
+    return unwanted
 
 
 def _import(point: importlib_metadata.EntryPoint) -> ModuleType:
-    distribution, version = _origin(point)
     try:
         module = point.load()
     except Exception as error:
         reason = f"importing '{point.value}' failed: {type(error).__name__}: {error}"
-        raise _unusable(point.name, distribution, version, reason) from error
+        raise _unusable(point.name, _origin(point), reason) from error
     found = getattr(module, "TILE_SPEC_VERSION", None)
     if found != hookspecs.SPEC_VERSION:
         reason = (
@@ -138,7 +162,7 @@ def _import(point: importlib_metadata.EntryPoint) -> ModuleType:
             if found is None
             else f"it is made for plugin interface {found}, and this is {hookspecs.SPEC_VERSION}"
         )
-        raise _unusable(point.name, distribution, version, reason)
+        raise _unusable(point.name, _origin(point), reason)
     return module
 
 
@@ -152,8 +176,8 @@ def _clash(
     )
 
 
-def _unusable(name: str, distribution: str, version: str, reason: str) -> ConfigurationError:
+def _unusable(name: str, origin: Origin, reason: str) -> ConfigurationError:
     return ConfigurationError(
-        f"plugin '{name}' of {distribution} {version} cannot be used: {reason}",
+        f"plugin '{name}' of {' '.join(origin)} cannot be used: {reason}",
         hint=f"install a matching version, or go on without it: --disable-plugin {name}",
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 
 from tile_core import plugins
 from tile_core.diagnostics import ConfigurationError, nearest
 from tile_core.hookspecs import Lazy, LazyEmitter, LazyFrontend, LazyPatterns
-from tile_core.plugins import BrokenPlugin, Plugin
+from tile_core.plugins import BrokenPlugin, Origin, Plugin
 from tile_core.target import Target, builtin_targets, unknown_target
 
 #: kind -> (hook that registers it, what the hook returns)
@@ -98,7 +98,10 @@ class Registry:
     @classmethod
     def of(cls, **modules: Any) -> Registry:
         """A registry of the framework and the given plugin modules only, for tests and tools."""
-        own = [Plugin(name, name, "0", module) for name, module in sorted(modules.items())]
+        own = [
+            Plugin(name, module, partial(Origin, name, "0"))
+            for name, module in sorted(modules.items())
+        ]
         return cls([plugins.core_plugin(), *own])
 
     def _add(self, entry: Entry) -> None:
@@ -226,17 +229,20 @@ def _call(function: Any, hook: str, wanted: type[Lazy], owner: Plugin) -> list[L
 
 
 def _load(entry: Entry) -> Any:
-    what = f"{entry.kind} '{entry.lazy.name}' of {entry.plugin}"
+    lazy = entry.lazy
     try:
-        found = entry.lazy.load()
+        found = lazy.load()
     except Exception as error:
-        raise ConfigurationError(
-            f"{what} cannot be loaded from '{entry.lazy.target}': {type(error).__name__}: {error}"
-        ) from error
+        reason = f"cannot be loaded from '{lazy.target}': {type(error).__name__}: {error}"
+        raise ConfigurationError(f"{_described(entry)} {reason}") from error
     problem = _CHECKS.get(entry.kind, lambda _entry, _found: None)(entry, found)
     if problem:
-        raise ConfigurationError(f"{what} {problem} ('{entry.lazy.target}')")
+        raise ConfigurationError(f"{_described(entry)} {problem} ('{lazy.target}')")
     return found
+
+
+def _described(entry: Entry) -> str:
+    return f"{entry.kind} '{entry.lazy.name}' of {entry.plugin}"
 
 
 def _named_class(entry: Entry, found: Any) -> str | None:

@@ -12,7 +12,7 @@ import pytest
 import tile_core
 from tile_core.inspection import problems_of_plugin
 from tile_core.opt import OptJob, Selection, optimize
-from tile_core.plugins import Plugin
+from tile_core.plugins import Origin, Plugin
 from tile_core.registry import KINDS, Registry
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +37,9 @@ def registry(written: Path):
     try:
         module = importlib.import_module("my_plugin.plugin")
         installed = Registry.discover()
-        yield Registry([*installed.plugins, Plugin("mine", "my-plugin", "0", module)])
+        yield Registry(
+            [*installed.plugins, Plugin("mine", module, lambda: Origin("my-plugin", "0"))]
+        )
     finally:
         sys.path.remove(str(written))
 

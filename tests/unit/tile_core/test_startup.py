@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -103,3 +104,21 @@ def test_submodules_of_numpy_load_it_as_a_whole() -> None:
     code = "from tile_core.mlir import ir; import numpy.linalg as a; print(a.norm([3, 4]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "5.0\n", done.stderr
+
+
+COMPILED = """
+import sys
+from tile_core.cli.main import run
+code = run(["compile", sys.argv[1], "--gpu-name", "sm_90", "-o", sys.argv[2], "--emit", "ptx"])
+print("LOADED", [m for m in ("numpy._core", "email.parser", "pydantic") if m in sys.modules], code)
+"""
+
+
+@pytest.mark.parametrize("kernel", ["vector_add_f32", "softmax_f16"])
+def test_a_compilation_loads_no_library_it_does_not_use(kernel: str, tmp_path: Path) -> None:
+    source = Path(__file__).parents[3] / "examples" / "bytecode" / f"{kernel}.tileirbc"
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED, str(source), str(tmp_path / "out.ptx")],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == "LOADED [] 0\n", done.stderr

@@ -1,5 +1,6 @@
 """From the tree to MLIR."""
 
+import struct
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -296,7 +297,7 @@ class Builder:
         kind = self.types(value.type)
         size = (value.type.width + 7) // 8
         if value.type == F64:
-            return ir.FloatAttr.get(kind, float(np.uint64(value.bits).view(np.float64)))
+            return ir.FloatAttr.get(kind, struct.unpack("<d", struct.pack("<Q", value.bits))[0])
         # A NaN's payload survives in a dense attribute only.
         text = value.bits.to_bytes(size, "little").hex().upper()
         dense = ir.Attribute.parse(f'dense<"0x{text}"> : tensor<{kind}>')
@@ -353,7 +354,8 @@ _ATTRIBUTES = {
     for spec in BODY_OPS
 }
 _ATTRIBUTES["constant"] = _constant_attributes
-_STORAGE = {1: np.uint8, 4: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+# NumPy's types by name: nothing may load NumPy before a dense constant is met.
+_STORAGE = {1: "u1", 4: "u1", 8: "u1", 16: "<u2", 32: "<u4", 64: "<u8"}
 
 _SELF_CONTAINED: dict[type, Callable[[Builder, Any], ir.Attribute]] = {
     bool: lambda b, v: ir.BoolAttr.get(v),

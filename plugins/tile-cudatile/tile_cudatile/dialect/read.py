@@ -1,9 +1,8 @@
 """From MLIR to the tree."""
 
+import struct
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
@@ -248,7 +247,7 @@ def _float(attr: ir.FloatAttr) -> a.Float:
     scalar = describe(attr.type)
     assert isinstance(scalar, Scalar)
     if scalar == F64:
-        return a.Float(F64, int(np.float64(attr.value).view(np.uint64)))
+        return a.Float(F64, struct.unpack("<Q", struct.pack("<d", attr.value))[0])
     bits = number_bits(str(attr).partition(" : ")[0], scalar)
     assert bits is not None
     return a.Float(scalar, bits)
@@ -279,12 +278,12 @@ def _dense(attr: Any) -> a.Dense:
     assert isinstance(element, Scalar)
     tile = Tile(tuple(tensor.shape), element)
     if element.name in _IN_BUFFERS:
-        array = np.array(attr)
-        if attr.is_splat:
-            array = array.reshape(-1)[:1]
+        # A view, not a NumPy array: most compilations never load NumPy.
+        view = memoryview(attr)
+        data = view.tobytes()[: view.itemsize] if attr.is_splat else view.tobytes()
         if element == I1:
-            return a.Dense(tile, pack_elements([int(v) for v in array.flat], I1, attr.is_splat))
-        return a.Dense(tile, array.tobytes())
+            return a.Dense(tile, pack_elements(list(data), I1, attr.is_splat))
+        return a.Dense(tile, data)
     text = str(attr)
     text = text[text.index("<") + 1 : text.rindex("> : ")]
     if text.startswith('"0x'):
