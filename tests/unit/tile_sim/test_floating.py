@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tile_sim import Module
+from tile_sim.numeric import rounding
 
 Cuda = Callable[[str], Module]
 
@@ -27,7 +28,8 @@ def _round(exact: Fraction, mode: str, dtype: type) -> float:
     near = dtype(0)
     with np.errstate(over="ignore"):
         # A binary32 is at most one binary64 rounding away; correct it by exact comparison.
-        near = dtype(float(exact)) if abs(exact) < Fraction(2) ** 1023 else dtype(math.inf)
+        limit = Fraction(float(np.finfo(np.float64).max))
+        near = dtype(float(max(-limit, min(exact, limit))))
     if not np.isfinite(near):
         near = np.copysign(np.finfo(dtype).max, near)
     with np.errstate(over="ignore"):
@@ -228,3 +230,74 @@ def test_fp8_conversions(cuda: Cuda) -> None:
     np.testing.assert_array_equal(e5, clipped5.view(np.uint8))
     np.testing.assert_array_equal(back[:, 0], clipped.astype(np.float32))
     np.testing.assert_array_equal(back[:, 1], clipped5.astype(np.float32))
+
+
+_ENDS = [
+    *(0.0, -0.0, 1.0, -1.0, 2.5, -0.6875, 5e-324, -1.5e-323, 2.0**-1022, -(2.0**-1022), 1e-160),
+    *(-3e-200, 1.7e308, -1.7e308, np.inf, -np.inf, np.nan),
+]
+
+
+_TERMS: dict[int, dict[str, Callable[..., np.ndarray]]] = {
+    2: {"add": rounding.add, "mul": rounding.multiply, "div": rounding.divide},
+    3: {"fma": rounding.fma},
+}
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_doubles_at_the_ends_of_the_range(mode: str, count: int) -> None:
+    """Where products and remainders underflow, cancel, or are too large."""
+    operands = [x.ravel() for x in np.meshgrid(*[_ENDS] * count)]
+    with np.errstate(all="ignore"):
+        for name, compute in _TERMS[count].items():
+            found = compute(*operands, mode)
+            for row, number in zip(zip(*operands, strict=True), found, strict=True):
+                wanted = _exactly(name, tuple(map(float, row)), mode)
+                assert repr(float(number)) == repr(wanted), (name, row)
+
+
+def test_the_root_of_a_subnormal_double() -> None:
+    x = np.array([1.5e-323])
+    down, up = (rounding.square_root(x, mode)[0] for mode in ("rm", "rp"))
+    assert Fraction(float(down)) ** 2 < Fraction(1.5e-323) < Fraction(float(up)) ** 2
+    assert up == np.nextafter(down, 1)
+
+
+_OPERATIONS: dict[str, Callable[..., Fraction]] = {
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "fma": lambda a, b, c: a * b + c,
+}
+
+
+def _exactly(name: str, row: tuple[float, ...], mode: str) -> float:
+    """By rational arithmetic; infinities and zeros by the rules of IEEE 754, 6.3 and 7."""
+    if any(map(math.isnan, row)):
+        return math.nan
+    if not all(map(math.isfinite, row)) or (name == "div" and row[1] == 0):
+        return _limit(name, row)
+    exact = _OPERATIONS[name](*map(Fraction, row))
+    if exact:
+        directed = {"rm": "rd", "rp": "ru"}.get(mode, mode)
+        found = float(_round(exact, directed, np.float64))
+        return math.copysign(found, 1 if exact > 0 else -1)
+    if name in ("mul", "div"):
+        return math.copysign(0.0, math.copysign(1, row[0]) * math.copysign(1, row[1]))
+    terms = row if name == "add" else (_exactly("mul", row[:2], mode), row[2])
+    signs = {math.copysign(1, term) for term in terms}
+    if len(signs) == 1 and not any(terms):
+        return math.copysign(0.0, signs.pop())
+    return -0.0 if mode == "rm" else 0.0
+
+
+def _limit(name: str, row: tuple[float, ...]) -> float:
+    """Of infinite operands, or of a division by zero: a finite operand is only a sign."""
+    signs = [np.float64(x if math.isinf(x) or x == 0 else math.copysign(1, x)) for x in row]
+    if name == "fma":
+        return float(signs[0] * signs[1] + signs[2]) if not math.isinf(row[2]) or any(
+            map(math.isinf, row[:2])
+        ) else row[2]  # fmt: skip
+    plain = {"add": np.add, "mul": np.multiply, "div": np.divide}[name]
+    return float(plain(*signs))

@@ -7,6 +7,7 @@ rounding to odd", 2008) keeps what a second rounding needs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -69,11 +70,14 @@ def _step(r: Array, below: Array, above: Array, mode: str) -> Array:
 
 
 def _zero_sum(s: Array, a: Array, b: Array, mode: str) -> Array:
-    """Exact cancellation gives -0 when rounding down, except for +0 + +0."""
+    """Exact cancellation gives -0 when rounding down, except for +0 + +0.
+
+    What is rounded to zero although it is more, as tiny products are, keeps its sign.
+    """
     if mode != "rm":
         return s
     both_plus = (a == 0) & (b == 0) & ~np.signbit(a) & ~np.signbit(b)
-    return np.where((s == 0) & ~both_plus, s.dtype.type(-0.0), s)
+    return np.where((s == 0) & (a + b == 0) & ~both_plus, s.dtype.type(-0.0), s)
 
 
 def add(a: Array, b: Array, mode: str) -> Array:
@@ -98,7 +102,8 @@ def multiply(a: Array, b: Array, mode: str) -> Array:
         return a * b
     if a.dtype == np.float32:
         return narrow(a.astype(np.float64) * b.astype(np.float64), mode)
-    return fma(a, b, np.full(np.broadcast_shapes(a.shape, b.shape), -0.0), mode)
+    product = fma(a, b, np.full(np.broadcast_shapes(a.shape, b.shape), -0.0), mode)
+    return np.where((a == 0) | (b == 0), a * b, product)
 
 
 def divide(a: Array, b: Array, mode: str) -> Array:
@@ -113,8 +118,15 @@ def divide(a: Array, b: Array, mode: str) -> Array:
     else:
         rest = fma(-q, b, a, "rn")
     rest = np.where(finite, rest * np.sign(b).astype(rest.dtype), 0)
+    if a.dtype == np.float64:
+        small = finite & (a != 0) & ((np.abs(a) < _TINY) | (np.abs(q) < _TINY))
+        rest = _exactly(rest, small, _rest_of_quotient, a, b, q)
     below, above = rest > 0, rest < 0
     return _step(q, below | (over & (q < 0)), above | (over & (q > 0)), mode)
+
+
+def _rest_of_quotient(a: float, b: float, q: float) -> Fraction:
+    return Fraction(a) / Fraction(b) - Fraction(q)
 
 
 def square_root(a: Array, mode: str) -> Array:
@@ -127,7 +139,26 @@ def square_root(a: Array, mode: str) -> Array:
     else:
         rest = fma(-r, r, a, "rn")
     rest = np.where(np.isfinite(rest), rest, 0)
+    if a.dtype == np.float64:
+        small = (a > 0) & (a < _TINY)
+        rest = _exactly(rest, small, lambda x, y: Fraction(x) - Fraction(y) ** 2, a, r)
     return _step(r, rest > 0, rest < 0, mode)
+
+
+#: Below this, the remainder of a binary64 quotient or root may underflow.
+_TINY = 1e-270
+
+
+def _exactly(rest: Array, where: Array, remainder: Callable[..., Fraction], *xs: Array) -> Array:
+    """The signs of remainders, by rational arithmetic in some places."""
+    if not where.any():
+        return rest
+    rest = np.array(rest)
+    xs = tuple(np.broadcast_to(x, rest.shape) for x in xs)
+    for i in zip(*np.nonzero(where), strict=True):
+        exact = remainder(*(float(x[i]) for x in xs))
+        rest[i] = (exact > 0) - (exact < 0)
+    return rest
 
 
 # --- fused multiply-add -------------------------------------------------------------------------
@@ -176,7 +207,8 @@ def _fma64(a: Array, b: Array, c: Array, mode: str) -> Array:
     z = to_odd(*two_sum(tl, vl))
     s, error = two_sum(vh, z)
     result = s if mode == "rn" else _zero_sum(_step(s, error > 0, error < 0, mode), uh, c, mode)
-    plain = a * b + c
+    # A product that is too large is still finite, and nothing beside an infinity.
+    plain = np.where(np.isfinite(a) & np.isfinite(b) & np.isinf(c), c, a * b + c)
     result = np.where(np.isfinite(plain) & np.isfinite(s), result, plain)
     zero = (uh == 0) & ((a == 0) | (b == 0))
     result = np.where(zero, _zero_sum(plain, uh, c, mode), result)
@@ -200,7 +232,8 @@ def _exact_fma(a: float, b: float, c: float, mode: str) -> float:
     """By rational arithmetic."""
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
-        return a * b + c
+        total, product, addend = (np.array(x) for x in (a * b + c, a * b, c))
+        return float(_zero_sum(total, product, addend, mode))
     try:
         near = float(exact)
     except OverflowError:
