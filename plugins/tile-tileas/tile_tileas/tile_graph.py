@@ -42,7 +42,8 @@ KINDS |= {
     f"nv_tileaa.{name}": "same"
     for name in (
         "addf", "addptr", "assume", "atan2", "bitcast", "divf", "exp2", "fma", "fp_to_fp",
-        "fp_to_int", "int_to_ptr", "mulf", "mulhiui", "ptr_to_int", "rsqrt", "sqrt", "subf",
+        "fp_to_int", "int_to_fp", "int_to_ptr", "maxf", "minf", "mulf", "mulhiui",
+        "ptr_to_int", "rsqrt", "sqrt", "subf",
     )
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from support.programs import Program
 from tile_cudatile import types as t
 
@@ -13,3 +14,31 @@ def test_the_angle_of_zeros_is_a_number() -> None:
     zeros = p.constant(tile, 0.0)
     p.store(p.emit("atan2", [zeros, zeros], tile), (4,), t.F32)
     p.agrees(np.ones(4, np.float32), opt_level=1)
+
+
+@pytest.mark.parametrize("nan", [False, True])
+@pytest.mark.parametrize("name", ["maxf", "minf"])
+def test_an_extremum_of_a_number_and_itself_flushes(name: str, nan: bool) -> None:
+    p = Program()
+    tile = t.Tile((4,), t.F32)
+    flags = {"flush_to_zero": True} | ({"propagate_nan": True} if nan else {})
+    x = p.load((4,), t.F32)
+    p.store(p.emit(name, [x, x], tile, **flags), (4,), t.F32)
+    tiny = p.constant(tile, 1e-45)
+    p.store(p.emit(name, [tiny, tiny], tile, **flags), (4,), t.F32)
+    numbers = np.array([1e-45, -1e-45, np.nan, 2], np.float32)
+    p.agrees(numbers, np.ones(4, np.float32), np.ones(4, np.float32), opt_level=1)
+
+
+@pytest.mark.parametrize("count", [1, 4, 64])
+@pytest.mark.parametrize("signedness", ["signed", "unsigned"])
+def test_constants_of_four_bits(signedness: str, count: int) -> None:
+    """Made by folding: the language has none itself."""
+    p = Program()
+    numbers = (np.arange(count) * 3 - 7).astype(np.int8)
+    for values in (numbers, numbers[0]):
+        eight = p.constant(t.Tile((count,), t.I8), values)
+        four = p.emit("trunci", [eight], t.Tile((count,), t.I4))
+        wide = p.emit("exti", [four], t.Tile((count,), t.I32), signedness=signedness)
+        p.store(wide, (count,), t.I32)
+    p.agrees(np.zeros(count, np.int32), np.zeros(count, np.int32), opt_level=1)

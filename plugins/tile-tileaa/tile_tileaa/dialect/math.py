@@ -79,6 +79,17 @@ def _float_to_int(op: ir.OpView) -> str | None:
     source, result = element_of(op.source.type), element_of(op.result.type)
     if not is_float(source) or not is_integer(result):
         return f"cannot round {source} to {result}"
+    return _signedness(op)
+
+
+def _int_to_float(op: ir.OpView) -> str | None:
+    source, result = element_of(op.source.type), element_of(op.result.type)
+    if not is_integer(source) or not is_float(result):
+        return f"cannot convert {source} to {result}"
+    return _signedness(op)
+
+
+def _signedness(op: ir.OpView) -> str | None:
     signedness = ir.StringAttr(op.signedness).value
     if signedness not in SIGNEDNESS:
         return f"expects signedness to be one of {', '.join(SIGNEDNESS)}, but got '{signedness}'"
@@ -130,6 +141,15 @@ MATH = (
         _OF_FLOATS,
     ),
     OperationSpec(
+        "maxf",
+        _BINARY,
+        "The larger number, NaN if one is with `nan`. Without `ftz` it is MLIR's `arith.maxnumf` or "
+        "`arith.maximumf`, which fold max(x, x) to x.",
+        (Pure,),
+        _OF_FLOATS,
+    ),
+    OperationSpec("minf", _BINARY, "The smaller number, as `maxf`.", (Pure,), _OF_FLOATS),
+    OperationSpec(
         "mulhiui", _BINARY, "The high half of the unsigned product.", (Pure,), (_integers,)
     ),
     OperationSpec(
@@ -145,6 +165,14 @@ MATH = (
         "Round towards zero to an integer of `signedness`; saturates, and NaN is 0. i1: x != 0.",
         (Pure,),
         (_same_shape, _float_to_int),
+    ),
+    OperationSpec(
+        "int_to_fp",
+        {**_CAST, "signedness": Any},
+        "The nearest number of a format without arithmetic. MLIR's `arith.sitofp` folds negative "
+        "integers to numbers of formats that have no sign.",
+        (Pure,),
+        (_same_shape, _int_to_float),
     ),
     OperationSpec(
         "bitcast",

@@ -132,11 +132,14 @@ def _narrow(
     return from_f32(cx, value, FORMATS[kind], saturate=saturate, mode=mode)
 
 
-@rules.on("arith.sitofp", "arith.uitofp")
+@rules.on("arith.sitofp", "arith.uitofp", "nv_tileaa.int_to_fp")
 def int_to_fp(op: ir.OpView, cx: Conversion) -> Replacement:
     """sitofp stays for f16, f32 and f64; bf16, fp8 and tf32 are rounded once, from f64"""
     after = element_of(op.results[0].type)
-    signed = op.operation.name.endswith("sitofp")
+    name = op.operation.name
+    signed = name == "arith.sitofp" or (
+        name == "nv_tileaa.int_to_fp" and text(op, "signedness") == "signed"
+    )
     if str(after) in ("f16", "f32", "f64"):
         if str(element_of(op.operands[0].type)) == "i1":
             return _on_vectors(

@@ -17,7 +17,7 @@ Fragments = list[ir.Value]  # one vector per folded tile, all of one width
 _SYMMETRIC = frozenset(
     f"{dialect}.{name}"
     for dialect, names in (
-        ("nv_tileaa", ("addf", "mulf")),
+        ("nv_tileaa", ("addf", "maxf", "minf", "mulf")),
         ("arith", ("addf", "addi", "andi", "mulf", "muli", "ori", "xori")),
         ("arith", ("maximumf", "maxnumf", "maxsi", "maxui")),
         ("arith", ("minimumf", "minnumf", "minsi", "minui")),

@@ -171,15 +171,19 @@ def _approximate(op: ir.OpView, cx: Conversion) -> ir.Value:
 @rules.on("arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf")
 def extremum(op: ir.OpView, cx: Conversion) -> Replacement:
     """f16, bf16 and f32 stay; f64 maximum is built from the number form and a NaN test"""
-    if "nv_tileaa.ftz" in op.attributes:
-        stem = "fmax" if "max" in op.name else "fmin"
-        nan = ".nan" if op.name.endswith("imumf") else ""
-        return _apply(op, cx, f"llvm.nvvm.{stem}.ftz{nan}.f", list(op.operands), intrinsic=True)
     element = element_of(op.operands[0].type)
     if not isinstance(element, ir.F64Type) or not op.name.endswith("imumf"):
         op.results[0].set_type(cx.type(op.results[0].type))
         return KEEP
     return _nan_aware(op, cx)
+
+
+@rules.on("nv_tileaa.maxf", "nv_tileaa.minf")
+def flushed_extremum(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """nv_tileaa.maxf {ftz, nan} => max.ftz.NaN.f32"""
+    stem = {"nv_tileaa.maxf": "fmax", "nv_tileaa.minf": "fmin"}[op.name]
+    flags = "".join(f".{flag}" for flag in ("ftz", "nan") if flag in op.attributes)
+    return _apply(op, cx, f"llvm.nvvm.{stem}{flags}.f", list(op.operands), intrinsic=True)
 
 
 def _nan_aware(op: ir.OpView, cx: Conversion) -> ir.Value:

@@ -13,7 +13,7 @@ from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder, wrap
 from tile_nvptx.passes.tileas.formats import FORMATS
 from tile_nvptx.passes.tileas.rules import rules, state
-from tile_nvptx.passes.tileas.small_floats import float_values
+from tile_nvptx.passes.tileas.small_floats import float_values, nibbles
 from tile_nvptx.passes.tileas.types import (
     count_of,
     element_of,
@@ -56,7 +56,11 @@ def held(number: ir.Attribute) -> ir.Attribute:
     type_ = held_type(number.type)
     if isinstance(type_, ir.IntegerType) and isinstance(number, ir.FloatAttr):
         raise CompileError(f"constants of {name} are not supported")
-    return number if type_ == number.type else ir.FloatAttr.get(type_, number.value)
+    if type_ == number.type:
+        return number
+    if isinstance(number, ir.IntegerAttr):  # i4, in the low half of a byte
+        return ir.IntegerAttr.get(type_, number.value & (1 << number.type.width) - 1)
+    return ir.FloatAttr.get(type_, number.value)
 
 
 def _table(op: ir.OpView, cx: Conversion, value: ir.Attribute) -> ir.Value:
@@ -76,15 +80,22 @@ def _table(op: ir.OpView, cx: Conversion, value: ir.Attribute) -> ir.Value:
 
 def numbers(value: ir.Attribute, stored: ir.Type) -> list[ir.Attribute]:
     """The elements of a dense constant, in row-major order, as attributes of the stored type."""
+    element = str(value.type.element_type)
+    if element == "i4":
+        return [ir.IntegerAttr.get(stored, number) for number in nibbles(_literal(value))]
     if isinstance(value, ir.DenseIntElementsAttr):
         return [ir.IntegerAttr.get(stored, int(number)) for number in value]
-    element = str(value.type.element_type)
     if element in ("f32", "f64"):
         return [ir.FloatAttr.get(stored, number) for number in ir.DenseFPElementsAttr(value)]
-    numbers = float_values(str(value).rsplit(" : ", 1)[0], element)
+    numbers = float_values(_literal(value), element)
     if element not in FORMATS:
         return [ir.FloatAttr.get(stored, number) for number in numbers]
     return [ir.IntegerAttr.get(stored, wrap(FORMATS[element].encode(n), 8)) for n in numbers]
+
+
+def _literal(value: ir.Attribute) -> str:
+    """`dense<..>` as printed: the bindings have no access to the numbers of these formats."""
+    return str(value).rsplit(" : ", 1)[0]
 
 
 def element_indices(cx: Conversion, layout: LinearLayout) -> list[ir.Value]:

@@ -228,17 +228,27 @@ def bit_as_float(cx: Conversion, value: ir.Value, element: ir.Type, *, signed: b
 
 def float_values(literal: str, element: str) -> Iterable[float]:
     """The numbers of a printed `dense<..>`, in row-major order."""
-    text = literal.removeprefix("dense<").rsplit(">", 1)[0]
     size = {"f16": 2, "bf16": 2, "tf32": 3}.get(element, 1)  # of a dense constant, in bytes
+    return [
+        _from_bits(number, element) if isinstance(number, int) else float(number)
+        for number in _numbers(literal, size)
+    ]
+
+
+def nibbles(literal: str) -> Iterable[int]:
+    """The bits of a printed `dense<..>` of i4, in row-major order, in the low half of bytes."""
+    return [int(number) & 15 for number in _numbers(literal, 1)]
+
+
+def _numbers(literal: str, size: int) -> Iterable[int | str]:
+    """What a printed `dense<..>` holds: numbers as text, or the bits of `size` bytes."""
+    text = literal.removeprefix("dense<").rsplit(">", 1)[0]
     if text.startswith('"0x'):
         raw = bytes.fromhex(text[3:-1])
         words = [raw[at : at + size] for at in range(0, len(raw), size)]
-        return [_from_bits(int.from_bytes(word, "little"), element) for word in words]
+        return [int.from_bytes(word, "little") for word in words]
     tokens = text.replace("[", " ").replace("]", " ").replace(",", " ").split()
-    return [
-        _from_bits(int(token, 16), element) if token.startswith("0x") else float(token)
-        for token in tokens
-    ]
+    return [int(token, 16) if token.startswith("0x") else token for token in tokens]
 
 
 def _from_bits(bits: int, element: str) -> float:

@@ -48,7 +48,6 @@ SIGNED = {
     "mini": ("arith.minsi", "arith.minui"),
     "shri": ("arith.shrsi", "arith.shrui"),
     "exti": ("arith.extsi", "arith.extui"),
-    "itof": ("arith.sitofp", "arith.uitofp"),
 }
 # (rounding, signedness) of divi
 DIVISIONS = {
@@ -163,10 +162,13 @@ def mulhii(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 @rules.on("cuda_tile.maxf", "cuda_tile.minf")
 def extremum(op: ir.OpView, cx: Conversion) -> ir.Value:
-    """maxf => arith.maxnumf, with propagate_nan => arith.maximumf; flush-to-zero is carried"""
+    """maxf => arith.maxnumf, propagate_nan => arith.maximumf, flush_to_zero => nv_tileaa.maxf"""
     forms = EXTREMA[op.name.removeprefix("cuda_tile.")]
-    name = forms["propagate_nan" in op.attributes]
-    flags = {"nv_tileaa.ftz": ir.UnitAttr.get()} if "flush_to_zero" in op.attributes else {}
+    nan, flags = "propagate_nan" in op.attributes, {}
+    name = forms[nan]
+    if "flush_to_zero" in op.attributes:
+        name = op.name.replace("cuda_tile", "nv_tileaa")
+        flags = {flag: ir.UnitAttr.get() for flag in ("ftz", *["nan"] * nan)}
     return cx.create(name, list(op.operands), [_result(op, cx)], flags).result
 
 
@@ -187,6 +189,20 @@ def cmpf(op: ir.OpView, cx: Conversion) -> ir.Value:
 def _compare(op: ir.OpView, cx: Conversion, name: str, predicate: int) -> ir.Value:
     attr = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
     return cx.create(name, list(op.operands), [_result(op, cx)], {"predicate": attr}).result
+
+
+_UPSTREAM_FLOATS = (ir.F16Type, ir.BF16Type, ir.F32Type, ir.F64Type)
+
+
+@rules.on("cuda_tile.itof")
+def itof(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """itof => arith.sitofp or arith.uitofp; to other formats nv_tileaa.int_to_fp {signedness}"""
+    signedness, result = text(op, "signedness"), _result(op, cx)
+    if isinstance(element(result), _UPSTREAM_FLOATS):
+        name = "arith.uitofp" if signedness == "unsigned" else "arith.sitofp"
+        return cx.create(name, list(op.operands), [result]).result
+    flags = {"signedness": ir.StringAttr.get(signedness)}
+    return cx.create("nv_tileaa.int_to_fp", list(op.operands), [result], flags).result
 
 
 @rules.on("cuda_tile.ftoi")
