@@ -128,7 +128,7 @@ def _typed(maker: Maker, chosen: Signature) -> Op | None:
 def _attributed(maker: Maker, spec: OpSpec, types: list[Tile]) -> Op | None:
     """An operation of these types with random attributes; None if none fit."""
     inputs = len(spec.operands)
-    choices = list(product(*(_values(a) for a in spec.attrs)))
+    choices = list(product(*(values_of(a) for a in spec.attrs)))
     for chosen in maker.rng.sample(choices, len(choices)):
         attrs = zip((a.name for a in spec.attrs), chosen, strict=True)
         op = Op(
@@ -138,12 +138,12 @@ def _attributed(maker: Maker, spec: OpSpec, types: list[Tile]) -> Op | None:
             {name: value for name, value in attrs if value is not None},
         )
         avoided = any(is_so(op) and not maker.may(name) for name, is_so in FEATURES.items())
-        if not avoided and next(_problems(op), None) is None:
+        if not avoided and next(problems(op), None) is None:
             return op
     return None
 
 
-def _values(spec: AttrSpec) -> tuple[str | bool | None, ...]:
+def values_of(spec: AttrSpec) -> tuple[str | bool | None, ...]:
     """What an attribute may be, several times what shall occur more often."""
     if spec.kind == "unit":
         return (None, None, True)
@@ -177,7 +177,7 @@ FEATURES: dict[str, Callable[[Op], bool]] = {
 }
 
 
-def _problems(op: Op) -> Iterator[object]:
+def problems(op: Op) -> Iterator[object]:
     yield from field_problems(op)
     for rule in RULES.get(op.name, ()):
         yield from rule(op)
