@@ -143,8 +143,8 @@ MATH = (
     OperationSpec(
         "maxf",
         _BINARY,
-        "The larger number, NaN if one is with `nan`. Without `ftz` it is MLIR's `arith.maxnumf` or "
-        "`arith.maximumf`, which fold max(x, x) to x.",
+        "The larger number, NaN if one is with `nan`. Without `ftz` it is MLIR's `arith.maxnumf` "
+        "or `arith.maximumf`, which fold max(x, x) to x.",
         (Pure,),
         _OF_FLOATS,
     ),
