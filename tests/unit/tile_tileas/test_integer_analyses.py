@@ -102,8 +102,8 @@ class Maker:
         name = f"%a{len(self.arguments)}"
         self.arguments.append(f"{name}: i{width}")
         self.numbers.append(number)
-        low = number - self.draw(st.integers(0, 3))
-        high = number + self.draw(st.integers(0, 3))
+        low = max(number - self.draw(st.integers(0, 3)), -half)
+        high = min(number + self.draw(st.integers(0, 3)), half - 1)
         predicate = self.draw(
             st.sampled_from(
                 [
