@@ -82,3 +82,21 @@ gpu.module @m {
     return
   }
 }
+// -----
+// An amount that is not known freezes the result; a known one never does.
+// CHECK: func.func @shifts
+// CHECK: %[[S:.*]] = arith.shli %arg0, %arg1 : i32
+// CHECK: llvm.freeze %[[S]] : i32
+// CHECK: arith.shrui
+// CHECK-NOT: llvm.freeze
+// CHECK: arith.shrsi %arg0, %c31
+gpu.module @m {
+  func.func @shifts(%a: i32, %b: i32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32, num_ctas = 1 : i32}} {
+    %two = arith.constant 2 : i32
+    %many = arith.constant 40 : i32
+    %x = arith.shli %a, %b : i32
+    %y = arith.shrui %a, %two : i32
+    %z = arith.shrsi %a, %many : i32
+    return
+  }
+}
