@@ -187,3 +187,12 @@ def test_elements_that_share_a_byte_in_memory_are_refused():
     p.emit("offset", [base, p.constant(t.Tile((), t.I32), 1)], base.type)
     with pytest.raises(CompileError, match=f"'cuda_tile.offset' op {message}"):
         p.ptx()
+
+
+def test_tf32_takes_a_word():
+    """Its numbers have 19 bits, and 13 zeros."""
+    p = Program()
+    x = p.emit("unpack", [p.load((32,), t.I8)], t.Tile((8,), t.TF32))
+    p.store(p.emit("pack", [x], t.Tile((32,), t.I8)), (32,), t.I8)
+    numbers = np.arange(8, dtype=np.float32).view(np.int8)
+    p.agrees(numbers, np.zeros(32, np.int8))

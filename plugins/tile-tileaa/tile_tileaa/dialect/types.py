@@ -7,6 +7,7 @@ from tile_tileaa.dialect.base import MemRefType, MemTokenType, PtrType, TiledVie
 DYNAMIC = -(1 << 63)
 
 POINTER_BITS = 64
+TF32_BITS = 32
 
 
 def shape_of(type_: ir.Type) -> list[int]:
@@ -28,9 +29,11 @@ def count_of(shape: list[int]) -> int:
 
 
 def bits_of(element: ir.Type) -> int | None:
-    """The width of an element in bits; None for what is no element."""
+    """The bits that an element takes; None for what is no element. tf32 takes 32, not 19."""
     if isinstance(element, PtrType):
         return POINTER_BITS
+    if isinstance(element, ir.FloatTF32Type):
+        return TF32_BITS
     return element.width if isinstance(element, ir.IntegerType | ir.FloatType) else None
 
 
