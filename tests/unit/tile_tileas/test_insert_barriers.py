@@ -234,9 +234,35 @@ def test_while_loops(lines: list[str], barriers: set[str]) -> None:
     assert marked(*lines) == barriers
 
 
+MOVED = VIEW.replace(
+    "%m = ",
+    '%moved = "nv_tileaa.addptr"(%base, %i) : (!nv_tileaa.ptr<f32, 1 : i32>, i32) -> '
+    "!nv_tileaa.ptr<f32, 1 : i32>\n%m = ",
+).replace('make_memref"(%base)', 'make_memref"(%moved)')
+
+
 def test_views_made_in_a_loop_may_differ() -> None:
-    """The same operation, but another view each time round."""
-    body = for_loop(VIEW, tiled_load("%0", "%k"), tiled_store("%1", "%0#1"), carry="%1")
-    assert marked(body) == {"0", "1"}
-    outside = for_loop(tiled_load("%0", "%k"), tiled_store("%1", "%0#1"), carry="%1")
-    assert marked(VIEW, outside) == set()
+    """The same operation, but another view each time round if its address moves."""
+    accesses = tiled_load("%0", "%k"), tiled_store("%1", "%0#1")
+    assert marked(for_loop(MOVED, *accesses, carry="%1")) == {"0", "1"}
+    assert marked(for_loop(VIEW, *accesses, carry="%1")) == set()
+    assert marked(VIEW, for_loop(*accesses, carry="%1")) == set()
+
+
+ALLOCATION = """
+%own, %at = "nv_tileaa.alloca"() {size = 4096 : i64, alignment = 16 : i64} : () -> (!nv_tileaa.ptr<f32, 1 : i32>, !tok)
+%spread = "nv_tileaa.splat"(%own) : (!nv_tileaa.ptr<f32, 1 : i32>) -> !ptrs
+"""  # noqa: E501
+
+
+def test_memory_of_its_own_is_nobody_elses() -> None:
+    """Accesses that cannot meet need no barrier, unless others may wait for one of them."""
+    given = '%q = "nv_tileaa.splat"(%base) : (!nv_tileaa.ptr<f32, 1 : i32>) -> !ptrs'
+    first, second = store("%0"), load("%1", "%0")
+    apart = [first.replace("%p", "%spread"), second.replace("%p", "%q")]
+    assert marked(ALLOCATION, given, *apart) == set()
+    assert marked(ALLOCATION, given, first.replace("%p", "%q"), second.replace("%p", "%q")) == {"1"}
+    waits = load("%1", "%0", "acquire").replace("%p", "%q")
+    assert marked(ALLOCATION, given, apart[0], waits) == {"1"}
+    # %p is an argument of unknown origin, which may not point to what was allocated here either.
+    assert marked(ALLOCATION, apart[0], second) == set()

@@ -310,7 +310,7 @@ def test_claims_hold(program: tuple[str, list[int]]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20000, deadline=None)
+@settings(max_examples=4000, deadline=None)
 @given(programs())
 def test_claims_hold_for_long(program: tuple[str, list[int]]) -> None:
     check(*program)

@@ -2,7 +2,8 @@
 
 Walks the function with the accesses since the last barrier. An operation gets `barrier_before`
 if its scratch overlaps scratch that may still be read, or if its token orders it after an access
-to global memory that another thread may have made. Scalars are the same in every thread, so
+to global memory that another thread may have made (of memory that may be the same, or one that
+others may wait for). Scalars are the same in every thread, so
 branches and loops are taken together and a barrier inside them is safe.
 """
 
@@ -12,13 +13,17 @@ from dataclasses import dataclass, field
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
+from tile_tileas.analysis.alias import (
+    AliasAnalysis,
+    elements_apart,
+    is_made_once,
+    is_same_view,
+    may_alias,
+    tile_apart,
+)
+from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
-
-_LOADS = ("nv_tileas.load", "nv_tileas.tiled_load")
-_STORES = ("nv_tileas.store", "nv_tileas.tiled_store")
-_ATOMICS = ("nv_tileas.atomic_cas", "nv_tileas.atomic_rmw", "nv_tileas.multimem")
-_ACCESSES = (*_LOADS, *_STORES, *_ATOMICS)
 
 
 @dataclass
@@ -56,15 +61,16 @@ class InsertBarriers(Pass):
     statistics = {"barriers": "barriers in front of operations"}
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        walk = _Walk()
+        walk = _Walk(cx.analysis(AliasAnalysis, op))
         walk.region(op.regions[0], _Pending())
         cx.count("barriers", len(walk.marked))
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, roots: AliasAnalysis) -> None:
         self.marked: set[ir.Value] = set()
-        self._orders: dict[ir.Value, frozenset[ir.Value]] = {}
+        self._order = TokenOrder()
+        self._roots = roots
 
     def region(self, region: ir.Region, pending: _Pending) -> None:
         for block in region.blocks:
@@ -90,7 +96,7 @@ class _Walk:
             for branch in branches:
                 pending.join(branch)
         else:
-            if op.name in _ACCESSES:
+            if op.name in ACCESSES:
                 self._access(op, pending)
             # An atomic operation passes its result on when it is done.
             if "shared_offset" in op.attributes:
@@ -118,96 +124,34 @@ class _Walk:
     def _conflicts(self, op: ir.OpView, earlier: set[ir.Value]) -> bool:
         if not earlier or op.token is None:
             return False
-        for result in self.ordered_after(op.token) & earlier:
-            before = maker(result)
-            reads_only = op.name in _LOADS and before.name in _LOADS
-            if reads_only and _is_weak(op) and _is_weak(before):
-                continue
-            if not _same_thread_touches_same(before, op):
-                return True
-        return False
+        return any(
+            self._meets(maker(result), op) for result in self._order.before(op.token) & earlier
+        )
 
-    def ordered_after(self, token: ir.Value) -> frozenset[ir.Value]:
-        """Every access that `token` waits for, directly or through other accesses."""
-        if token in self._orders:
-            return self._orders[token]
-        found: set[ir.Value] = set()
-        seen: set[ir.Value] = set()
-        stack = [token]
-        while stack:
-            value = stack.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            if not isinstance(value.owner, ir.Block):
-                maker = value.owner
-                if maker.name in _ACCESSES:
-                    found.add(maker.results[0])
-            stack += _token_sources(value)
-        self._orders[token] = frozenset(found)
-        return self._orders[token]
-
-
-def _is_weak(op: ir.OpView | ir.Operation) -> bool:
-    return ir.StringAttr(op.attributes["mem_semantic"]).value == "weak"
-
-
-def _token_sources(token: ir.Value) -> list[ir.Value]:
-    """The tokens that `token` is made of."""
-    owner = token.owner
-    if isinstance(owner, ir.Block):
-        return _argument_sources(owner, ir.BlockArgument(token).arg_number)
-    at = ir.OpResult(token).result_number
-    if owner.name == "scf.for":
-        return [owner.operands[3 + at], _yielded(owner.regions[0].blocks[0], at)]
-    if owner.name == "scf.while":
-        return [_yielded(owner.regions[0].blocks[0], 1 + at)]
-    if owner.name == "scf.if":
-        return [_yielded(region.blocks[0], at) for region in owner.regions]
-    return [value for value in owner.operands if value.type == token.type]
-
-
-def _argument_sources(block: ir.Block, at: int) -> list[ir.Value]:
-    loop = block.owner
-    if loop.name == "scf.for":
-        return [loop.operands[2 + at], _yielded(block, at - 1)]
-    if loop.name == "scf.while":
-        before, after = (region.blocks[0] for region in loop.regions)
-        if block == before:
-            return [loop.operands[at], _yielded(after, at)]
-        return [_yielded(before, 1 + at)]
-    return []
-
-
-def _yielded(block: ir.Block, at: int) -> ir.Value:
-    return block.operations[len(block.operations) - 1].operands[at]
-
-
-def _is_function_level(op: ir.OpView) -> bool:
-    parent = op.operation.parent
-    return parent is not None and parent.name == "func.func"
-
-
-def _elements_apart(view: ir.Value) -> bool:
-    """Whether no two elements of a tile can share an address: one axis, a constant step."""
-    record = tiled_view(view)
-    axes = [axis for axis, extent in enumerate(record.tile) if extent > 1]
-    steps = [record.memref.strides[record.dim_map[axis]] for axis in axes]
-    return len(steps) <= 1 and all(isinstance(step, int) and step > 0 for step in steps)
+    def _meets(self, before: ir.OpView, op: ir.OpView) -> bool:
+        """Whether one thread may see what another did in an earlier access."""
+        if is_weak(op) and is_weak(before):
+            if only_reads(op) and only_reads(before):
+                return False
+            if not may_alias(self._roots.of_access(before), self._roots.of_access(op)):
+                return False
+        return not _same_thread_touches_same(before, op)
 
 
 def _same_thread_touches_same(before: ir.OpView, after: ir.OpView) -> bool:
     """Whether both touch one tile with one layout, each element by one thread only."""
     if not (before.name.startswith("nv_tileas.tiled") and after.name.startswith("nv_tileas.tiled")):
         return False
-    # Tiles of one view are equal or disjoint, but a view made inside a loop may be another one
-    # each time round.
-    if before.view != after.view or not _is_function_level(maker(before.view)):
+    if not is_same_view(before.view, after.view):
         return False
-    if not _elements_apart(before.view) or not tiled_view(before.view).is_grid:
+    view = tiled_view(before.view)
+    places = list(before.coords), list(after.coords)
+    one_tile = places[0] == places[1] and all(is_made_once(place) for place in places[0])
+    # Tiles of a view whose elements lie apart are equal or disjoint.
+    if not (tile_apart(view) if one_tile else elements_apart(view) and view.is_grid):
         return False
     layouts = [
-        layout_of((op.result if op.name in _LOADS else op.value).type) for op in (before, after)
+        layout_of((op.result if op.name in LOADS else op.value).type) for op in (before, after)
     ]
     first = layouts[0]
     return first is not None and first == layouts[1] and first.is_injective

@@ -1,0 +1,87 @@
+"""Token order: which accesses an access to global memory waits for.
+
+The language orders accesses by tokens and by nothing else (Tile IR, memory model): two accesses
+without a path of tokens between them may happen in either order, whatever the program's order.
+Tokens pass through accesses, joins, branches and loops.
+"""
+
+from __future__ import annotations
+
+from tile_core.mlir import ir
+
+LOADS = ("nv_tileas.load", "nv_tileas.tiled_load")
+STORES = ("nv_tileas.store", "nv_tileas.tiled_store")
+ATOMICS = ("nv_tileas.atomic_cas", "nv_tileas.atomic_rmw", "nv_tileas.multimem")
+ACCESSES = (*LOADS, *STORES, *ATOMICS)
+
+
+def is_weak(op: ir.OpView | ir.Operation) -> bool:
+    """Whether nobody outside the tile block may rely on when the access happens."""
+    return ir.StringAttr(op.attributes["mem_semantic"]).value == "weak"
+
+
+def only_reads(op: ir.OpView | ir.Operation) -> bool:
+    """Whether the access leaves memory as it is."""
+    return op.operation.name in LOADS
+
+
+class TokenOrder:
+    """What comes before what; answers are kept, so the tokens must not change meanwhile.
+
+    Accesses stand under their first result, since operations hash by content.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[ir.Value, frozenset[ir.Value]] = {}
+
+    def before(self, token: ir.Value) -> frozenset[ir.Value]:
+        """Every access that `token` waits for, directly or through other accesses."""
+        if token not in self._before:
+            self._before[token] = frozenset(self._reach(token))
+        return self._before[token]
+
+    @staticmethod
+    def _reach(token: ir.Value) -> set[ir.Value]:
+        found: set[ir.Value] = set()
+        seen: set[ir.Value] = set()
+        stack = [token]
+        while stack:
+            value = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if not isinstance(value.owner, ir.Block) and value.owner.name in ACCESSES:
+                found.add(value.owner.results[0])
+            stack += _sources(value)
+        return found
+
+
+def _sources(token: ir.Value) -> list[ir.Value]:
+    """The tokens that `token` is made of."""
+    owner = token.owner
+    if isinstance(owner, ir.Block):
+        return _argument_sources(owner, ir.BlockArgument(token).arg_number)
+    at = ir.OpResult(token).result_number
+    if owner.name == "scf.for":
+        return [owner.operands[3 + at], _yielded(owner.regions[0].blocks[0], at)]
+    if owner.name == "scf.while":
+        return [_yielded(owner.regions[0].blocks[0], 1 + at)]
+    if owner.name == "scf.if":
+        return [_yielded(region.blocks[0], at) for region in owner.regions]
+    return [value for value in owner.operands if value.type == token.type]
+
+
+def _argument_sources(block: ir.Block, at: int) -> list[ir.Value]:
+    loop = block.owner
+    if loop.name == "scf.for":
+        return [loop.operands[2 + at], _yielded(block, at - 1)]
+    if loop.name == "scf.while":
+        before, after = (region.blocks[0] for region in loop.regions)
+        if block == before:
+            return [loop.operands[at], _yielded(after, at)]
+        return [_yielded(before, 1 + at)]
+    return []
+
+
+def _yielded(block: ir.Block, at: int) -> ir.Value:
+    return block.operations[len(block.operations) - 1].operands[at]
