@@ -48,7 +48,8 @@ def test_operations(case, target):
     module = made.p.module()
     tile_cudatile.evaluate(module, "k", made.grid, expected)
     compiled = tile_sim.Module(made.p.ptx(target, LEVELS[target]))
-    compiled.launch("k", made.grid, None, made.args, check=True)
+    report = compiled.launch("k", made.grid, None, made.args, check=True)
+    assert not report.findings, "\n".join(map(str, report.findings))
     for at, (found, wanted) in enumerate(zip(made.args, expected, strict=True)):
         if at in made.near:
             near(found, wanted)
