@@ -1,4 +1,4 @@
-"""Rules of memory operations and assumptions."""
+"""Rules of memory operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from tile_cudatile import types as t
-from tile_cudatile.attrs import Bounded, DivBy, SameElements
 from unit.tile_cudatile.rule_support import (
     DYNAMIC,
     GATHER,
@@ -349,116 +348,6 @@ CASES: list[tuple[str, list[Any], list[t.Type], dict[str, Any], str]] = [
         {"str": "%% %d %d"},
         "incorrect number of operands: expected 2, found 1",
     ),
-    (
-        "assume",
-        [I4x4],
-        [I4x4],
-        {"predicate": DivBy(3)},
-        "'cuda_tile.div_by' divisor must be a power of 2",
-    ),
-    (
-        "assume",
-        [I4x4],
-        [I4x4],
-        {"predicate": DivBy(4, 2)},
-        "'cuda_tile.div_by' 'every'/'along' must be used in combination",
-    ),
-    (
-        "assume",
-        [I4x4],
-        [I4x4],
-        {"predicate": DivBy(1 << 63)},
-        "'cuda_tile.div_by' divisor is too large",
-    ),
-    (
-        "assume",
-        [TENSOR],
-        [TENSOR],
-        {"predicate": DivBy(4, 2, 0)},
-        "'cuda_tile.div_by' "
-        "'every'/'along' cannot be used if the constrained value is a tensor_view",
-    ),
-    (
-        "assume",
-        [F4x4],
-        [F4x4],
-        {"predicate": DivBy(4)},
-        "'cuda_tile.div_by' is valid only for tile of integer/pointer or tensor_view values",
-    ),
-    (
-        "assume",
-        [SCALAR],
-        [SCALAR],
-        {"predicate": DivBy(4, 1, 0)},
-        "'cuda_tile.div_by' 'every'/'along' cannot be used if the constrained value is a 0D tile",
-    ),
-    (
-        "assume",
-        [I4x4],
-        [I4x4],
-        {"predicate": DivBy(4, 1, 2)},
-        "'cuda_tile.div_by' every_dim (2) must be >= 0 and < tile rank (2)",
-    ),
-    (
-        "assume",
-        [I4x4],
-        [I4x4],
-        {"predicate": DivBy(4, 8, 1)},
-        "expected 'cuda_tile.div_by' "
-        "every_dim to be within 0 and the size of the respective dimension (4)",
-    ),
-    (
-        "assume",
-        [F4x4],
-        [F4x4],
-        {"predicate": SameElements((1, 1))},
-        "'cuda_tile.same_elements' is valid only for tile of integer/pointer values",
-    ),
-    (
-        "assume",
-        [I4x4],
-        [I4x4],
-        {"predicate": SameElements((1,))},
-        "expected number of values in "
-        "'cuda_tile.same_elements' (1) to match rank of constrained tile (2)",
-    ),
-    (
-        "assume",
-        [I4x4],
-        [I4x4],
-        {"predicate": SameElements((1, 8))},
-        "expected "
-        "'cuda_tile.same_elements' value 1 to be within 0 and the size of the respective dimension "
-        "(4)",
-    ),
-    (
-        "assume",
-        [F4x4],
-        [F4x4],
-        {"predicate": Bounded(0)},
-        "'cuda_tile.bounded' is valid only for tile of integer values",
-    ),
-    (
-        "assume",
-        [t.Tile((), t.I8)],
-        [t.Tile((), t.I8)],
-        {"predicate": Bounded(-129)},
-        "'cuda_tile.bounded' expects lower bound to be within [-128, 127]",
-    ),
-    (
-        "assume",
-        [t.Tile((), t.I8)],
-        [t.Tile((), t.I8)],
-        {"predicate": Bounded(0, 128)},
-        "'cuda_tile.bounded' expects upper bound to be within [-128, 127]",
-    ),
-    (
-        "assume",
-        [SCALAR],
-        [SCALAR],
-        {"predicate": Bounded(2, 1)},
-        "'cuda_tile.bounded' expects lower bound to be less than or equal to upper bound",
-    ),
     ("yield", [()], [], {}, "must be the last operation in the parent block"),
     ("return", [(SCALAR,)], [], {}, "must be the last operation in the parent block"),
 ]
@@ -473,71 +362,3 @@ def test_operations(
     name: str, operands: list[Any], results: list[t.Type], attrs: dict[str, Any], text: str
 ) -> None:
     assert complaint(name, operands, results, **attrs) == text
-
-
-# --- f4: two elements to a byte -----------------------------------------------------------------
-
-
-def _f4(strides: tuple[int | None, ...], sparse: int | None = None) -> str:
-    """What is said about a load and a store through a view of f4."""
-    view = t.TensorView(t.F4E2M1FN, (64,) * len(strides), strides)
-    shape = (4, 16)[: len(strides)]
-    index: list[t.Type] = [SCALAR] * len(strides)
-    if sparse is None:
-        seen: t.View = t.PartitionView(shape, view, tuple(range(len(strides))))
-    else:
-        seen = t.GatherScatterView(shape, view, sparse)
-        index[sparse] = t.Tile((shape[sparse],), t.I32)
-    tile = t.Tile(shape, t.F4E2M1FN)
-    order = {"memory_ordering_semantics": "weak"}
-    load = complaint("load_view_tko", [seen, tuple(index), None], [tile, t.TOKEN], **order)
-    store = complaint("store_view_tko", [tile, seen, tuple(index), None], [t.TOKEN], **order)
-    assert load == store
-    return load
-
-
-_ONE = "an f4 view access requires exactly one statically encoded unit stride to identify the"
-
-
-@pytest.mark.parametrize(
-    ("strides", "sparse", "text"),
-    [
-        ((64, 1), None, ""),
-        ((1, 64), None, ""),
-        ((None, 1), None, ""),
-        ((64, 1), 0, ""),
-        ((1, 64), 1, ""),
-        (
-            (None, None),
-            None,
-            f"{_ONE} packing dimension; got 0 in '!cuda_tile.tensor_view<64x64xf4E2M1FN, "
-            "strides=[?,?]>'",
-        ),
-        (
-            (2,),
-            None,
-            f"{_ONE} packing dimension; got 0 in '!cuda_tile.tensor_view<64xf4E2M1FN, "
-            "strides=[2]>'",
-        ),
-        (
-            (1, 1),
-            0,
-            f"{_ONE} packing dimension; got 2 in '!cuda_tile.tensor_view<64x64xf4E2M1FN, "
-            "strides=[1,1]>'",
-        ),
-        (
-            (64, 1),
-            1,
-            "an f4 gather/scatter view cannot use packing dimension 1 as its sparse dimension",
-        ),
-        (
-            (1, 64),
-            0,
-            "an f4 gather/scatter view cannot use packing dimension 0 as its sparse dimension",
-        ),
-    ],
-)
-def test_f4_needs_a_dimension_to_pack(
-    strides: tuple[int | None, ...], sparse: int | None, text: str
-) -> None:
-    assert _f4(strides, sparse) == text

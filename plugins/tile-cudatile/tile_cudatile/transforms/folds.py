@@ -14,6 +14,7 @@ from tile_cudatile.transforms.rewrite import (
     negation,
     truth,
 )
+from tile_cudatile.transforms.selection import Questions, nearer_arms, one_of_its_parts
 from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import I1, Scalar, Tile
 
@@ -55,28 +56,26 @@ def _parts(op: Op) -> tuple[Value, Value, Value]:
 
 def select_known(rewriter: Rewriter, op: Op, place: Place) -> bool:
     """A selection that is one of its operands."""
-    found = _known(op)
+    found = one_of_its_parts(_parts(op), _ASK)
     if found is None:
         return False
     rewriter.replace(op.result, found)
     return True
 
 
-def _known(op: Op) -> Value | None:
-    condition, then, other = _parts(op)
-    if then is other:
-        return then
-    chosen = truth(condition)
-    if chosen is not None:
-        return then if chosen else other
-    if truth(then) is True and truth(other) is False:
-        return condition
-    compared = condition.owner
-    if isinstance(compared, Op) and compared.name == "cmpi":
-        predicate = compared.attrs["comparison_predicate"]
-        if set(compared.values()) == {then, other}:
-            return {"equal": other, "not_equal": then}.get(str(predicate))
-    return None
+def _compared(value: Value) -> tuple[str, frozenset[Value]] | None:
+    owner = value.owner
+    if not isinstance(owner, Op) or owner.name != "cmpi":
+        return None
+    return str(owner.attrs["comparison_predicate"]), frozenset(owner.values())
+
+
+def _selection(value: Value) -> tuple[Value, Value, Value] | None:
+    owner = value.owner
+    return _parts(owner) if isinstance(owner, Op) and owner.name == "select" else None
+
+
+_ASK = Questions(truth, _compared, _selection)
 
 
 def select_turned(rewriter: Rewriter, op: Op, place: Place) -> bool:
@@ -86,21 +85,12 @@ def select_turned(rewriter: Rewriter, op: Op, place: Place) -> bool:
     if plain is not None:
         op.operands = (plain, other, then)
     else:
-        nearer = (_arm(then, condition, 1), _arm(other, condition, 2))
-        if nearer == (then, other):
+        nearer = nearer_arms((condition, then, other), _ASK)
+        if nearer is None:
             return False
         op.operands = (condition, *nearer)
     place.again(op)
     return True
-
-
-def _arm(value: Value, condition: Value, index: int) -> Value:
-    owner = value.owner
-    if isinstance(owner, Op) and owner.name == "select" and owner.operands[0] is condition:
-        found = owner.operands[index]
-        assert isinstance(found, Value)
-        return found
-    return value
 
 
 def select_made(rewriter: Rewriter, op: Op, place: Place) -> bool:

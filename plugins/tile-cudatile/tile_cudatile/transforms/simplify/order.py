@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_cudatile.transforms.selection import Questions, nearer_arms, one_of_its_parts
 from tile_cudatile.transforms.simplify.constants import COMPARE
 from tile_cudatile.transforms.simplify.expressions import (
     Expr,
@@ -179,23 +180,31 @@ def nested_extrema(space: Space, expr: Expr) -> Expr | None:
     return space.like(expr, expr.name, inner.operands[0], bound, attrs=expr.attrs)
 
 
-@simplifies("select")
-def known_selection(space: Space, expr: Expr) -> Expr | None:
-    """select true x y => x, select c x x => x, select c true false => c, and x == y ? x : y => y"""
+def _truth(expr: Expr) -> bool | None:
+    bits = known(expr) if is_truth(expr.type) else None
+    return None if bits is None else bool(bits)
+
+
+def _compared(expr: Expr) -> tuple[str, frozenset[Expr]] | None:
+    return (str(expr.attrs[0]), frozenset(expr.operands)) if expr.name == "cmpi" else None
+
+
+def _parts(expr: Expr) -> tuple[Expr, Expr, Expr]:
     condition, then, other = expr.operands
-    if then is other:
-        return then
-    chosen = known(condition)
-    if chosen is not None:
-        return then if chosen else other
-    if is_truth(expr.type) and (known(then), known(other)) == (1, 0):
-        return condition
-    if condition.name == "cmpi" and set(condition.operands) == {then, other}:
-        if condition.attrs[0] == "equal":
-            return other
-        if condition.attrs[0] == "not_equal":
-            return then
-    return None
+    return condition, then, other
+
+
+def _selection(expr: Expr) -> tuple[Expr, Expr, Expr] | None:
+    return _parts(expr) if expr.name == "select" else None
+
+
+_ASK = Questions(_truth, _compared, _selection)
+
+
+@simplifies("select")
+def known_selection(_: Space, expr: Expr) -> Expr | None:
+    """select true x y => x, select c x x => x, select c true false => c, and x == y ? x : y => y"""
+    return one_of_its_parts(_parts(expr), _ASK)
 
 
 @simplifies("select")
@@ -209,12 +218,8 @@ def turned_selection(space: Space, expr: Expr) -> Expr | None:
 @simplifies("select")
 def repeated_selection(space: Space, expr: Expr) -> Expr | None:
     """select c (select c x y) z => select c x z, and in the other arm"""
-    condition, *arms = expr.operands
-    nearer = [
-        arm.operands[i + 1] if arm.name == "select" and arm.operands[0] is condition else arm
-        for i, arm in enumerate(arms)
-    ]
-    return None if nearer == arms else space.like(expr, "select", condition, *nearer)
+    nearer = nearer_arms(_parts(expr), _ASK)
+    return None if nearer is None else space.like(expr, "select", expr.operands[0], *nearer)
 
 
 @simplifies("select")
