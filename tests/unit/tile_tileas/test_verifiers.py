@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import tile_tileas.dialect
 from support.functions import function
+from support.texts import ANYTHING, pattern, returned_texts, texts
 
 from tile_core.diagnostics import InputError
 
+DIALECT = Path(tile_tileas.dialect.__file__).parent
+MODULES = sorted(path.name for path in DIALECT.glob("*.py"))
+GPU = 'mem_scope = "gpu"'
 HEAD = """
 !p = !nv_tileaa.ptr<f32, 1 : i32>
 !tok = !nv_tileaa.mem_token
@@ -16,6 +23,7 @@ HEAD = """
 #a = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] : 32">
 #b = #nv_tileas.layout<"lane=[[2],[1],[4],[8],[16]] : 32">
 """
+ATOMIC = 'rmw_mode = "add", mem_semantic = '
 VIEW = """
 %m = "nv_tileaa.make_memref"(%p) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!p) -> !m
 %v = "nv_tileaa.block_tile"(%m) : (!m) -> !v
@@ -37,11 +45,11 @@ def refusal(body: str) -> str:
 def tiled(
     name: str, view: str = "%v", count: int = 2, ordering: str = 'mem_semantic = "weak"'
 ) -> str:
-    value, kind = (", %t", ", !t") if name == "tiled_store" else ("", "")
+    value, kind = (", %t", ", !t") if name != "tiled_load" else ("", "")
     sizes = f"array<i32: 1{', 1' if value else ''}, {count}, 0>"
     coords, kinds = ", %i" * count, ", i32" * count
-    result = "!tok" if value else "(!t, !tok)"
-    head = "%y" if value else "%y:2"
+    result = "!tok" if name == "tiled_store" else "(!t, !tok)"
+    head = "%y" if name == "tiled_store" else "%y:2"
     return (
         f'{VIEW}{head} = "nv_tileas.{name}"({view}{value}{coords}) {{{ordering}, '
         f"operandSegmentSizes = {sizes}}} : (!v{kind}{kinds}) -> {result}"
@@ -57,6 +65,9 @@ def test_tiled_accesses(name: str) -> None:
     )
     assert refusal(tiled(name, count=1)) == (
         f"'nv_tileas.{name}' op expects 2 coordinates, but got 1"
+    )
+    assert refusal(tiled(name, ordering='mem_semantic = "weak", mem_scope = "gpu"')) == (
+        f"'nv_tileas.{name}' op mem_scope not supported when mem_semantic is weak"
     )
     assert refusal(tiled(name, ordering='mem_semantic = "relaxed"')) == (
         f"'nv_tileas.{name}' op mem_scope required when mem_semantic is not weak"
@@ -96,8 +107,48 @@ def test_layout_conversions_keep_shape_and_element() -> None:
     convert = '%x = "nv_tileas.convert_layout"(%d) : (tensor<32xf32, #a>) -> '
     with function(in_function(convert + "tensor<32xf32, #b>")):
         pass
-    message = refusal(convert + "tensor<32xf16, #b>")
-    assert message.startswith("'nv_tileas.convert_layout' op cannot convert tensor<32xf32, ")
-    assert message.endswith(
-        'to tensor<32xf16, #nv_tileas.layout<"lane=[[2],[1],[4],[8],[16]] : 32">>'
+    layouts = [f'#nv_tileas.layout<"lane=[{i}] : 32">' for i in ("[1],[2],", "[2],[1],")]
+    source, result = (
+        f"tensor<32x{kind}, {layout.replace(',]', ',[4],[8],[16]]')}>"
+        for kind, layout in zip(("f32", "f16"), layouts, strict=True)
     )
+    assert refusal(convert + "tensor<32xf16, #b>") == (
+        f"'nv_tileas.convert_layout' op cannot convert {source} to {result}"
+    )
+
+
+def test_updates_of_tiles() -> None:
+    def problem(ordering: str) -> str:
+        return refusal(tiled("tiled_atomic_rmw", ordering=ordering))
+
+    with function(in_function(tiled("tiled_atomic_rmw", ordering=f'{ATOMIC}"relaxed", {GPU}'))):
+        pass
+    name = "'nv_tileas.tiled_atomic_rmw' op"
+    assert problem(f'{ATOMIC}"relaxed"') == (
+        f"{name} memScope required when memSemantic is not weak"
+    )
+    assert problem(f'{ATOMIC}"weak", {GPU}') == (
+        f"{name} memScope not supported when memSemantic is weak"
+    )
+    assert problem(f'mem_semantic = "relaxed", {GPU}') == f"{name} requires attribute 'rmw_mode'"
+
+
+def test_products_name_their_atom() -> None:
+    line = (
+        '%x = "nv_tileas.dot"(%e, %e, %e) {atom = "mma.nothing", operandSegmentSizes = '
+        "array<i32: 1, 1, 1, 0, 0>} : (!s, !s, !s) -> !s"
+    )
+    text = in_function(line).replace("%i: i32)", "%i: i32, %e: !s)")
+    with pytest.raises(InputError) as caught, function(f"!s = tensor<16x16xf32>\n{text}"):
+        pass
+    assert caught.value.message == (
+        "'nv_tileas.dot' op expects atom 'mma.nothing' to be a warp-level MMA or 'fma'"
+    )
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_text_is_expected(module: str) -> None:
+    expected = "\n".join(text for _, text in texts(Path(__file__)))
+    found = list(returned_texts(DIALECT / module))
+    missing = [f"{module}:{line}: {t}" for line, t in found if not pattern(t).search(expected)]
+    assert not missing, "\n".join(missing).replace(ANYTHING, "{}")

@@ -332,7 +332,7 @@ TILED_ATOMIC_RMW = OperationSpec(
     "Update one tile of a tiled view by `rmw_mode` of what is there and the value; gives what was "
     "there. Elements outside the memref stay, and read anything.",
     (ReadsAndWrites,),
-    (*VIEW_CHECKS, tiled_rmw, ordering(ATOMIC_ORDERINGS)),
+    (*VIEW_CHECKS, tiled_rmw, ordering(("weak", *ATOMIC_ORDERINGS))),
 )
 
 #: What both dialects have in one form; accesses of views differ in what nv_tileas says of them.

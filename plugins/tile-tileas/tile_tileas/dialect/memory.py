@@ -56,7 +56,7 @@ SPECS = (
     *ACCESSES,
     _tiled(TILED_LOAD, ordering(LOAD_ORDERINGS, _SCOPES)),
     _tiled(TILED_STORE, ordering(STORE_ORDERINGS, _SCOPES)),
-    _tiled(TILED_ATOMIC_RMW, tiled_rmw, ordering(ATOMIC_ORDERINGS, _ATOMIC_SCOPES)),
+    _tiled(TILED_ATOMIC_RMW, tiled_rmw, ordering(("weak", *ATOMIC_ORDERINGS), _ATOMIC_SCOPES)),
 )
 
 for _spec in SPECS:
