@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--gpu-name", nargs="+", default=list(builtin_targets()),
                         help="targets that every kernel is compiled for")  # fmt: skip
+    parser.add_argument("-O", nargs="+", type=int, choices=LEVELS, default=LEVELS, metavar="N")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one sample")
     parser.add_argument("--cache", type=Path, help="folder that keeps what was compiled")
@@ -102,7 +103,7 @@ def _run(
 
 def _compile(kept: Path, given: argparse.Namespace) -> list[Outcome]:
     paths = sorted(kept.glob("*.tileirbc"))
-    return compile_everywhere(paths, given.gpu_name, LEVELS, given.jobs)
+    return compile_everywhere(paths, given.gpu_name, given.O, given.jobs)
 
 
 if __name__ == "__main__":

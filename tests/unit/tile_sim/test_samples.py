@@ -115,6 +115,11 @@ a = torch.tensor([[4096.0, *[1.0] * 62, -4096.0]], dtype=torch.bfloat16)
 assert (a @ a.abs().T).item() == 62 and (a @ a.abs().T).dtype == torch.bfloat16
 large = 32 * torch.ones(1, 4096, dtype=torch.float16)
 assert torch.mm(large, large.T, out_dtype=torch.float32).item() == 4096 * 1024
+torch.set_float32_matmul_precision("high")
+ties = torch.tensor([[1 + 2**-11, 0.0], [0.0, -1 - 3 * 2**-11]])
+assert (ties @ torch.eye(2)).diag().tolist() == [1.0, -1 - 4 * 2**-11]
+torch.set_float32_matmul_precision("highest")
+assert torch.equal(ties @ torch.eye(2), ties)
 x = torch.ones(4096, 8, dtype=torch.bfloat16)
 weight = torch.ones(8, dtype=torch.bfloat16, requires_grad=True)
 bias = torch.zeros(8, dtype=torch.bfloat16, requires_grad=True)

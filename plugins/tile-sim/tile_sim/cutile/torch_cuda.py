@@ -103,11 +103,14 @@ def _attention(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _as_tf32(value: Any) -> Any:
-    """An operand as the tensor cores see it when torch lets products of f32 use tf32."""
+    """An operand as the tensor cores see it when torch lets products of f32 use tf32.
+
+    Ties go to even, as in cuTile's own conversion: its samples expect both to agree closely.
+    """
     if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
         return value
     bits = value.contiguous().view(torch.int32)
-    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+    return ((bits + 0xFFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
 
 
 def _function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
