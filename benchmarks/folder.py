@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -38,7 +39,9 @@ class Run:
     """What a whole folder took."""
 
     files: list[File] = field(default_factory=list)
-    resident: list[int] = field(default_factory=list)  # bytes, after every tenth part of the files
+    # Bytes after every tenth part of the files: of this process, and of LLVM's worker.
+    resident: list[int] = field(default_factory=list)
+    worker: list[int] = field(default_factory=list)
     seconds: float = 0.0
     processor: float = 0.0  # seconds of all processes: this one, LLVM's worker, ptxas
     #: Whole processes, ours and tileiras', by file: (ms, ms of processors).
@@ -57,13 +60,22 @@ def measure(folder: Path, target: str, level: int, sample: int, peer: Path | Non
     for number, path in enumerate(paths):
         run.files.append(_compile(tile_core, path, target, level))
         if number * 10 // len(paths) != (number + 1) * 10 // len(paths):
-            run.resident.append(_resident())
+            run.resident.append(_resident("self"))
+            run.worker.append(sum(_resident(child) for child in _children()))
+            _progress(run, time.perf_counter() - start)
     run.seconds = time.perf_counter() - start
     run.processor = _processor_seconds()
     good = [path for path, file in zip(paths, run.files, strict=True) if not file.error]
     for path in good[:: max(1, len(good) // sample)] if sample else []:
         _processes(path, target, level, peer, run)
     return run
+
+
+def _progress(run: Run, seconds: float) -> None:
+    failed = sum(bool(file.error) for file in run.files)
+    print(f"{len(run.files)} files in {seconds:.0f} s, {failed} failed, "
+          f"{run.resident[-1] >> 20} and {run.worker[-1] >> 20} MiB",
+          file=sys.stderr, flush=True)  # fmt: skip
 
 
 def _compile(tile_core: Any, path: Path, target: str, level: int) -> File:
@@ -98,9 +110,15 @@ def _leaves(span: Any) -> Iterator[tuple[str, float]]:
         yield from _leaves(child)
 
 
-def _resident() -> int:
-    """Bytes of memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+def _resident(process: str) -> int:
+    """Bytes of memory of a process."""
+    return int(Path("/proc", process, "statm").read_text().split()[1]) * _PAGE
+
+
+def _children() -> list[str]:
+    """The processes of this one that go on between two files: LLVM's worker."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return [child for text in lists for child in text.read_text().split()]
 
 
 def _processes(path: Path, target: str, level: int, peer: Path | None, run: Run) -> None:
@@ -134,8 +152,9 @@ def show(run: Run) -> None:
     cuts = quantiles(warm, n=100) if len(warm) > 1 else warm * 99
     print(f"warm: median {median(warm):.0f} ms, 90 % {cuts[89]:.0f}, 99 % {cuts[98]:.0f}, "
           f"most {max(warm):.0f}")  # fmt: skip
-    mib = [f"{size >> 20}" for size in run.resident]
-    print(f"resident memory after each tenth, MiB: {' '.join(mib)}")
+    for what, sizes in (("resident memory", run.resident), ("that of LLVM's worker", run.worker)):
+        mib = [f"{size >> 20}" for size in sizes]
+        print(f"{what} after each tenth, MiB: {' '.join(mib)}")
     _show_ratios(run)
     print(f"\nthe {_SLOWEST} slowest")
     for file in sorted(good, key=lambda f: -f.warm)[:_SLOWEST]:

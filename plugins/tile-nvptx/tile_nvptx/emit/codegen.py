@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from tile_nvptx.emit import libdevice
+from tile_nvptx.emit import libdevice, llvm_passes
 
 TRIPLE = "nvptx64-nvidia-cuda"
 
@@ -59,21 +60,30 @@ def generate(request: Request) -> dict[str, Any]:
         CodegenFailure: the module does not parse or verify, or calls what does not exist.
     """
     clock = _Clock()
-    module = _parse(request.ir, request.ftz)
-    clock.lap("llvm-parse")
+    with ExitStack() as kept:  # freed in reverse order: what refers to the module, it, its context
+        # Types, constants and names live as long as their context, and the global one for ever.
+        context = kept.enter_context(llvm.create_context())
+        module = kept.enter_context(_parse(request.ir, request.ftz, context))
+        clock.lap("llvm-parse")
+        machine = kept.enter_context(_target_machine(request))
+        tuning = _tuning(request.opt_level)
+        builder = kept.enter_context(llvm.create_pass_builder(machine, tuning))
+        linked = _link_libdevice(module, request, context, machine)
+        clock.lap("llvm-libdevice")
+        _optimize(module, builder, linked, request.opt_level)
+        clock.lap("llvm-optimize")
+        ptx = machine.emit_assembly(module)
+        clock.lap("llvm-codegen")
+    _check(ptx)
+    return {"ptx": ptx, "seconds": clock.laps}
+
+
+def _target_machine(request: Request) -> llvm.TargetMachine:
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(
         cpu=request.chip, features=request.features, opt=request.opt_level
     )
     machine.set_asm_verbosity(False)
-    builder = llvm.create_pass_builder(machine, _tuning(request.opt_level))
-    linked = _link_libdevice(module, request, builder)
-    clock.lap("llvm-libdevice")
-    _optimize(module, builder, linked, request.opt_level)
-    clock.lap("llvm-optimize")
-    ptx = machine.emit_assembly(module)
-    clock.lap("llvm-codegen")
-    _check(ptx)
-    return {"ptx": ptx, "seconds": clock.laps}
+    return machine
 
 
 class _Clock:
@@ -90,11 +100,11 @@ class _Clock:
 _DEFINITION = re.compile(r"^(define .*?)((?: ![\w.]+ !\d+)*) \{$", re.MULTILINE)
 
 
-def _parse(text: str, ftz: bool) -> llvm.ModuleRef:
+def _parse(text: str, ftz: bool, context: llvm.ContextRef) -> llvm.ModuleRef:
     if ftz:
         text = flush_subnormals(text)
     try:
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
         raise CodegenFailure("LLVM cannot read the module", _lines(str(error))) from error
@@ -119,7 +129,12 @@ def _tuning(opt_level: int) -> llvm.PipelineTuningOptions:
     return tuning
 
 
-def _link_libdevice(module: llvm.ModuleRef, request: Request, builder: llvm.PassBuilder) -> bool:
+def _link_libdevice(
+    module: llvm.ModuleRef,
+    request: Request,
+    context: llvm.ContextRef,
+    machine: llvm.TargetMachine,
+) -> bool:
     wanted = sorted(
         f.name for f in module.functions if f.is_declaration and f.name.startswith("__nv_")
     )
@@ -128,10 +143,10 @@ def _link_libdevice(module: llvm.ModuleRef, request: Request, builder: llvm.Pass
     if request.libdevice is None:
         raise CodegenFailure(f"no libdevice to take {', '.join(wanted)} from")
     try:
-        source = libdevice.specialized(request.libdevice, wanted, request.reflect, builder)
+        source = libdevice.specialized(request.libdevice, wanted, request.reflect, machine)
     except KeyError as missing:
         raise CodegenFailure(f"libdevice has no function {missing.args[0]}") from missing
-    library = _parse(source, request.ftz)
+    library = _parse(source, request.ftz, context)
     library.triple, library.data_layout = module.triple, module.data_layout
     defined = {f.name for f in library.functions if not f.is_declaration}
     module.link_in(library)
@@ -152,9 +167,9 @@ def _optimize(
         first.add_sccp_pass()
         first.add_instruction_combine_pass()
     first.add_global_dead_code_eliminate_pass()
-    first.run(module, builder)
+    llvm_passes.run(first, module, builder)
     if opt_level > 0:
-        builder.getModulePassManager().run(module, builder)
+        llvm_passes.run(builder.getModulePassManager(), module, builder)
 
 
 _EXTERN = re.compile(r"^\.extern \.func\s*(?:\(.*\)\s*)?([\w$.]+)", re.MULTILINE)
