@@ -81,10 +81,20 @@ def plan_tiled(view: ir.Value, known: AxisAnalysis, max_bits: int) -> AccessPlan
 
 
 def without_checks(plan: AccessPlan, op: ir.OpView, bounds: BoundsAnalysis) -> AccessPlan:
-    """`plan` of a tiled load or store, less the checks along axes that the tile never leaves."""
+    """`plan` of a tiled load or store, less the checks along axes that the tile never leaves.
+
+    That is what bounds prove, or what the program promises (`in_bounds`).
+    """
     record = tiled_view(op.view)
+    promised = (
+        list(ir.DenseBoolArrayAttr(op.attributes["in_bounds"]))
+        if "in_bounds" in op.attributes
+        else [False] * len(record.tile)
+    )
 
     def leaves(axis: int) -> bool:
+        if promised[axis]:
+            return False
         size = record.memref.sizes[record.dim_map[axis]]
         smallest = size if isinstance(size, int) else bounds[size].lo
         furthest = bounds[op.coords[axis]].hi * record.steps[axis] + record.tile[axis]

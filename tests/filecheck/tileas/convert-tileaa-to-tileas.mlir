@@ -96,3 +96,17 @@ gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 1 : i32} {
     return %0 : tensor<16x8xf32>
   }
 }
+// -----
+// A volatile access is one that the whole system sees made.
+// CHECK: func.func @volatile
+// CHECK: "nv_tileas.load"
+// CHECK-SAME: mem_scope = "sys", mem_semantic = "relaxed"
+// CHECK: "nv_tileas.store"
+// CHECK-SAME: mem_scope = "gpu", mem_semantic = "release"
+!p = !nv_tileaa.ptr<f32, 1 : i32>
+!tok = !nv_tileaa.mem_token
+func.func @volatile(%p: !p, %x: f32) {
+  %0:2 = "nv_tileaa.load"(%p) {mem_semantic = "weak", volatile, operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!p) -> (f32, !tok)
+  %1 = "nv_tileaa.store"(%p, %x) {mem_semantic = "release", mem_scope = "gpu", volatile, operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!p, f32) -> !tok
+  return
+}

@@ -97,3 +97,17 @@ func.func @from_elsewhere(%v: !view, %i: i32) {
   %x:2 = "nv_tileas.tiled_load"(%v, %i) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (tensor<32xf32>, !nv_tileaa.mem_token)
   return
 }
+// -----
+// What the program promises to be inside is not checked.
+// CHECK: func.func @promised
+// CHECK: "nv_tileas.tiled_load"
+// CHECK-SAME: access = {checked = array<i32: 0>,
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!mem = !nv_tileaa.memref<f32, array<i64: 60, 20>, array<i64: 1, 64>>
+!view = !nv_tileaa.tiled_view<!mem, array<i32: 32, 8>, array<i32: 0, 1>, "zero">
+func.func @promised(%p: !ptr, %i: i32) {
+  %m = "nv_tileaa.make_memref"(%p) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !mem
+  %v = "nv_tileaa.block_tile"(%m) : (!mem) -> !view
+  %x:2 = "nv_tileas.tiled_load"(%v, %i, %i) {in_bounds = array<i1: false, true>, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 0>} : (!view, i32, i32) -> (tensor<32x8xf32>, !nv_tileaa.mem_token)
+  return
+}

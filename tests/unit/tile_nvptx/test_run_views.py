@@ -123,3 +123,33 @@ def test_padding_without_a_mask_is_never_read(shape):
                memory_ordering_semantics="weak")  # fmt: skip
     p.store(x, shape or (1,), t.I32)
     p.agrees(counting((16,), t.I32) + 1, np.zeros(shape or (1,), np.int32))
+
+
+def _copied(promise: tuple[bool, bool]) -> Program:
+    """Rows of 16 of a matrix of so many rows that only the launch knows."""
+    p, tile = Program(), (8, 16)
+    rows, type_ = p.argument(I32), t.TensorView(t.F32, (None, 40), (40, 1))
+    order = {"memory_ordering_semantics": "weak", "inbounds": promise}
+    at, found = block(p, 2), None
+    for _ in range(2):
+        base = p.argument(t.Tile((), t.Pointer(t.F32)))
+        view = p.emit("make_tensor_view", [base, (rows,), ()], type_)
+        view = p.emit("make_partition_view", [view], t.PartitionView(tile, type_, (0, 1), "zero"))
+        if found is None:
+            found = p.emit("load_view_tko", [view, at], t.Tile(tile, t.F32), t.TOKEN, **order)
+        else:
+            p.emit("store_view_tko", [found, view, at], t.TOKEN, **order)
+    return p
+
+
+@pytest.mark.parametrize(
+    ("promise", "grid"), [((True, False), (2, 3, 1)), ((True, True), (2, 2, 1))]
+)
+def test_promised_bounds(promise, grid):
+    """What a program promises to be inside is not compared."""
+    p = _copied(promise)
+    p.agrees(16, counting((16, 40), t.F32), np.zeros((16, 40), np.float32), grid=grid)
+    checks = [_copied(flags).ptx().count("setp") for flags in ((False, False), promise)]
+    assert checks[1] < checks[0]
+    if all(promise):
+        assert checks[1] == 0

@@ -35,9 +35,20 @@ def same_name(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
         op.name.replace("nv_tileaa", "nv_tileas"),
         list(op.operands),
         [result.type for result in op.results],
-        _attributes(op),
+        _volatile(_attributes(op)),
     )
     return list(new.results)
+
+
+def _volatile(attributes: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
+    """Volatile accesses are relaxed ones of the whole system (PTX ISA, "ld.volatile")."""
+    weak = "mem_semantic" in attributes and (
+        ir.StringAttr(attributes["mem_semantic"]).value == "weak"
+    )
+    if "volatile" in attributes and weak:
+        attributes["mem_semantic"] = ir.StringAttr.get("relaxed")
+        attributes["mem_scope"] = ir.StringAttr.get("sys")
+    return attributes
 
 
 @rules.on("nv_tileaa.expand_dims")

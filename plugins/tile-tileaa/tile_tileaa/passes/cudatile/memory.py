@@ -129,6 +129,14 @@ def ordering(op: ir.OpView) -> dict[str, ir.Attribute]:
     return found
 
 
+def in_bounds(op: ir.OpView) -> dict[str, ir.Attribute]:
+    """`in_bounds`, if the program promises anything."""
+    if "inbounds" not in op.attributes:
+        return {}
+    flags = op.attributes["inbounds"]
+    return {"in_bounds": flags} if any(ir.DenseBoolArrayAttr(flags)) else {}
+
+
 @rules.on("cuda_tile.load_view_tko")
 def load_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     """load_view_tko => tiled_load"""
@@ -142,7 +150,11 @@ def load_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             "nv_tileaa.tiled_load",
             [*parts["view"], *index, *token],
             [cx.type(result.type) for result in op.results],
-            {**ordering(op), "operandSegmentSizes": _segments(1, len(index), len(token))},
+            {
+                **ordering(op),
+                **in_bounds(op),
+                "operandSegmentSizes": _segments(1, len(index), len(token)),
+            },
         ).results
     )
 
@@ -160,7 +172,11 @@ def store_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             "nv_tileaa.tiled_store",
             [*parts["view"], *parts["tile"], *index, *token],
             [cx.type(result.type) for result in op.results],
-            {**ordering(op), "operandSegmentSizes": _segments(1, 1, len(index), len(token))},
+            {
+                **ordering(op),
+                **in_bounds(op),
+                "operandSegmentSizes": _segments(1, 1, len(index), len(token)),
+            },
         ).results
     )
 
