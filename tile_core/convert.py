@@ -16,10 +16,11 @@ which makes this several times faster than a dialect conversion driven from Pyth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from tile_core.diagnostics import ConfigurationError
+from tile_core.insertion import Inserter
 from tile_core.mlir import ir
 from tile_core.passes import PassContext, error_at
 
@@ -62,7 +63,7 @@ class RuleSet:
         return result
 
 
-class Conversion:
+class Conversion(Inserter):
     """One run of a rule set over one anchor operation; what rules are given.
 
     Args:
@@ -81,6 +82,7 @@ class Conversion:
         cx: PassContext,
         state: Any = None,
     ) -> None:
+        super().__init__()
         self.rules = rules.rules
         self.name = rules.name
         self.illegal = frozenset(illegal)
@@ -88,8 +90,6 @@ class Conversion:
         self.state = state
         self._convert_type = convert_type
         self._types: dict[ir.Type, ir.Type] = {}
-        self._ip: ir.InsertionPoint | None = None
-        self._location: ir.Location | None = None
 
     @property
     def target(self):
@@ -102,25 +102,6 @@ class Conversion:
         if found is None:
             found = self._types[source] = self._convert_type(source)
         return found
-
-    def create(
-        self,
-        name: str,
-        operands: Sequence[ir.Value] = (),
-        results: Sequence[ir.Type] = (),
-        attributes: Mapping[str, ir.Attribute] | None = None,
-        regions: int = 0,
-    ) -> ir.Operation:
-        """A new operation before the one being converted, at its location."""
-        return ir.Operation.create(
-            name,
-            results=results,
-            operands=operands,
-            attributes=attributes,
-            regions=regions,
-            loc=self._location,
-            ip=self._ip,
-        )
 
     @property
     def insertion_point(self) -> ir.InsertionPoint:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tile_core.diagnostics import CompileError, ConfigurationError
+from tile_core.insertion import Inserter
 from tile_core.mlir import ir
 
 Rewritten = ir.Value | Sequence[ir.Value] | None
@@ -72,14 +73,13 @@ class Rewrites:
         raise CompileError(f"'{self.name}' finds no end: its rules undo each other")
 
 
-class Rewriter:
+class Rewriter(Inserter):
     """One run; makes operations before the one that a rule looks at."""
 
     def __init__(self, rules: Mapping[str, list[Rule]]) -> None:
+        super().__init__()
         self.applied: Counter[str] = Counter()
         self._rules = rules
-        self._ip: ir.InsertionPoint | None = None
-        self._location: ir.Location | None = None
 
     def sweep(self, root: ir.Operation | ir.OpView) -> bool:
         """Visit everything inside `root` once, in order; whether anything changed."""
@@ -106,25 +106,6 @@ class Rewriter:
             return
         if len(op.regions):
             self.sweep(op)
-
-    def create(
-        self,
-        name: str,
-        operands: Sequence[ir.Value] = (),
-        results: Sequence[ir.Type] = (),
-        attributes: Mapping[str, ir.Attribute] | None = None,
-        regions: int = 0,
-    ) -> ir.Operation:
-        """A new operation before the one that is looked at, at its location."""
-        return ir.Operation.create(
-            name,
-            results=results,
-            operands=operands,
-            attributes=attributes,
-            regions=regions,
-            loc=self._location,
-            ip=self._ip,
-        )
 
 
 def made_by(value: ir.Value, *names: str) -> ir.OpView | None:
