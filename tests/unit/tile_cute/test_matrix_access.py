@@ -11,8 +11,12 @@ from tile_cute.atoms.tiled import tiled_fragment
 from tile_cute.linear import (
     LinearLayout,
     MatrixSide,
+    SharedRoundTrip,
+    SharedSide,
     blocked,
     matrix_access,
+    matrix_side,
+    plan_conversion,
     strided,
     swizzled_rows,
 )
@@ -65,6 +69,60 @@ def test_operands(operand, atom, bits, transposed, shared) -> None:  # type: ign
     moved = sorted(r for access in side.accesses for r in access.registers)
     assert moved == list(range(tile.elements_per_thread))
     check(side, shared, tile, bits)
+
+
+GRIDS = [(1, 4), (2, 2), (4, 1)]
+ROWS = [
+    blocked((64, 64), box, lanes, (4, 1), order)
+    for order in ((1, 0), (0, 1))
+    for box, lanes in (((1, 8), (4, 8)), ((8, 1), (8, 4)), ((1, 4), (2, 16)), ((2, 2), (4, 8)))
+]
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+@pytest.mark.parametrize("dst", range(len(ROWS)))
+def test_vector_accesses_as_matrices(dst: int, grid: tuple[int, int]) -> None:
+    """Where matrices can do what a plan's stores or loads do, they reach the same places."""
+    found = 0
+    for operand, bits in (("a", 16), ("b", 16), ("c", 16), ("a", 8), ("b", 8), ("c", 8)):
+        tile = tiled_fragment(F16 if bits == 16 else S8, operand, TILE, grid)
+        for plan in (
+            plan_conversion(tile, ROWS[dst], bits),
+            plan_conversion(ROWS[dst], tile, bits),
+        ):
+            if not isinstance(plan, SharedRoundTrip):
+                continue
+            for side, transposed in itertools.product((plan.store, plan.load), (False, True)):
+                matrices = matrix_side(side, bits, transposed=transposed)
+                if matrices is not None:
+                    found += 1
+                    assert reached(matrices, bits) == touched(side, bits)
+    assert found or (dst, grid) not in ((0, (4, 1)), (4, (4, 1)))
+
+
+def touched(side: SharedSide, bits: int) -> dict[tuple[int, int, int], int]:
+    """(warp, lane, register) -> byte, for a plan's vector accesses."""
+    return {
+        (warp, lane, register): ((side.thread_offset(lane, warp) ^ access.offset) + at) * bits // 8
+        for warp, lane in itertools.product(range(1 << len(side.warp_map)), range(32))
+        for access in side.accesses[0]
+        for at, register in enumerate(access.registers)
+    }
+
+
+def reached(side: MatrixSide, bits: int) -> dict[tuple[int, int, int], int]:
+    """(warp, lane, register) -> byte, by the fragment of the instruction."""
+    name = f"ldmatrix.sync.aligned.m8n8.x{side.matrices}{'.trans' if side.transposed else ''}"
+    (fragment,) = (c.fragment for c in find_copies() if c.name == f"{name}.shared.b16")
+    assert fragment is not None
+    places: dict[tuple[int, int, int], int] = {}
+    for warp, access in itertools.product(range(1 << len(side.warp_map)), side.accesses):
+        for lane, (at, register) in itertools.product(range(32), enumerate(access.registers)):
+            byte = at * bits // 8
+            j, row, column = fragment.apply({"register": byte // 2, "lane": lane})
+            start = side.address(8 * j + row, warp, access) * bits // 8
+            places[warp, lane, register] = start + column * 2 + byte % 2
+    return places
 
 
 def test_conflicts_are_counted() -> None:

@@ -157,3 +157,38 @@ def test_all_threads_agree_on_a_tie():
     assert value[0] == 1
     assert 0 <= one[0] < 256
     np.testing.assert_array_equal(every, one[0])
+
+
+#: Operation, its attributes, and the identity for elements of so many bits.
+INTEGER_FOLDS = {
+    "sum": ("addi", {}, lambda bits: 0),
+    "all": ("andi", {}, lambda bits: -1),
+    "any": ("ori", {}, lambda bits: 0),
+    "parity": ("xori", {}, lambda bits: 0),
+    "largest": ("maxi", {"signedness": "signed"}, lambda bits: -(1 << bits - 1)),
+    "largest_unsigned": ("maxi", {"signedness": "unsigned"}, lambda bits: 0),
+    "smallest": ("mini", {"signedness": "signed"}, lambda bits: (1 << bits - 1) - 1),
+    "smallest_unsigned": ("mini", {"signedness": "unsigned"}, lambda bits: -1),
+}
+
+
+@pytest.mark.parametrize("element", [t.I8, t.I16, t.I32, t.I64], ids=str)
+@pytest.mark.parametrize("fold", INTEGER_FOLDS)
+def test_integers_of_a_warp(fold, element):
+    """Up to 32 bits each, they fold in one instruction; whole warps, and parts of one."""
+    name, attributes, identity = INTEGER_FOLDS[fold]
+    bits = np.dtype(dtype_of(element)).itemsize * 8
+    for shape, whole in ((4, 128), True), ((64, 8), False):
+        p = Program()
+        x = p.load(shape, element)
+        fold_both = p.region(
+            [scalar(element)] * 2,
+            lambda a, b: [p.emit(name, [a, b], scalar(element), **attributes)],  # noqa: B023
+        )
+        tile = t.Tile(shape[:1], element)
+        start = (number(element, identity(bits)),)
+        y = p.emit("reduce", [(x,)], tile, dim=1, identities=start, regions=[fold_both])
+        p.store(y, shape[:1], element)
+        values = np.random.default_rng(3).integers(-(1 << bits - 1), (1 << bits - 1) - 1, shape)
+        p.agrees(values.astype(dtype_of(element)), zeros(shape[:1], element))
+        assert ("redux.sync" in p.ptx()) == (whole and bits <= 32)

@@ -17,7 +17,7 @@ from tile_cute.linear.algebra import (
 )
 from tile_cute.linear.construct import blocked, default_blocked, replicated, strided
 from tile_cute.linear.layout import LinearLayout
-from tile_cute.linear.matrix import MatrixSide, matrix_access
+from tile_cute.linear.matrix import MatrixSide, matrix_access, matrix_side
 from tile_cute.linear.memory import (
     SharedChoice,
     best_shared_layout,
@@ -80,6 +80,7 @@ __all__ = [
     "invert_and_compose",
     "join",
     "matrix_access",
+    "matrix_side",
     "memory_access",
     "permute_dims",
     "plan_conversion",

@@ -12,7 +12,7 @@ from tile_cute import gf2
 from tile_cute.linear.banks import conflict_degree
 from tile_cute.linear.layout import LinearLayout, log2
 from tile_cute.linear.memory import offsets_in
-from tile_cute.linear.plans import SharedAccess
+from tile_cute.linear.plans import SharedAccess, SharedSide
 from tile_cute.linear.shuffle import register_bits
 
 ROW_BYTES_LOG2 = 4  # of a matrix row
@@ -51,19 +51,48 @@ def matrix_access(
     None if it cannot: elements that are not 8, 16 or 32 bits (16 if transposed), fewer than 32
     lanes, lanes that do not lie as the instruction demands, rows that are not whole.
     """
-    if elem_bits not in ((16,) if transposed else (8, 16, 32)) or tile.in_bits("lane") != 5:
+    if tile.in_bits("lane") != LANES_LOG2:
         return None
     offsets = offsets_in(shared, tile)
-    lanes, registers = offsets["lane"], offsets["register"]
     numbers = register_bits(tile)
-    registers = [registers[n.bit_length() - 1] for n in numbers]
+    registers = {n: offsets["register"][n.bit_length() - 1] for n in numbers}
+    return _side(registers, offsets["lane"], offsets["warp"], elem_bits, transposed)
+
+
+def matrix_side(side: SharedSide, elem_bits: int, *, transposed: bool = False) -> MatrixSide | None:
+    """How ldmatrix (or stmatrix) does what the vector accesses of `side` do, to the same places.
+
+    None if it cannot, as for `matrix_access`, and for accesses in several passes.
+    """
+    if len(side.accesses) != 1 or side.is_guarded or len(side.lane_map) != LANES_LOG2:
+        return None
+    places = {
+        register: access.offset ^ at
+        for access in side.accesses[0]
+        for at, register in enumerate(access.registers)
+    }
+    registers = {n: place for n, place in sorted(places.items()) if n.bit_count() == 1}
+    return _side(registers, list(side.lane_map), list(side.warp_map), elem_bits, transposed)
+
+
+def _side(
+    register_places: dict[int, int],
+    lanes: list[int],
+    warps: list[int],
+    elem_bits: int,
+    transposed: bool,
+) -> MatrixSide | None:
+    """For registers, lanes and warps that lie at these offsets; registers by their bit."""
+    if elem_bits not in ((16,) if transposed else (8, 16, 32)):
+        return None
+    numbers, registers = list(register_places), list(register_places.values())
     per_row = 128 // elem_bits
     split = _split(lanes, registers, 32 // elem_bits, transposed)
     if split is None:
         return None
     inner, rows, used = split
     rest = [i for i in range(len(registers)) if i not in used]
-    others = [*rows, *offsets["warp"], *(registers[i] for i in rest)]
+    others = [*rows, *warps, *(registers[i] for i in rest)]
     if inner != [1 << i for i in range(log2(per_row))] or any(v % per_row for v in others):
         return None
     count = min(MOST_MATRICES_LOG2, len(rest))
@@ -80,14 +109,13 @@ def matrix_access(
     lane_map = [*rows, *(registers[i] for i in chosen)]
     lane_map += [0] * (LANES_LOG2 - len(lane_map))
     ideal = len(accesses) << count
-    byte_log2 = log2(elem_bits // 8)
-    degree = conflict_degree([*rows, 0, 0], ROW_BYTES_LOG2, byte_log2)
+    degree = conflict_degree([*rows, 0, 0], ROW_BYTES_LOG2, log2(elem_bits // 8))
     return MatrixSide(
         1 << count,
         transposed,
         accesses,
         tuple(lane_map),
-        tuple(offsets["warp"]),
+        tuple(warps),
         ideal * degree,
         ideal,
     )

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from tile_cute import gf2
 from tile_cute.linear import (
     ConditionalXor,
+    MatrixSide,
     RegisterPermute,
     SharedRoundTrip,
     SharedSide,
     WarpShuffle,
+    matrix_side,
 )
 from tile_tileas.dialect import layout_of
 from tile_tileas.scratch import plan_move
@@ -18,10 +20,14 @@ from tile_tileas.scratch import plan_move
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
+from tile_nvptx.passes.tileas.helpers import load_matrices, store_matrices
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.shared import SharedBuffer, scratch_pointer, shuffle, when
 from tile_nvptx.passes.tileas.state import LANE_BITS
 from tile_nvptx.passes.tileas.types import count_of, element_of, storage_type, vector_of
+
+#: Compute capability from which stmatrix exists, times 10 (PTX ISA, "stmatrix").
+_STORES_SINCE = 90
 
 
 @rules.on("nv_tileas.convert_layout")
@@ -101,18 +107,37 @@ def _through_shared(
     return b.from_storage(trip.run(), element_of(value.type))
 
 
+def _is_shorter(matrices: MatrixSide, side: SharedSide) -> bool:
+    return len(matrices.accesses) < len(side.accesses[0])
+
+
 @dataclass
 class RoundTrip:
     """Stores and loads of a plan, pass by pass.
 
     In pass p a warp performs the accesses of group p ^ pass(warp); if the plan is not guarded,
     pass(warp) is 0 everywhere. Each group is loaded once, in the pass that is the warp's turn.
+    Where a matrix instruction does the same as vector accesses, with no more wavefronts, it does.
     """
 
     cx: Conversion
     plan: SharedRoundTrip
     base: ir.Value
     stored: ir.Value
+
+    def __post_init__(self) -> None:
+        plan, since = self.plan, self.cx.target.sm
+        whole = not plan.redundant_lanes  # all lanes of a warp take part in a matrix instruction
+        self._store_matrix = self._matrix(plan.store) if whole and since >= _STORES_SINCE else None
+        self._load_matrix = self._matrix(plan.load)
+
+    def _matrix(self, side: SharedSide) -> MatrixSide | None:
+        bits = 8 * self.plan.elem_bytes
+        for transposed in (False, True):
+            found = matrix_side(side, bits, transposed=transposed)
+            if found and found.wavefronts <= side.wavefronts and _is_shorter(found, side):
+                return found
+        return None
 
     def run(self) -> ir.Value:
         """The destination registers, in storage form."""
@@ -127,7 +152,9 @@ class RoundTrip:
                 turn = self._turn(self.plan.load, number ^ group)
                 loaded[group] = self._read(group, turn, loaded.get(group))
         order = sorted(loaded)
-        accesses = [a for group in order for a in self.plan.load.accesses[group]]
+        side = self._load_matrix
+        groups = [side.accesses] if side else [self.plan.load.accesses[group] for group in order]
+        accesses = [access for group in groups for access in group]
         slots = [slot for access in accesses for slot in access.registers]
         place = {slot: at for at, slot in enumerate(slots)}
         joined = join(b, [loaded[group] for group in order])
@@ -155,6 +182,9 @@ class RoundTrip:
 
     def _store(self, group: int) -> None:
         b, side = Builder(self.cx), self.plan.store
+        if self._store_matrix is not None:
+            self._store_matrices(self._store_matrix)
+            return
         for access in side.accesses[group]:
             part = b.shuffle(self.stored, access.registers)
             b.store(part, self._place(side, access.offset), side.vector * self.plan.elem_bytes)
@@ -173,8 +203,29 @@ class RoundTrip:
             self.cx.create("scf.yield", [kept])
         return branch.result
 
+    def _store_matrices(self, side: MatrixSide) -> None:
+        b = Builder(self.cx)
+        name, body = store_matrices(side.matrices, transposed=side.transposed)
+        for access in side.accesses:
+            part = b.shuffle(self.stored, access.registers)
+            words = b.bitcast(part, vector_of(side.matrices, b.i32))
+            place = self._place(side, access.offset)
+            state(self.cx).helpers.call(self.cx, name, body, [place, words], None)
+
+    def _load_matrices(self, side: MatrixSide) -> ir.Value:
+        b, element = Builder(self.cx), element_of(self.stored.type)
+        name, body = load_matrices(side.matrices, transposed=side.transposed)
+        words, parts = vector_of(side.matrices, b.i32), []
+        for access in side.accesses:
+            place = self._place(side, access.offset)
+            found = state(self.cx).helpers.call(self.cx, name, body, [place], words).result
+            parts.append(b.bitcast(found, vector_of(len(access.registers), element)))
+        return join(b, parts)
+
     def _load(self, group: int) -> ir.Value:
         b, side = Builder(self.cx), self.plan.load
+        if self._load_matrix is not None:
+            return self._load_matrices(self._load_matrix)
         parts = []
         for access in side.accesses[group]:
             type_ = vector_of(len(access.registers), element_of(self.stored.type))
@@ -182,6 +233,6 @@ class RoundTrip:
             parts.append(b.load(pointer, type_, side.vector * self.plan.elem_bytes))
         return b.concat(parts) if len(parts) & (len(parts) - 1) == 0 else join(b, parts)
 
-    def _place(self, side: SharedSide, offset: int) -> ir.Value:
+    def _place(self, side: SharedSide | MatrixSide, offset: int) -> ir.Value:
         memory = SharedBuffer(self.cx, self.base, element_of(self.stored.type))
         return memory.at((*side.lane_map, *side.warp_map), offset)

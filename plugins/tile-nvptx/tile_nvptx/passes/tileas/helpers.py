@@ -123,6 +123,25 @@ def load_matrices(count: int, *, transposed: bool) -> tuple[str, str]:
     return name, "\n".join([*lines, f"  llvm.return %v{count} : {words}", "}"])
 
 
+def store_matrices(count: int, *, transposed: bool) -> tuple[str, str]:
+    """Name and text of `(ptr<3>, words)`: stmatrix of `count` matrices of 8 rows of 16 bytes."""
+    name = f"__tile_stmatrix_x{count}{'_trans' if transposed else ''}"
+    words = f"vector<{count}xi32>"
+    kind = "col" if transposed else "row"
+    head = f"llvm.func internal @{name}(%p: !llvm.ptr<3>, %x: {words}) attributes {{always_inline}}"
+    lines = [f"{head} {{"]
+    for i in range(count):
+        lines.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
+        lines.append(f"  %w{i} = llvm.extractelement %x[%i{i} : i32] : {words}")
+    parts = ", ".join(f"%w{i}" for i in range(count))
+    lines.append(
+        f"  nvvm.stmatrix %p, {parts} {{layout = #nvvm.mma_layout<{kind}>, "
+        "shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, "
+        f"eltType = #nvvm.ld_st_matrix_elt_type<b16>}} : !llvm.ptr<3>{', i32' * count}"
+    )
+    return name, "\n".join([*lines, "  llvm.return", "}"])
+
+
 def words_of(size: int) -> tuple[int, int]:
     """(bytes of a word, number of words) of a memory access of `size` bytes."""
     return (size, 1) if size < 4 else (4, size // 4)

@@ -15,6 +15,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.combine import Fragments, combine, is_symmetric
+from tile_nvptx.passes.tileas.redux import over_all_lanes
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.shared import scratch_pointer, shuffle
 from tile_nvptx.passes.tileas.state import LANE_BITS
@@ -73,6 +74,10 @@ class _Fold:
 
     def lanes(self, values: Fragments) -> Fragments:
         """Butterfly over the lane bits that run along the axis; all lanes get the result."""
+        if len(self.plan.lane_bits) == LANE_BITS:
+            folded = over_all_lanes(self.op, self.cx, values)
+            if folded is not None:
+                return folded
         for bit in self.plan.lane_bits:
             lane = self.builder.constant(1 << bit)
             moved = [shuffle(self.cx, value, "bfly", lane) for value in values]

@@ -2,8 +2,9 @@
 
 The layout puts neighbours along the axis into low registers and low lanes (`tile_tileas.scans`).
 A thread takes the prefixes of its own run; the totals of the runs are scanned over the lanes by
-doubling distances (Hillis and Steele 1986); what lies before a run is then combined into it.
-Totals of warps meet in shared memory, where each warp reads those of the warps before it.
+doubling distances (Hillis and Steele 1986). Totals of warps meet in shared memory, where each warp
+reads those of the warps before it. What lies before a run, in other lanes and other warps, is
+combined into its elements once.
 """
 
 from __future__ import annotations
@@ -40,11 +41,21 @@ def scan(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     reverse = ir.BoolAttr(op.attributes["reverse"]).value
     prefixes = _Prefixes(op, cx, extents.registers, extents.lanes, reverse)
     values = prefixes.registers(list(op.operands))
+    totals, before = prefixes.totals(values), None
     if extents.lanes > 1:
-        values = prefixes.lanewise(values)
+        totals, before = prefixes.over_lanes(totals)
     if extents.warps > 1:
-        values = _Segments(prefixes, layout, axis, extents.warps).joined(values)
-    return values
+        segments = _Segments(prefixes, layout, axis, extents.warps).before(totals)
+        before = segments if before is None else prefixes.joined(before, segments)
+    return values if before is None else prefixes.after(before, values)
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What lies before the runs of each thread; anything where `exists` (i1) is false."""
+
+    exists: ir.Value
+    values: Fragments
 
 
 @dataclass
@@ -73,18 +84,40 @@ class _Prefixes:
         order = [at % self.run * width + at // self.run for at in range(count)]
         return [b.shuffle(value, order) for value in joined]
 
-    def lanewise(self, values: Fragments) -> Fragments:
-        """Each run combined with all that lies before it in other lanes."""
-        b, count = self.builder, count_of(values[0].type)
-        end = 0 if self.reverse else self.run - 1
-        totals = [b.shuffle(value, range(end, count, self.run)) for value in values]
+    def totals(self, values: Fragments) -> Fragments:
+        """The ends of the runs that `values` are prefixes of."""
+        end, count = 0 if self.reverse else self.run - 1, count_of(values[0].type)
+        return [self.builder.shuffle(value, range(end, count, self.run)) for value in values]
+
+    def over_lanes(self, totals: Fragments) -> tuple[Fragments, _Before]:
+        """Totals up to the end of each lane's run, and up to its beginning."""
         distance = 1
         while distance < self.lanes:
-            totals = self._after(distance, totals, self._moved(distance, totals))
+            has = self._has(distance)
+            moved = self._moved(distance, totals)
+            totals = self._chosen(has, combine(self.op, self.cx, totals, moved), totals)
             distance *= 2
-        before = self._moved(1, totals)
-        spread = [b.shuffle(v, [at // self.run for at in range(count)]) for v in before]
-        return self._after(1, values, spread)
+        return totals, _Before(self._has(1), self._moved(1, totals))
+
+    def joined(self, near: _Before, far: _Before) -> _Before:
+        """What lies before in `near` and, before that, in `far`."""
+        both = combine(self.op, self.cx, near.values, far.values)
+        ahead = self._chosen(near.exists, both, far.values)
+        exists = self.builder.binary("ori", near.exists, far.exists)
+        return _Before(exists, self._chosen(far.exists, ahead, near.values))
+
+    def after(self, before: _Before, values: Fragments) -> Fragments:
+        """`values` with what lies before each run combined in."""
+        places = [at // self.run for at in range(count_of(values[0].type))]
+        spread = [self.builder.shuffle(value, places) for value in before.values]
+        combined = combine(self.op, self.cx, values, spread)
+        return self._chosen(before.exists, combined, values)
+
+    def _chosen(self, condition: ir.Value, new: Fragments, old: Fragments) -> Fragments:
+        return [
+            self.cx.create("llvm.select", [condition, one, other], [other.type]).result
+            for one, other in zip(new, old, strict=True)
+        ]
 
     def _lane(self) -> ir.Value:
         return self.builder.with_constant("andi", state(self.cx).thread_index(self.cx), 31)
@@ -95,18 +128,13 @@ class _Prefixes:
         source = self.builder.binary("addi", self._lane(), by)
         return [shuffle(self.cx, value, "idx", source) for value in values]
 
-    def _after(self, distance: int, values: Fragments, before: Fragments) -> Fragments:
-        """`values` with `before` combined in, in lanes that have one that far before them."""
+    def _has(self, distance: int) -> ir.Value:
+        """i1: some lane is that far before this one."""
         b = self.builder
         place = b.with_constant("andi", self._lane(), self.lanes - 1)
         if self.reverse:
             place = b.with_constant("xori", place, self.lanes - 1)
-        has = b.compare(_UGE, place, b.constant(distance))
-        combined = combine(self.op, self.cx, values, before)
-        return [
-            self.cx.create("llvm.select", [has, new, old], [old.type]).result
-            for new, old in zip(combined, values, strict=True)
-        ]
+        return b.compare(_UGE, place, b.constant(distance))
 
 
 @dataclass
@@ -118,27 +146,16 @@ class _Segments:
     axis: int
     warps: int
 
-    def joined(self, values: Fragments) -> Fragments:
-        """`values`, prefixes of segments, with all that lies before a segment combined in."""
-        prefixes, cx = self.prefixes, self.prefixes.cx
-        b, run = prefixes.builder, prefixes.run
-        count = count_of(values[0].type)
-        end = 0 if prefixes.reverse else run - 1
-        totals = [b.shuffle(value, range(end, count, run)) for value in values]
+    def before(self, totals: Fragments) -> _Before:
+        """What lies before this warp's segments; `totals` are those up to each lane's end."""
+        b = self.prefixes.builder
         buffers = self._buffers(totals)
-        ends = self._holds_end()
-        with when(cx, ends):
+        with when(self.prefixes.cx, self._holds_end()):
             for buffer, total in zip(buffers, totals, strict=True):
                 self._write(buffer, total)
         b.barrier()
-        before = self._before(buffers, totals)
-        spread = [b.shuffle(v, [at // run for at in range(count)]) for v in before]
-        combined = combine(prefixes.op, cx, values, spread)
         has = b.compare(_UGE, self._number(), b.constant(1))
-        return [
-            cx.create("llvm.select", [has, new, old], [old.type]).result
-            for new, old in zip(combined, values, strict=True)
-        ]
+        return _Before(has, self._before(buffers, totals))
 
     def _number(self) -> ir.Value:
         """How many segments lie before this warp's, i32."""
