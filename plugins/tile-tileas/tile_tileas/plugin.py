@@ -26,6 +26,11 @@ def tile_passes() -> Iterable[Lazy]:
             "operations that free registers before what they need not wait for",
         ),
         Lazy(
+            "tileas-canonicalize",
+            "tile_tileas.passes.canonicalize:Canonicalize",
+            "local rewrites of slices and of the branches around them",
+        ),
+        Lazy(
             "tileas-plan-accesses",
             "tile_tileas.passes.plan_accesses:PlanAccesses",
             "vector width and bounds form of loads and stores",
