@@ -41,6 +41,8 @@ class Line:
     skipped: str = ""
     share: float | None = None
     largest: float | None = None
+    rtol: float = 0.0
+    atol: float = 0.0
     checks: int = 0
 
     @property
@@ -51,6 +53,12 @@ class Line:
         """The line for a person who waits."""
         what = self.error or self.skipped or ("agrees" if self.good else "differs")
         return f"{self.sample} {self.capability} {self.name}: {what} {self.cell()}".strip()
+
+    def tolerance(self) -> str:
+        """How far a number may be from the reference."""
+        parts = [f"{self.rtol:.1e} of it"] if self.rtol else []
+        parts += [f"{self.atol:.1e}"] if self.atol else []
+        return " + ".join(parts) or "0"
 
     def cell(self) -> str:
         """The largest difference; bold where it is too large."""
@@ -81,15 +89,16 @@ def as_lines(sample: str, capability: str, output: str, error: str, ended: bool)
 
 def render(lines: Sequence[Line], compiled: Iterable[Compiled], capabilities: Sequence[str]) -> str:
     """A row for each result, with its largest difference at each capability."""
-    rows = ["| sample | input | " + " | ".join(capabilities) + " |"]
-    rows.append("|---" * (len(capabilities) + 2) + "|")
+    rows = ["| sample | input | tolerated | " + " | ".join(capabilities) + " |"]
+    rows.append("|---" * (len(capabilities) + 3) + "|")
     cells: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)
     for line in lines:
         cells[line.sample, line.name][line.capability] = line
     for (sample, name), found in cells.items():
         row = [found[c].cell() if c in found else "" for c in capabilities]
+        tolerated = {line.tolerance() for line in found.values() if line.share is not None}
         if any(row):
-            rows.append(f"| {sample} | {name} | " + " | ".join(row) + " |")
+            rows.append(f"| {' | '.join([sample, name, ', '.join(sorted(tolerated)), *row])} |")
     rows += ["", *_failures(lines)]
     return "\n".join([*rows, *_compilations(compiled)]).rstrip()
 
