@@ -23,6 +23,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tile_nvptx.passes.legalize_kernel:LegalizeKernel",
             "launch attributes of kernels",
         ),
+        Lazy(
+            "nvptx-verify",
+            "tile_nvptx.passes.verify_nvvm:VerifyNvvm",
+            "what LLVM would crash on or silently change",
+        ),
     )
 
 

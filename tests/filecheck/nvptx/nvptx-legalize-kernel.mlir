@@ -9,13 +9,19 @@ gpu.module @m attributes {nv_tileaa.compute_capability = 90 : i32, tt.num_warps 
   }
 }
 // -----
-// Functions that are no kernels keep their attributes.
+// Functions that are no kernels keep their attributes; those with a body are nobody else's.
 // CHECK: llvm.func internal @helper() attributes {always_inline} {
 // CHECK-NEXT: llvm.return
+// CHECK: llvm.func internal @other() {
+// CHECK: llvm.func @elsewhere()
 gpu.module @m {
   llvm.func internal @helper() attributes {always_inline} {
     llvm.return
   }
+  llvm.func @other() {
+    llvm.return
+  }
+  llvm.func @elsewhere()
 }
 // -----
 // CHECK: loc("nvptx-legalize-kernel.mlir":[[# @LINE + 2]]:3): error: 'llvm.func' op has no kernel_spec; run 'convert-tileaa-to-tileas' before

@@ -11,11 +11,9 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from tile_nvptx.emit import libdevice, llvm_passes
+from tile_nvptx.emit.runtime import DEVICE_RUNTIME
 
 TRIPLE = "nvptx64-nvidia-cuda"
-
-#: Functions that the CUDA runtime on the device provides; any other undefined one is an error.
-DEVICE_RUNTIME = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 
 #: Loop strength reduction keeps an address per access through the loop, to save an addition or a
 #: multiplication in each turn: registers are scarcer than either.
@@ -146,6 +144,10 @@ def _link_libdevice(
         source = libdevice.specialized(request.libdevice, wanted, request.reflect, machine)
     except KeyError as missing:
         raise CodegenFailure(f"libdevice has no function {missing.args[0]}") from missing
+    except ValueError as error:
+        raise CodegenFailure(
+            f"libdevice ({request.libdevice}) cannot be read as LLVM bitcode", _lines(str(error))
+        ) from error
     library = _parse(source, request.ftz, context)
     library.triple, library.data_layout = module.triple, module.data_layout
     defined = {f.name for f in library.functions if not f.is_declaration}

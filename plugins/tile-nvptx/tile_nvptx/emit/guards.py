@@ -7,14 +7,14 @@ sections on each instruction.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from math import prod
 
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_core.target import Target
+from tile_nvptx.emit.floors import INTRINSICS, missing
 
 MAX_THREADS = 1024
 MAX_CLUSTER = 16
@@ -27,50 +27,6 @@ _SCALAR_BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32
     "i128": 16,
 }
 
-
-@dataclass(frozen=True)
-class Floor:
-    """Intrinsics whose name starts with `prefix` need a target for which `holds`."""
-
-    prefix: str
-    needs: str
-    holds: Callable[[Target], bool]
-
-
-def _at_least(sm: int) -> Callable[[Target], bool]:
-    return lambda target: target.sm >= sm
-
-
-def _one_of(*chips: str) -> Callable[[Target], bool]:
-    return lambda target: target.chip in chips
-
-
-_TENSOR_MEMORY = ("sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f")
-
-FLOORS: tuple[Floor, ...] = (
-    Floor("wgmma.", "sm_90a", _one_of("sm_90a")),
-    Floor("tcgen05.", "sm_100a, sm_103a or sm_110a", _one_of(*_TENSOR_MEMORY)),
-    Floor(
-        "setmaxnreg.",
-        "an architecture-specific target from sm_90a on",
-        lambda target: target.sm >= 90 and target.chip[-1] in "af",
-    ),
-    Floor("mma.block.scale.", "sm_120a or sm_121a", _one_of("sm_120a", "sm_121a")),
-    Floor("mma.sp.block.scale.", "sm_120a or sm_121a", _one_of("sm_120a", "sm_121a")),
-    Floor("cp.async.bulk.", "sm_90", _at_least(90)),
-    Floor("stmatrix.", "sm_90", _at_least(90)),
-    Floor("barrier.cluster.", "sm_90", _at_least(90)),
-    Floor("mapa", "sm_90", _at_least(90)),
-    Floor("getctarank", "sm_90", _at_least(90)),
-    Floor("elect.sync", "sm_90", _at_least(90)),
-    Floor("griddepcontrol.", "sm_90", _at_least(90)),
-    Floor("fence.mbarrier_init", "sm_90", _at_least(90)),
-    Floor("fence.proxy.", "sm_90", _at_least(90)),
-    Floor("redux.sync.f", "sm_100a", _one_of("sm_100a", "sm_103a", "sm_110a")),
-    Floor("redux.sync.", "sm_80", _at_least(80)),
-    Floor("mbarrier.", "sm_80", _at_least(80)),
-    Floor("cp.async.", "sm_80", _at_least(80)),
-)
 
 _TRANSLATABLE = ("llvm.", "nvvm.")
 
@@ -114,8 +70,8 @@ def check_intrinsics(text: str, target: Target) -> None:
         CompileError: naming the intrinsic and what it needs.
     """
     for name in dict.fromkeys(_INTRINSIC.findall(text)):
-        floor = next((row for row in FLOORS if name.startswith(row.prefix)), None)
-        if floor is not None and not floor.holds(target):
+        floor = missing(name, INTRINSICS, target)
+        if floor is not None:
             raise CompileError(
                 f"llvm.nvvm.{name} needs {floor.needs}, but the target is {target.chip}",
                 hint="the lowering chose an instruction that the target does not have",
@@ -130,6 +86,7 @@ def check_kernels(module: ir.Operation, target: Target) -> None:
     """
     for kernel in kernels_of(module):
         _check_launch(kernel, target)
+        _check_signature(kernel)
         _check_parameters(kernel)
 
 
@@ -157,17 +114,70 @@ def _check_launch(kernel: ir.Operation, target: Target) -> None:
     if threads and ceiling:
         raise error_at(kernel, f"'{name}' sets both nvvm.reqntid and nvvm.maxntid")
     for dims in (threads, ceiling):
-        if dims and not 1 <= prod(dims) <= MAX_THREADS:
+        if dims and not (min(dims) >= 1 and prod(dims) <= MAX_THREADS):
             raise error_at(
                 kernel, f"'{name}' asks for {prod(dims)} threads a block, at most {MAX_THREADS}"
             )
+    registers = _number(kernel, "nvvm.maxnreg")
+    if registers is not None and not 1 <= registers <= target.max_registers:
+        raise error_at(
+            kernel,
+            f"'{name}' asks for {registers} registers a thread, at most {target.max_registers}",
+        )
+    _check_cluster(kernel, target)
+
+
+def _check_cluster(kernel: ir.Operation, target: Target) -> None:
+    name = kernel_name(kernel)
     cluster = _dims(kernel, "nvvm.cluster_dim")
-    if cluster and not 1 <= prod(cluster) <= MAX_CLUSTER:
+    if cluster and not (min(cluster) >= 1 and prod(cluster) <= MAX_CLUSTER):
         raise error_at(
             kernel, f"'{name}' asks for {prod(cluster)} blocks a cluster, at most {MAX_CLUSTER}"
         )
-    if prod(cluster) > 1 and not target.clusters:
+    ceiling = _number(kernel, "nvvm.cluster_max_blocks")
+    if cluster and ceiling is not None:
+        raise error_at(kernel, f"'{name}' sets both nvvm.cluster_dim and nvvm.cluster_max_blocks")
+    if (prod(cluster) > 1 or (ceiling or 1) > 1) and not target.clusters:
         raise error_at(kernel, f"'{name}' needs clusters, which {target.name} does not have")
+
+
+def _number(kernel: ir.Operation, name: str) -> int | None:
+    attributes = kernel.attributes
+    return ir.IntegerAttr(attributes[name]).value if name in attributes else None
+
+
+def _check_signature(kernel: ir.Operation) -> None:
+    name = kernel_name(kernel)
+    if not IDENTIFIER.fullmatch(name):
+        raise error_at(kernel, f"has the name '{name}', {IDENTIFIERS}")
+    if not len(kernel.regions[0].blocks):
+        raise error_at(kernel, f"'{name}' is a kernel without a body")
+    kind = str(ir.TypeAttr(kernel.attributes["function_type"]).value)
+    if not kind.startswith("!llvm.func<void ("):
+        raise error_at(kernel, "Kernel functions do not support return with operands")
+    if kind.endswith("...)>"):
+        raise error_at(kernel, f"'{name}' is a kernel with a variable number of parameters")
+    for at, argument in enumerate(kernel.regions[0].blocks[0].arguments):
+        if (space := pointer_space(argument.type)) in _BLOCK_SPACES:
+            raise error_at(
+                kernel,
+                f"parameter {at} of '{name}' points to {_BLOCK_SPACES[space]} memory, of which "
+                "there is none before the launch",
+            )
+
+
+#: PTX ISA, "Identifiers".
+IDENTIFIER = re.compile(r"[a-zA-Z][\w$]*|[_$][\w$]+", re.ASCII)
+IDENTIFIERS = "but names in PTX are letters, digits, _ and $, and do not start with a digit"
+#: Address spaces that begin with a launch.
+_BLOCK_SPACES = {3: "shared", 5: "local", 6: "tensor", 7: "the cluster's shared"}
+_POINTER = re.compile(r"!llvm\.ptr(?:<(\d+)>)?")
+
+
+def pointer_space(kind: ir.Type) -> int | None:
+    """The address space of a pointer type of the llvm dialect; None for any other type."""
+    found = _POINTER.fullmatch(str(kind))
+    return int(found[1] or 0) if found else None
 
 
 def _check_parameters(kernel: ir.Operation) -> None:

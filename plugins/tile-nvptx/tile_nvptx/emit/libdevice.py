@@ -52,6 +52,7 @@ def specialized(
 
     Raises:
         KeyError: the library does not define one of `wanted`.
+        ValueError: the file is no LLVM bitcode.
     """
     key = (path, tuple(wanted), tuple(sorted(reflect.items())))
     if key not in _SPECIALIZED:
@@ -59,9 +60,16 @@ def specialized(
     return _SPECIALIZED[key]
 
 
+def _library(path: str) -> tuple[llvm.ContextRef, llvm.ModuleRef]:
+    try:
+        return _parsed.pop(path, None) or _parse(path)
+    except (OSError, RuntimeError) as error:
+        raise ValueError(str(error)) from error
+
+
 def _pruned(path: str, wanted: Sequence[str], machine: llvm.TargetMachine) -> str:
     # Pruning uses the module up, and copying it would take as long as parsing.
-    context, library = _parsed.pop(path, None) or _parse(path)
+    context, library = _library(path)
     tuning = llvm.create_pipeline_tuning_options()
     with context, library, llvm.create_pass_builder(machine, tuning) as builder:
         missing = set(wanted)

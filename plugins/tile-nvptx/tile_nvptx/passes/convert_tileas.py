@@ -11,6 +11,7 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.walk import children
+from tile_nvptx.emit.runtime import DEVICE_RUNTIME
 from tile_nvptx.passes.tileas import (
     assertions,
     atomics,
@@ -56,6 +57,8 @@ __all__ = [
     "tiled",
 ]
 
+#: How the names of our helpers and of libdevice's functions start.
+_RESERVED = ("__tile_", "__nv_")
 _NEED_TYPES = (
     "arith.extsi",
     "arith.extui",
@@ -79,6 +82,7 @@ class ConvertTileASToLLVM(Pass):
         ruleset = rules.joined(cx.services.patterns(self.name))
         helpers = Helpers(op)
         shared = 0
+        _refuse_reserved_names(op)
         for item in [item for item in children(op) if item.name == "nv_tileaa.global"]:
             host.define_global(item)
         for func in children(op):
@@ -112,6 +116,21 @@ class ConvertTileASToLLVM(Pass):
         state = KernelState(anchor, helpers, num_warps(func), self.fast_path)
         _record_layouts(func.regions[0], state)
         return state
+
+
+def _refuse_reserved_names(module: ir.Operation) -> None:
+    """Names that code refers to without having defined them would mean the program's own."""
+    for item in children(module):
+        if item.name not in ("func.func", "nv_tileaa.global"):
+            continue
+        name = ir.StringAttr(item.attributes["sym_name"]).value
+        if name == GLOBAL_SMEM or name in DEVICE_RUNTIME or name.startswith(_RESERVED):
+            raise error_at(
+                item,
+                f"has the name '{name}', which is reserved for the compiler and for the device's "
+                "runtime",
+                hint="give it another name",
+            )
 
 
 def _record_layouts(region: ir.Region, state: KernelState) -> None:

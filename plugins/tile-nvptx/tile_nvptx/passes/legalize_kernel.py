@@ -20,8 +20,13 @@ class LegalizeKernel(Pass):
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         for func in children(op):
-            if func.name == "llvm.func" and "nv_tileaa.kernel" in func.attributes:
+            if func.name != "llvm.func":
+                continue
+            if "nv_tileaa.kernel" in func.attributes:
                 _legalize(func, cx)
+            elif len(func.regions[0].blocks) and "nvvm.kernel" not in func.attributes:
+                # Nobody outside calls it, so that it may go once it is inlined.
+                func.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
         _drop_lowered(op)
 
 
