@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tile_core.diagnostics import CompileError, ConfigurationError, SourceLocation
+from tile_core.diagnostics import CompileError
 from tile_core.emit import EmitContext
-from tile_core.locations import source_location
 from tile_core.mlir import ir, passmanager, translate_module_to_llvmir
-from tile_nvptx.emit import debug_info, intrinsic_calls, toolchain
-from tile_nvptx.emit.guards import check_intrinsics, check_kernels, check_translatable, kernel_name
+from tile_nvptx.emit import debug_info, intrinsic_calls, library_calls, library_places
+from tile_nvptx.emit.guards import check_intrinsics, check_kernels, check_translatable
 from tile_nvptx.emit.llvm_compat import readable_by_codegen
 from tile_nvptx.emit.nvvm_rules import check_operations
 from tile_nvptx.emit.options import EmitOptions
@@ -44,8 +43,8 @@ class LlvmIrEmitter:
         check_operations(module, cx.target)
         text = readable_by_codegen(_translate(source, options))
         check_intrinsics(text, cx.target)
-        if _LIBRARY in text and toolchain.find("libdevice", cx.toolchain) is None:
-            _require_library(module, cx)
+        if library_calls.in_text(text):
+            text += "".join(library_places.comments(module))
         return text
 
 
@@ -65,56 +64,6 @@ def gpu_module_of(source: ir.Operation) -> ir.Operation:
             else "compile the modules one by one",
         )
     return found[0]
-
-
-#: What functions of libdevice start with.
-_LIBRARY = "__nv_"
-
-
-def _require_library(module: ir.Operation, cx: EmitContext) -> None:
-    """Say which operation needs libdevice, now that its place in the source is known.
-
-    Raises:
-        ConfigurationError: libdevice is missing.
-    """
-    try:
-        toolchain.require("libdevice", cx.toolchain)
-    except ConfigurationError as error:
-        calls = _calls(module)
-        first = next((call for call in calls if _callee(call).startswith(_LIBRARY)), None)
-        if first is not None:
-            error.message = f"'llvm.call' op calls {_callee(first)} of libdevice: {error.message}"
-            error.where = _place(first, calls)
-        raise
-
-
-def _calls(module: ir.Operation) -> list[ir.Operation]:
-    """Every call of a function by its name, in order."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.call" and "callee" in op.attributes:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
-def _callee(call: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-
-
-def _place(call: ir.Operation, calls: list[ir.Operation]) -> SourceLocation | None:
-    """Where a call comes from; our own helper functions have no place, so who calls them counts."""
-    place = source_location(call.location)
-    function = call.parent
-    if place is None and function is not None and "sym_name" in function.attributes:
-        name = kernel_name(function)
-        callers = [other for other in calls if _callee(other) == name]
-        found = (source_location(other.location) for other in callers)
-        place = next((where for where in found if where is not None), None)
-    return place
 
 
 def _translate(source: ir.Module, options: EmitOptions) -> str:

@@ -10,7 +10,7 @@ from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.emit import EmitContext
 from tile_core.options import option
 from tile_core.target import Target
-from tile_nvptx.emit import ptx_text, toolchain
+from tile_nvptx.emit import library_calls, ptx_text, toolchain
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.pool import POOL, WorkerFailure
 
@@ -108,9 +108,12 @@ def _llvm_version(target: Target, ptxas_reads: int | None) -> int:
 
 
 def _libdevice(source: str, cx: EmitContext) -> str | None:
-    if "@__nv_" not in source:
+    if not library_calls.in_text(source):
         return None
-    return str(toolchain.require("libdevice", cx.toolchain).path)
+    try:
+        return str(toolchain.require("libdevice", cx.toolchain).path)
+    except ConfigurationError as error:
+        raise library_calls.located(error, source) from None
 
 
 def _check_known(warnings: tuple[str, ...], target: Target) -> None:
