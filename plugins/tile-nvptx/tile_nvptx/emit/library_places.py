@@ -11,7 +11,7 @@ from tile_nvptx.emit.library_calls import PREFIX, comment
 
 
 def comments(module: ir.Operation) -> Iterator[str]:
-    """A comment for every function of libdevice that `module` calls, and the first place of a call."""
+    """A comment for every function of libdevice that `module` calls: where it is called first."""
     calls = _calls(module)
     seen: set[str] = set()
     for call in calls:
