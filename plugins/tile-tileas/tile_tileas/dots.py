@@ -1,7 +1,8 @@
 """Which instruction multiplies two tiles, and how its operands lie in registers. No MLIR here.
 
 A product is [B x] M x K by [B x] K x N. Warps stand along B first, then along M and N; what
-remains is repeated in registers: one atom's fragment, then K, N, M and B.
+remains is repeated in registers: one atom's fragment, then K, N, M and B. A warp has two atoms
+next to each other along N before the next warp begins.
 """
 
 from __future__ import annotations
@@ -108,7 +109,10 @@ def fragment(
         space: [(0,) * (rank - 2) + vector for vector in own.bases[space]]
         for space in ("register", "lane")
     }
-    reached = {"b": 1, "m": atom.m, "n": atom.n, "k": atom.k}
+    # Two atoms of a warp lie next to each other along N where there are two: 16 columns, as many
+    # bytes as matrices have in a row that ldmatrix transposes.
+    paired = sizes["n"] >= 2 * atom.n * grid[2]
+    reached = {"b": 1, "m": atom.m, "n": atom.n << paired, "k": atom.k}
     bases["warp"] = []
     for name, warps in zip("mnb", (*grid[1:], grid[0]), strict=True):
         for _ in range(log2(warps)):
@@ -116,6 +120,8 @@ def fragment(
             bases["warp"].append(_step(dims, name, reached[name] if fits else 0))
             reached[name] *= 2 if fits else 1
     for name in "knmb":
+        if name == "n" and paired and name in dims:
+            bases["register"].append(_step(dims, name, atom.n))
         while name in dims and reached[name] < sizes[name]:
             bases["register"].append(_step(dims, name, reached[name]))
             reached[name] *= 2

@@ -18,6 +18,7 @@ from tile_cute.linear import (
     LinearLayout,
     MatrixSide,
     SharedSide,
+    byte_matrix_access,
     matrix_access,
     memory_access,
     shared_layouts,
@@ -29,6 +30,7 @@ from tile_cute.linear.plans import ACCESS_COST, WAVEFRONT_COST
 from tile_tileas.dots import Fragments
 
 STAGE_ALIGNMENT = 128  # bytes; one row of banks, as the counted wavefronts assume
+_BYTE = 8
 _SWIZZLES = (128, 64, 32, 16)  # bytes, the widest first
 
 
@@ -68,9 +70,17 @@ def _accesses(side: SharedSide | MatrixSide) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=512)
-def stage_of(source: LinearLayout, wanted: Fragments, bits: int) -> Stage:
-    """The cheapest way from `source` to fragments, for elements of `bits` bits in memory."""
-    found = [_stage(buffer, source, wanted, bits) for buffer in _buffers(source, wanted, bits)]
+def stage_of(
+    source: LinearLayout, wanted: Fragments, bits: int, *, turns_bytes: bool = False
+) -> Stage:
+    """The cheapest way from `source` to fragments, for elements of `bits` bits in memory.
+
+    `turns_bytes`: the target has ldmatrix for matrices of bytes to transpose.
+    """
+    found = [
+        _stage(buffer, source, wanted, bits, turns_bytes)
+        for buffer in _buffers(source, wanted, bits)
+    ]
     return min(found, key=lambda stage: stage.cost)
 
 
@@ -86,12 +96,17 @@ def _buffers(source: LinearLayout, wanted: Fragments, bits: int) -> Iterator[Lin
             yield choice.layout
 
 
-def _stage(buffer: LinearLayout, source: LinearLayout, wanted: Fragments, bits: int) -> Stage:
+def _stage(
+    buffer: LinearLayout, source: LinearLayout, wanted: Fragments, bits: int, turns_bytes: bool
+) -> Stage:
     sides: list[SharedSide | MatrixSide] = [memory_access(buffer, wanted.step, bits)]
     for transposed in (False, True):
         matrix = matrix_access(buffer, wanted.step, bits, transposed=transposed)
         if matrix is not None:
             sides.append(matrix)
+    turned = byte_matrix_access(buffer, wanted.step) if turns_bytes and bits == _BYTE else None
+    if turned is not None:
+        sides.append(turned)
     load = min(sides, key=lambda side: WAVEFRONT_COST * side.wavefronts + len(_accesses(side)))
     along = LinearLayout({"register": wanted.steps}, source.shape)
     offsets = [0]
@@ -109,7 +124,11 @@ def _stage(buffer: LinearLayout, source: LinearLayout, wanted: Fragments, bits: 
 
 
 def stages(
-    sources: tuple[LinearLayout, LinearLayout], wanted: tuple[Fragments, Fragments], bits: int
+    sources: tuple[LinearLayout, LinearLayout],
+    wanted: tuple[Fragments, Fragments],
+    bits: int,
+    *,
+    turns_bytes: bool = False,
 ) -> tuple[tuple[tuple[Stage, int] | None, ...], int]:
     """What A and B do inside the product – stage and start in bytes, or None if they come as
     fragments – and the shared memory that both need together.
@@ -120,7 +139,7 @@ def stages(
         if source == target.whole:
             found.append(None)
             continue
-        stage = stage_of(source, target, bits)
+        stage = stage_of(source, target, bits, turns_bytes=turns_bytes)
         found.append((stage, top))
         top += -(-stage.bytes // STAGE_ALIGNMENT) * STAGE_ALIGNMENT
     return tuple(found), top

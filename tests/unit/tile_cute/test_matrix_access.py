@@ -14,6 +14,7 @@ from tile_cute.linear import (
     SharedRoundTrip,
     SharedSide,
     blocked,
+    byte_matrix_access,
     matrix_access,
     matrix_side,
     plan_conversion,
@@ -123,6 +124,36 @@ def reached(side: MatrixSide, bits: int) -> dict[tuple[int, int, int], int]:
             start = side.address(8 * j + row, warp, access) * bits // 8
             places[warp, lane, register] = start + column * 2 + byte % 2
     return places
+
+
+@pytest.mark.parametrize("width", [16, 32, 64])
+@pytest.mark.parametrize("operand", ["a", "b"])
+def test_bytes_are_transposed(operand: str, width: int) -> None:
+    """Registers hold four bytes along K, rows of the buffer run along M or N."""
+    tile = tiled_fragment(S8, operand, TILE, (1, 1))
+    shared = swizzled_rows((64, 64), (0, 1) if operand == "a" else (1, 0), 8, width)
+    side = byte_matrix_access(shared, tile)
+    assert side is not None
+    assert (side.rows, side.matrices, side.words) == (16, 2, 4)
+    place, holds = offsets(shared), table(tile)
+    moved = sorted(r for access in side.accesses for r in access.registers)
+    assert moved == list(range(tile.elements_per_thread))
+    name = "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8"
+    (fragment,) = (copy.fragment for copy in find_copies() if copy.name == name)
+    assert fragment is not None
+    for access, lane in itertools.product(side.accesses, range(32)):
+        for at, register in enumerate(access.registers):
+            j, row, column = fragment.apply({"register": at, "lane": lane})
+            wanted = side.address(16 * j + row, 0, access) + column
+            assert place[int(holds[lane, register])] == wanted
+
+
+def test_bytes_that_are_not() -> None:
+    rows, columns = (swizzled_rows((64, 64), order, 8, 64) for order in ((1, 0), (0, 1)))
+    assert byte_matrix_access(rows, tiled_fragment(S8, "a", TILE, (1, 1))) is None
+    assert byte_matrix_access(columns, tiled_fragment(S8, "b", TILE, (1, 1))) is None
+    apart = tiled_fragment(S8, "b", TILE, (1, 4))  # columns 8 to 15 are another warp's
+    assert byte_matrix_access(rows, apart) is None
 
 
 def test_conflicts_are_counted() -> None:

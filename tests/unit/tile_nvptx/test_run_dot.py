@@ -327,3 +327,32 @@ def test_diagnostics():
     assert "shape of operand #C is compatible with operands #A and #B" in bad(
         ((16, 16), (16, 16), (16, 32)), ("f16", "f32")
     )
+
+
+#: Of a product whose operands are loaded in vectors of 16 bytes.
+LONG_ROWS = (16, 128, 128)
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_100", "sm_120"])
+@pytest.mark.parametrize("turned", ["b", "a"])
+@pytest.mark.parametrize("size", [(32, 64, 64), (64, 16, 32), LONG_ROWS], ids=str)
+def test_bytes_are_transposed_on_their_way(size, turned, target):
+    """Rows of B, columns of A: registers hold four bytes along the other axis."""
+    m, n, k = size
+    p = Program()
+    a = p.load((m, k) if turned == "b" else (k, m), t.I8)
+    b = p.load((k, n) if turned == "b" else (n, k), t.I8)
+    if turned == "a":
+        a = p.emit("permute", [a], t.Tile((m, k), t.I8), permutation=(1, 0))
+        b = p.emit("permute", [b], t.Tile((k, n), t.I8), permutation=(1, 0))
+    c = p.load((m, n), t.I32)
+    kinds = {"signedness_lhs": "signed", "signedness_rhs": "signed"}
+    p.store(p.emit("mmai", [a, b, c], t.Tile((m, n), t.I32), **kinds), (m, n), t.I32)
+    rng = np.random.default_rng(13)
+    shapes = ((m, k), (k, n)) if turned == "b" else ((k, m), (n, k))
+    inputs = [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
+    sums = rng.integers(-9, 10, (m, n)).astype(np.int32)
+    p.agrees(*inputs, sums, np.zeros_like(sums), target=target)
+    if size == LONG_ROWS:
+        used = "ldmatrix.sync.aligned.m16n16.x2.trans" in p.ptx(target)
+        assert used == (target != "sm_90")

@@ -17,7 +17,7 @@ from tile_cute.linear.algebra import (
 )
 from tile_cute.linear.construct import blocked, default_blocked, replicated, strided
 from tile_cute.linear.layout import LinearLayout
-from tile_cute.linear.matrix import MatrixSide, matrix_access, matrix_side
+from tile_cute.linear.matrix import MatrixSide, byte_matrix_access, matrix_access, matrix_side
 from tile_cute.linear.memory import (
     SharedChoice,
     best_shared_layout,
@@ -70,6 +70,7 @@ __all__ = [
     "blocked",
     "broadcast_dims",
     "broadcast_registers",
+    "byte_matrix_access",
     "compose",
     "count_wavefronts",
     "default_blocked",

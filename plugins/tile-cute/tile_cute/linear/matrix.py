@@ -2,8 +2,10 @@
 
 One instruction moves 1, 2 or 4 matrices of 8 rows of 16 bytes: lane 8j + r supplies the address of
 row r of matrix j, and register j of lane t gets the 32-bit word t % 4 of row t / 4. Transposed
-(16-bit elements), register j gets elements 2(t % 4) and + 1 of column t / 4. Whether a tile and a
-buffer fit that is a question about a few bases; see PTX ISA, "ldmatrix" and "stmatrix".
+(16-bit elements), register j gets elements 2(t % 4) and + 1 of column t / 4. Matrices of bytes
+that are transposed have 16 rows: lane 16j + r supplies the address, registers 2j and 2j + 1 get
+elements 4(t % 4) to + 3 of columns t / 4 and t / 4 + 8. Whether a tile and a buffer fit that is a
+question about a few bases; see PTX ISA, "ldmatrix" and "stmatrix".
 """
 
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from tile_cute.linear.plans import SharedAccess, SharedSide
 from tile_cute.linear.shuffle import register_bits
 
 ROW_BYTES_LOG2 = 4  # of a matrix row
+_ROW_BYTES = 1 << ROW_BYTES_LOG2
 LANES_LOG2 = 5
 MOST_MATRICES_LOG2 = 2
 
@@ -25,8 +28,8 @@ class MatrixSide:
     """The ldmatrix or stmatrix instructions of one warp.
 
     Lane L addresses element `lane_map(L) ^ warp_map(warp) ^ access.offset` of the buffer, a
-    multiple of 16 bytes; lanes beyond `8 * matrices` repeat others. `access.registers` are the
-    elements of its `matrices` 32-bit registers, in order. `wavefronts` counts one warp's.
+    multiple of 16 bytes; lanes beyond `rows * matrices` repeat others. `access.registers` are the
+    elements of its `words` 32-bit registers, in order. `wavefronts` counts one warp's.
     """
 
     matrices: int
@@ -36,6 +39,12 @@ class MatrixSide:
     warp_map: tuple[int, ...]
     wavefronts: int
     ideal: int
+    rows: int = 8
+
+    @property
+    def words(self) -> int:
+        """32-bit registers of one instruction."""
+        return self.matrices * self.rows // 8
 
     def address(self, lane: int, warp: int, access: SharedAccess) -> int:
         """Element offset of the row that a lane points to."""
@@ -119,6 +128,40 @@ def _side(
         ideal * degree,
         ideal,
     )
+
+
+def byte_matrix_access(shared: LinearLayout, tile: LinearLayout) -> MatrixSide | None:
+    """How ldmatrix loads a tile of bytes from rows of `shared` (offset -> tile) along another
+    axis than the one along which a register holds four of them; None if it cannot.
+    """
+    if tile.in_bits("lane") != LANES_LOG2:
+        return None
+    offsets = offsets_in(shared, tile)
+    lanes, numbers = offsets["lane"], register_bits(tile)
+    registers = [offsets["register"][n.bit_length() - 1] for n in numbers]
+    half = _ROW_BYTES // 2  # what the second register of a matrix is ahead in its row
+    if len(registers) < 2 or lanes[2:] != [1, 2, 4] or half not in registers[2:]:
+        return None
+    second = registers.index(half, 2)
+    rows, rest = [*registers[:2], *lanes[:2]], [i for i in range(2, len(registers)) if i != second]
+    if any(v % _ROW_BYTES for v in (*rows, *offsets["warp"], *(registers[i] for i in rest))):
+        return None
+    chosen, repeated = rest[:1], rest[1:]
+    low = [numbers[i] for i in (0, 1, second, *chosen)]
+    accesses = tuple(
+        SharedAccess(tuple(start ^ r for r in gf2.table(low)), place)
+        for start, place in zip(
+            gf2.table([numbers[i] for i in repeated]),
+            gf2.table([registers[i] for i in repeated]),
+            strict=True,
+        )
+    )
+    matrices = 1 << len(chosen)
+    ideal = 2 * matrices * len(accesses)  # eight rows at a time
+    lane_map = (*rows, registers[chosen[0]] if chosen else 0)
+    degree = conflict_degree([*rows, 0], ROW_BYTES_LOG2, 0)
+    warps = tuple(offsets["warp"])
+    return MatrixSide(matrices, True, accesses, lane_map, warps, ideal * degree, ideal, rows=16)
 
 
 def _split(

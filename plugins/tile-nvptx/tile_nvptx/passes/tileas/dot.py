@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_cute.atoms import MmaAtom
+from tile_cute.atoms import MmaAtom, find_copies
 from tile_tileas.dot_plan import atom_name
 from tile_tileas.dots import FMA, Fragments, Grid, atom_named, grid_of, product_shape
 from tile_tileas.stages import stages
@@ -18,6 +18,13 @@ from tile_nvptx.passes.tileas.dot_operands import Held, Operand, Staged
 from tile_nvptx.passes.tileas.mma_text import Counts, mma_fragments
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.types import element_of, storage_type
+
+#: What transposes matrices of bytes on their way from shared memory.
+(_TURNS_BYTES,) = (
+    copy
+    for copy in find_copies(family="ldmatrix")
+    if copy.name == "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8"
+)
 
 
 @rules.on("nv_tileas.dot")
@@ -53,7 +60,8 @@ def _operands(
     a, b = (Fragments.of(atom, operand, shape, layouts[0].rank, grid) for operand in "ab")
     values = list(op.operands)[:2]
     bits = storage_type(element_of(values[0].type)).width
-    plans = stages((layouts[0], layouts[1]), (a, b), bits)[0]
+    turns_bytes = _TURNS_BYTES.supported_on(cx.target.chip)
+    plans = stages((layouts[0], layouts[1]), (a, b), bits, turns_bytes=turns_bytes)[0]
     if "barrier_before" in op.attributes:
         Builder(cx).barrier()
     operands: list[Operand] = []

@@ -101,7 +101,7 @@ class Staged:
         if not isinstance(side, MatrixSide):
             type_ = vector_of(side.vector, element)
             return b.load(pointer, type_, side.vector * self.stage.elem_bytes)
-        name, body = load_matrices(side.matrices, transposed=side.transposed)
-        words = vector_of(side.matrices, b.i32)
+        name, body = load_matrices(side.matrices, transposed=side.transposed, rows=side.rows)
+        words = vector_of(side.words, b.i32)
         found = state(cx).helpers.call(cx, name, body, [pointer], words).result
         return b.bitcast(found, vector_of(count_of(words) * 32 // element.width, element))

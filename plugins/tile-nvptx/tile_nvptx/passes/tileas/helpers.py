@@ -101,26 +101,31 @@ def _call(
     )
 
 
-def load_matrices(count: int, *, transposed: bool) -> tuple[str, str]:
-    """Name and text of `(ptr<3>) -> words`: ldmatrix of `count` matrices of 8 rows of 16 bytes."""
-    name = f"__tile_ldmatrix_x{count}{'_trans' if transposed else ''}"
-    words = f"vector<{count}xi32>"
-    struct = "i32" if count == 1 else f"!llvm.struct<({', '.join(['i32'] * count)})>"
+def load_matrices(count: int, *, transposed: bool, rows: int = 8) -> tuple[str, str]:
+    """Name and text of `(ptr<3>) -> words`: ldmatrix of `count` matrices of rows of 16 bytes.
+
+    Matrices of 16 rows are of bytes, and transposed.
+    """
+    words = count * rows // 8
+    shape, element = ("m = 16, n = 16", "b8") if rows == 16 else ("m = 8, n = 8", "b16")
+    name = f"__tile_ldmatrix_{element}_x{count}{'_trans' if transposed else ''}"
+    vector = f"vector<{words}xi32>"
+    struct = "i32" if words == 1 else f"!llvm.struct<({', '.join(['i32'] * words)})>"
     kind = "col" if transposed else "row"
     lines = [
-        f"llvm.func internal @{name}(%p: !llvm.ptr<3>) -> {words} attributes {{always_inline}} {{",
+        f"llvm.func internal @{name}(%p: !llvm.ptr<3>) -> {vector} attributes {{always_inline}} {{",
         f"  %m = nvvm.ldmatrix %p {{num = {count} : i32, layout = #nvvm.mma_layout<{kind}>, "
-        "shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, "
-        f"eltType = #nvvm.ld_st_matrix_elt_type<b16>}} : (!llvm.ptr<3>) -> {struct}",
-        f"  %v0 = llvm.mlir.poison : {words}",
+        f"shape = #nvvm.ld_st_matrix_shape<{shape}>, "
+        f"eltType = #nvvm.ld_st_matrix_elt_type<{element}>}} : (!llvm.ptr<3>) -> {struct}",
+        f"  %v0 = llvm.mlir.poison : {vector}",
     ]
-    for i in range(count):
-        part = "%m" if count == 1 else f"%m{i}"
-        if count > 1:
+    for i in range(words):
+        part = "%m" if words == 1 else f"%m{i}"
+        if words > 1:
             lines.append(f"  {part} = llvm.extractvalue %m[{i}] : {struct}")
         lines.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
-        lines.append(f"  %v{i + 1} = llvm.insertelement {part}, %v{i}[%i{i} : i32] : {words}")
-    return name, "\n".join([*lines, f"  llvm.return %v{count} : {words}", "}"])
+        lines.append(f"  %v{i + 1} = llvm.insertelement {part}, %v{i}[%i{i} : i32] : {vector}")
+    return name, "\n".join([*lines, f"  llvm.return %v{words} : {vector}", "}"])
 
 
 def store_matrices(count: int, *, transposed: bool) -> tuple[str, str]:
