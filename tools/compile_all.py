@@ -26,6 +26,7 @@ from tile_core.target import builtin_targets
 
 LEVELS = (0, 1, 2, 3)
 Pair = tuple[str, int]
+_PROGRESS = 100  # files between two signs of life
 
 
 @dataclass(frozen=True)
@@ -99,17 +100,22 @@ def _compile_all(work: Iterable[tuple[Path, str, int]]) -> list[Outcome]:
     for path, target, level in work:
         outcomes.append(_compile(path, target, level))
         if outcomes[-1].error:
-            print(f"{path.stem} {target} -O{level}: {outcomes[-1].error}",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            _say(f"{path.stem} {target} -O{level}: {outcomes[-1].error}")
+        elif len(outcomes) % _PROGRESS == 0:
+            _say(f"{len(outcomes)} compiled")
     return outcomes
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _compile(path: Path, target: str, level: int) -> Outcome:
     import tile_core
 
-    source, begin, error = path.read_bytes(), time.perf_counter(), ""
+    begin, error = time.perf_counter(), ""
     try:
-        tile_core.compile(source, target, opt_level=level, keep_stages=False)
+        tile_core.compile(path.read_bytes(), target, opt_level=level, keep_stages=False)
     except tile_core.diagnostics.TileError as refusal:
         error = str(refusal).splitlines()[0]
     except Exception as crash:  # a mistake of the compiler must not hide those in other files

@@ -4,8 +4,8 @@
 
 The samples are those of https://github.com/NVIDIA/cutile-python: a path of its `samples` folder, or
 its address, which is then cloned. Their functions are given small inputs and compared with NumPy in
-f64, in check mode, where races and reads of what nobody wrote are failures; every kernel compiled
-on the way is then compiled into a cubin for all targets at all levels. Needs what
+f64, in check mode, where races and reads of what nobody wrote are failures; every kernel launched
+is then compiled into a cubin for all targets at all levels. Needs what
 `tools/conformance.txt` names.
 """
 

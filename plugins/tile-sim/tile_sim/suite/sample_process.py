@@ -4,7 +4,7 @@
 
 Prints a JSON line for each result, or for what went wrong. `--unchanged` runs the program itself
 with its own sizes and check instead of the small cases here. `--bytecode` keeps every kernel that
-is compiled.
+is launched.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ def main() -> int:
     torch_cuda.install(cutile.settings.capability)
     sys.modules.setdefault("cupy", stand_in_for_cupy())
     sys.path.insert(0, str(given.folder))
-    if given.bytecode is not None:
-        _keep_bytecode(given.sample, given.bytecode)
     run = _unchanged if given.unchanged else _small
     output, sys.stdout = sys.stdout, sys.stderr  # what the sample prints is for people
     try:
         for line in run(given.folder, given.sample):
             print(json.dumps(line), file=output, flush=True)
+            if given.bytecode is not None:
+                _keep_bytecode(given.sample, given.bytecode)
+            cutile.launches.clear()
     except Exception as error:  # becomes the sample's result, whatever it is
         print(json.dumps({"name": "", "error": _in_a_line(error)}), file=output, flush=True)
         return 1
@@ -64,11 +65,9 @@ def _in_a_line(error: Exception) -> str:
 
 
 def _keep_bytecode(sample: str, folder: Path) -> None:
-    def keep(done: Any) -> None:
-        name = hashlib.sha256(done.bytecode).hexdigest()[:12]
-        (folder / f"{sample}.{name}.tileirbc").write_bytes(done.bytecode)
-
-    cutile._SESSION.compiler.watch = keep
+    for bytecode in {launch.kernel.bytecode for launch in cutile.launches}:
+        name = hashlib.sha256(bytecode).hexdigest()[:12]
+        (folder / f"{sample}.{name}.tileirbc").write_bytes(bytecode)
 
 
 def _small(folder: Path, name: str) -> Iterator[dict[str, Any]]:
@@ -91,7 +90,6 @@ def _small(folder: Path, name: str) -> Iterator[dict[str, Any]]:
             "seconds": round(time.perf_counter() - start, 2),
         }  # fmt: skip
         start = time.perf_counter()
-        cutile.launches.clear()
 
 
 def _load(file: Path) -> Any:
