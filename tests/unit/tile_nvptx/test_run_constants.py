@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.programs import Program
 from tile_cudatile import types as t
+from tile_nvptx.passes.tileas.small_floats import float_values
 
 
 def test_the_angle_of_zeros_is_a_number() -> None:
@@ -42,3 +43,12 @@ def test_constants_of_four_bits(signedness: str, count: int) -> None:
         wide = p.emit("exti", [four], t.Tile((count,), t.I32), signedness=signedness)
         p.store(wide, (count,), t.I32)
     p.agrees(np.zeros(count, np.int32), np.zeros(count, np.int32), opt_level=1)
+
+
+def test_printed_numbers_are_those_of_their_type() -> None:
+    """MLIR prints 3.401160e+38 for the largest tf32, which is not the f32 of that text."""
+    bits = np.random.default_rng(17).integers(0, 255 << 10, 500)  # finite: sign, 8 and 10 bits
+    bits = np.concatenate([bits, bits | 1 << 18, [0, (255 << 10) - 1, 1, 1 << 10]])
+    numbers = (bits.astype(np.uint32) << 13).view(np.float32)
+    text = ", ".join(f"{number:.6e}" for number in numbers)
+    np.testing.assert_array_equal(list(float_values(f"dense<[{text}]>", "tf32")), numbers)

@@ -230,7 +230,7 @@ def float_values(literal: str, element: str) -> Iterable[float]:
     """The numbers of a printed `dense<..>`, in row-major order."""
     size = {"f16": 2, "bf16": 2, "tf32": 3}.get(element, 1)  # of a dense constant, in bytes
     return [
-        _from_bits(number, element) if isinstance(number, int) else float(number)
+        _from_bits(number, element) if isinstance(number, int) else _from_text(number, element)
         for number in _numbers(literal, size)
     ]
 
@@ -249,6 +249,14 @@ def _numbers(literal: str, size: int) -> Iterable[int | str]:
         return [int.from_bytes(word, "little") for word in words]
     tokens = text.replace("[", " ").replace("]", " ").replace(",", " ").split()
     return [int(token, 16) if token.startswith("0x") else token for token in tokens]
+
+
+def _from_text(number: str, element: str) -> float:
+    """MLIR prints no more digits than name the number among those of its type."""
+    if element != "tf32":  # the others are held as what they are, which rounds
+        return float(number)
+    (bits,) = struct.unpack("<I", struct.pack("<f", float(number)))
+    return _from_bits(bits + 0xFFF + (bits >> 13 & 1) >> 13, element)
 
 
 def _from_bits(bits: int, element: str) -> float:
