@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from tile_cudatile.attrs import Attr
 from tile_cudatile.evaluator.formats import FLOATS, dtype_of
 from tile_cudatile.rules.verify import verify
 from tile_cudatile.tree import Block, Entry, Module, Op, Region, Value
@@ -32,7 +30,7 @@ from tile_cudatile.types import (
     Tile,
 )
 from tile_fuzz.case import FILLS, Case, Launch
-from tile_fuzz.generator.elementwise import Signature, problems, signatures, values_of
+from tile_fuzz.generator.forms import Form
 from tile_fuzz.generator.guards import GUARDS, approximate, ordered
 from tile_fuzz.generator.maker import Maker, Settings, element, tile
 from tile_fuzz.generator.memory import base
@@ -79,56 +77,6 @@ def specials(rng: np.random.Generator, element: Scalar, count: int) -> np.ndarra
 FILLS["special"] = specials
 
 
-@dataclass(frozen=True)
-class Form:
-    """An operation with its types and attributes."""
-
-    operation: Op
-
-    @property
-    def kinds(self) -> list[Scalar]:
-        """The element types of the operands."""
-        return [_kind(v) for v in self.operation.operands]
-
-    def numbers(self, kind: Scalar) -> list[float]:
-        """Special numbers that the operation is specified for.
-
-        The quotient of approximate divisions may be 0 where divisors are 2**126 or more (PTX ISA,
-        "div").
-        """
-        found = special(kind)
-        if self.operation.name == "divf" and approximate(self.operation):
-            return [x for x in found if not 2.0**126 <= abs(x) < np.inf]
-        return found
-
-    def __str__(self) -> str:
-        op = self.operation
-        kinds = [str(_kind(v)) for v in (*op.operands, *op.results)]
-        return " ".join([op.name, *kinds, *(str(v) for v in op.attrs.values())])
-
-
-def forms() -> list[Form]:
-    """Every elementwise operation with all types and attributes that are valid."""
-    return [form for found in signatures().values() for form in _forms(found)]
-
-
-def _forms(found: Signature) -> Iterator[Form]:
-    spec = found.spec
-    for kinds in product(*(choices for _, choices in found.groups)):
-        of = {name: k for (names, _), k in zip(found.groups, kinds, strict=True) for name in names}
-        types = [Tile((PAIR,), of[v.name]) for v in (*spec.operands, *spec.results)]
-        for chosen in product(*(dict.fromkeys(values_of(a)) for a in spec.attrs)):
-            attrs: dict[str, Attr] = {
-                a.name: v for a, v in zip(spec.attrs, chosen, strict=True) if v is not None
-            }
-            inputs = len(spec.operands)
-            op = Op(
-                spec, tuple(map(Value, types[:inputs])), tuple(map(Value, types[inputs:])), attrs
-            )
-            if next(problems(op), None) is None:
-                yield Form(op)
-
-
 class Applied:
     """A program that applies operations, one after the other.
 
@@ -139,11 +87,11 @@ class Applied:
         self.rng = random.Random(seed)
         self.maker = Maker(self.rng, Settings(), [])
         self.names: list[str] = []
-        self.inputs: dict[tuple[Scalar, bool], Value] = {}
+        self.inputs: dict[Scalar, Value] = {}
 
     def add(self, form: Form, tuples: int) -> None:
         """Applies an operation to some `tuples` of constants, then to data and constants."""
-        pool = list(product(*(form.numbers(kind) for kind in form.kinds)))
+        pool = list(product(*(special(kind) for kind in form.kinds)))
         chosen = pool if len(pool) <= tuples else self.rng.sample(pool, tuples)
         rows = [
             [self._splat(*x, PAIR) for x in zip(form.kinds, row, strict=True)] for row in chosen
@@ -153,10 +101,10 @@ class Applied:
 
     def _mixed(self, form: Form) -> Iterator[Operands]:
         """The same data for all operands; and a constant for one of them."""
-        data = [self._data(form, kind) for kind in form.kinds]
+        data = [self._data(kind) for kind in form.kinds]
         yield data
         for at, kind in enumerate(form.kinds if len(data) > 1 else ()):
-            for number in form.numbers(kind):
+            for number in special(kind):
                 yield [*data[:at], self._splat(kind, number, DATA), *data[at + 1 :]]
 
     def _apply(self, form: Form, operands: Operands) -> Value:
@@ -178,18 +126,17 @@ class Applied:
             return self.maker.constant(Tile((count,), kind), number)
         return self._converted(_READ[I4], self.maker.constant(Tile((count,), I8), number), I4)
 
-    def _data(self, form: Form, kind: Scalar) -> Value:
+    def _data(self, kind: Scalar) -> Value:
         """Special numbers that the compiler does not know."""
-        key = kind, form.numbers(kind) == special(kind)
-        if key not in self.inputs:
-            self.inputs[key] = self._loaded(kind, "special" if key[1] else "small")
-        return self.inputs[key]
+        if kind not in self.inputs:
+            self.inputs[kind] = self._loaded(kind)
+        return self.inputs[kind]
 
-    def _loaded(self, kind: Scalar, fill: str) -> Value:
+    def _loaded(self, kind: Scalar) -> Value:
         if kind in _READ:
-            found = self._loaded(_READ[kind][0], fill)
+            found = self._loaded(_READ[kind][0])
             return self._converted(_READ[kind], ordered(self.maker, found), kind)
-        view = self._view(kind, 1, DATA, fill)
+        view = self._view(kind, 1, DATA, "special")
         return self.maker.emit(
             "load_view_tko", [view, (self.maker.number(0),), None], Tile((DATA,), kind), TOKEN,
             memory_ordering_semantics="weak",

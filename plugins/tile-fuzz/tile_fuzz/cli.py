@@ -74,6 +74,7 @@ def _generator_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--every", is_flag=True, help="Every level on every architecture.")
 @click.option("--save", metavar="DIR", help="Write failing programs to a folder.")
+@click.option("--coverage", is_flag=True, help="Only tell what of the language they consist of.")
 @click.option("--stop-after", default=0, metavar="COUNT", help="End after so many failures.")
 @_generator_options
 @click.pass_obj
@@ -85,6 +86,8 @@ def fuzz(app: Any, **given: Any) -> int:
     from tile_fuzz.campaign import campaign
 
     plan = _plan(given)
+    if given["coverage"]:
+        return _coverage(plan)
     failures = Counter()
     started = time.monotonic()
     for tried, (seed, failure) in enumerate(campaign(plan, _source(app)), 1):
@@ -104,6 +107,24 @@ def fuzz(app: Any, **given: Any) -> int:
     for (kind, what), count in failures.most_common():
         click.echo(f"  {count} x {kind}: {what}")
     return ExitCode.COMPILE if total else ExitCode.OK
+
+
+def _coverage(plan: Any) -> int:
+    """What the programs have of the operations, their types and attributes, and what none has."""
+    from tile_fuzz.coverage import expected, features
+    from tile_fuzz.generator import generate
+
+    found = Counter()
+    for seed in plan.seeds:
+        found.update(features(generate(seed, plan.limits)))
+    for name, count in sorted(found.items()):
+        click.echo(f"{count:8} {name}")
+    known = expected()
+    missing = sorted(known - found.keys())
+    click.echo(f"{len(known) - len(missing)} of {len(known)} that the tables of the language have")
+    for name in missing:
+        click.echo(f"never    {name}")
+    return ExitCode.OK
 
 
 def _plan(given: dict[str, Any]) -> Any:

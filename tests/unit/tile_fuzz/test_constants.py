@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.constants import Applied, Form, forms
+from support.constants import Applied
 from support.tiles import registry
+from tile_fuzz.generator.forms import Form, forms
 from tile_fuzz.oracle import LEVELS, TARGETS, Reference, Setting, examine
 
 #: Operations of one program.

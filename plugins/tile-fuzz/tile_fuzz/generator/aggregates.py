@@ -31,23 +31,26 @@ def aggregate(maker: Maker) -> None:
     law = draw(maker, kind, commutative=name == "reduce")
     type_ = source.type
     assert isinstance(type_, Tile)
+    types = [Tile(type_.shape, k) for k in law.kinds(kind)]
     operands = [whole(maker, type_) if law.small else source]
-    while len(operands) < len(law.identities):
-        operands.append(whole(maker, type_) if law.small else maker.value(type_))
+    for other in types[1:]:
+        operands.append(whole(maker, other) if law.small else maker.value(other))
     dim = maker.rng.randrange(len(type_.shape))
 
     def build(*pairs: Value) -> tuple[str, list[Value]]:
         return "yield", law.combine(maker, pairs[1::2], pairs[0::2])
 
-    body = maker.region([Tile((), kind)] * (2 * len(operands)), build)
+    body = maker.region([Tile((), k) for k in law.kinds(kind) for _ in range(2)], build)
     attrs: dict[str, Attr] = {"dim": dim}
-    attrs["identities"] = tuple(number(kind, value) for value in law.identities)
+    pairs = zip(law.kinds(kind), law.identities, strict=True)
+    attrs["identities"] = tuple(number(k, value) for k, value in pairs)
     if name == "scan":
         attrs["reverse"] = maker.chance(0.3)
-        result = type_
+        results = types
     else:
-        result = Tile(type_.shape[:dim] + type_.shape[dim + 1 :], kind)
-    maker.emit(name, [tuple(operands)], *[result] * len(operands), regions=(body,), **attrs)
+        shape = type_.shape[:dim] + type_.shape[dim + 1 :]
+        results = [Tile(shape, k) for k in law.kinds(kind)]
+    maker.emit(name, [tuple(operands)], *results, regions=(body,), **attrs)
     for value in maker.ops[-1].results:
         maker.keep(value)
 

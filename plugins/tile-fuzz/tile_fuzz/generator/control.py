@@ -62,8 +62,9 @@ class _Inside:
 
     def __init__(self, maker: Maker, way_out: str, exit_types: Sequence[Type]) -> None:
         self.maker = maker
-        self.saved = maker.way_out, maker.memory, maker.exit_types
+        self.saved = maker.way_out, maker.memory, maker.exit_types, maker.may_return
         maker.way_out = way_out
+        maker.may_return &= way_out != "for"
         maker.exit_types = list(exit_types)
 
     def __enter__(self) -> None:
@@ -71,7 +72,7 @@ class _Inside:
 
     def __exit__(self, *_: object) -> None:
         maker = self.maker
-        maker.way_out, maker.memory, maker.exit_types = self.saved
+        maker.way_out, maker.memory, maker.exit_types, maker.may_return = self.saved
 
 
 # --- branches -------------------------------------------------------------------------------------
@@ -101,10 +102,11 @@ def branch(maker: Maker, fill: Fill) -> None:
 
 
 def _leave(maker: Maker) -> str:
-    ways = {"entry": ("return",), "for": ("continue",), "loop": ("continue", "break")}
+    ways = {"entry": (), "for": ("continue",), "loop": ("continue", "break")}
     if not maker.way_out or maker.chance(0.75):
         return ""
-    return maker.rng.choice(ways[maker.way_out])
+    found = (*ways[maker.way_out], *["return"] * maker.may_return)
+    return maker.rng.choice(found)
 
 
 def _side(
@@ -192,6 +194,8 @@ def endless(maker: Maker, fill: Fill) -> None:
         maker.emit("if", [late], regions=(out, on))
         maker.turn = following
         fill(maker)
+        if maker.chance(0.1) and (TOKEN not in results or maker.memory is not None):
+            return "break", _given(maker, results)
         return "continue", [following, *_given(maker, types[1:])]
 
     saved = maker.turn, maker.break_types

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from tile_cudatile.attrs import Bounded, DivBy, Predicate, SameElements
 from tile_cudatile.evaluator import evaluate
+from tile_cudatile.evaluator.formats import memory_bytes
 from tile_cudatile.evaluator.integers import ARITHMETIC, exact, fits, signed
 from tile_cudatile.evaluator.views import ViewValue, access
 from tile_cudatile.locations import UNKNOWN
@@ -42,6 +43,7 @@ class Observed:
     high: int | None = None
     divisor: int = 0  # of all elements
     runs: tuple[int, ...] | None = None  # equal neighbours along each dimension
+    rising: dict[tuple[int, int], int] | None = None  # (axis, size) of groups -> divisor of firsts
     inside: bool = True
 
 
@@ -115,6 +117,27 @@ def _watch_numbers(found: Observed, kind: Scalar | Pointer, values: np.ndarray) 
     runs = tuple(_run(numbers, axis) for axis in range(numbers.ndim))
     before = found.runs or runs
     found.runs = tuple(map(min, before, runs))
+    step = memory_bytes(kind.pointee) if isinstance(kind, Pointer) else 1
+    rising = _rising(numbers, step)
+    if found.rising is not None:
+        both = found.rising.keys() & rising.keys()
+        rising = {key: gcd(found.rising[key], rising[key]) for key in sorted(both)}
+    found.rising = rising
+
+
+def _rising(numbers: np.ndarray, step: int) -> dict[tuple[int, int], int]:
+    """Groups of a power of two of neighbours that rise by `step`, and what divides their firsts."""
+    found = {}
+    for axis in range(numbers.ndim):
+        moved = np.moveaxis(numbers, axis, -1)
+        size = 2
+        while size <= moved.shape[-1]:
+            groups = moved.reshape(*moved.shape[:-1], -1, size)
+            if (np.diff(groups, axis=-1) != step).any():
+                break
+            found[axis, size] = int(np.gcd.reduce(groups[..., 0], axis=None))
+            size *= 2
+    return found
 
 
 def _run(numbers: np.ndarray, axis: int) -> int:
@@ -193,6 +216,10 @@ def _about(value: Value, found: Observed, rng: random.Random) -> list[Op]:
 def _predicate(value: Value, found: Observed, rng: random.Random) -> Predicate | None:
     type_ = value.type
     assert isinstance(type_, Tile)
+    most = _POINTER_ALIGNMENT if isinstance(type_.element, Pointer) else 1 << 16
+    if found.rising and rng.random() < 0.5:
+        (axis, size), divisor = rng.choice(list(found.rising.items()))
+        return DivBy(gcd(divisor, most), size, axis)
     if isinstance(type_.element, Pointer):
         return DivBy(gcd(found.divisor, _POINTER_ALIGNMENT))
     assert found.low is not None

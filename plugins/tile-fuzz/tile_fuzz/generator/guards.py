@@ -4,6 +4,7 @@
 |---|---|---|
 | shli, shri | amounts of the width or more | the amount is masked |
 | divi, remi | zero divisors; the smallest number by -1 | the divisor is made positive |
+| divf approx | 0 or NaN for divisors above 2**126 (PTX ISA, div) | the divisor is limited |
 | ftoi | NaN, numbers out of range | clamped between numbers in range |
 | bitcast, pack | which NaN a result is | NaNs are replaced |
 | ftof | NaN, or negative numbers, in formats that have none | replaced |
@@ -158,9 +159,22 @@ def _positive(maker: Maker, source: Value) -> Value:
     return maker.emit("absf", [source], type_)
 
 
+_MOST_APPROXIMATE = 2.0**126
+
+
+def _near_divisor(maker: Maker, op: Op, operands: list[Value]) -> list[Value]:
+    if op.attrs["rounding_mode"] != "approx":
+        return operands
+    divisor, type_ = operands[1], tile(operands[1])
+    for name, bound in (("maxf", -_MOST_APPROXIMATE), ("minf", _MOST_APPROXIMATE)):
+        divisor = maker.emit(name, [divisor, maker.constant(type_, bound)], type_)
+    return [operands[0], divisor]
+
+
 GUARDS: dict[str, Callable[[Maker, Op, list[Value]], list[Value]]] = {
     "shli": _amount,
     "shri": _amount,
+    "divf": _near_divisor,
     "divi": _divisor,
     "remi": _divisor,
     "ftoi": _in_range,

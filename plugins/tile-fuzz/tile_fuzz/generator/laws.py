@@ -13,7 +13,7 @@ from typing import TypeAlias
 from tile_cudatile.tree import Value
 from tile_cudatile.types import BF16, F16, F32, F64, I1, I8, I16, I32, I64, Scalar
 
-from tile_fuzz.generator.maker import TRUTH, Maker, tile
+from tile_fuzz.generator.maker import TRUTH, Maker, element, tile
 
 _WHOLE = (I8, I16, I32, I64)
 _REAL = (F16, BF16, F32, F64)
@@ -24,16 +24,23 @@ Combine: TypeAlias = Callable[[Maker, Sequence[Value], Sequence[Value]], list[Va
 
 @dataclass(frozen=True)
 class Law:
-    """A law over one operand per entry of `identities`, all of one element type.
+    """A law over one operand per entry of `identities`.
 
-    `small` says that operands have to be small whole numbers, since rounding depends on the
-    order. Identities are numbers, of which integers are taken modulo the width.
+    All are of one element type, but for the last where `last` is another. `small` says that
+    operands have to be small whole numbers, since rounding depends on the order. Identities are
+    numbers, of which integers are taken modulo the width.
     """
 
     combine: Combine
     identities: tuple[float, ...]
     commutative: bool = True
     small: bool = False
+    last: Scalar | None = None
+
+    def kinds(self, kind: Scalar) -> list[Scalar]:
+        """The element types of the operands, the first of `kind`."""
+        found = [kind] * len(self.identities)
+        return found if self.last is None else [*found[:-1], self.last]
 
 
 def _binary(name: str, **attrs: str | bool) -> Combine:
@@ -80,7 +87,18 @@ def _first(maker: Maker, left: Sequence[Value], right: Sequence[Value]) -> list[
 
 
 def _compare(maker: Maker, predicate: str, a: Value, b: Value) -> Value:
+    if element(a).is_float:
+        return maker.emit(
+            "cmpf", [a, b], TRUTH, comparison_predicate=predicate, comparison_ordering="ordered"
+        )
     return maker.emit("cmpi", [a, b], TRUTH, comparison_predicate=predicate, signedness="signed")
+
+
+def _branch_to_larger(maker: Maker, left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
+    """The larger number, by an `if`."""
+    (a,), (b,) = left, right
+    sides = tuple(maker.region([], lambda v=v: ("yield", [v])) for v in (a, b))
+    return [maker.emit("if", [_compare(maker, "greater_than", a, b)], a.type, regions=sides)]
 
 
 def _largest_of(maker: Maker, left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
@@ -110,6 +128,9 @@ def _beside(first: Law, second: Law) -> Law:
     )
 
 
+_LAST_INDEX = (1 << 31) - 1
+
+
 def _integer_laws(kind: Scalar) -> list[Law]:
     high = (1 << (kind.width - 1)) - 1
     add = _binary("addi")
@@ -129,6 +150,8 @@ def _integer_laws(kind: Scalar) -> list[Law]:
         Law(_first, (0,), commutative=False),
         Law(_affine, (1, 0), commutative=False),
         Law(_largest_of, (-high - 1, high)),
+        Law(_largest_of, (-high - 1, _LAST_INDEX), last=I32),
+        Law(_branch_to_larger, (-high - 1,)),
     ]
 
 
@@ -140,6 +163,8 @@ def _real_laws() -> list[Law]:
         Law(_binary("minf", propagate_nan=True), (infinity,)),
         Law(_binary("maxf"), (-infinity,), small=True),
         Law(_binary("minf"), (infinity,), small=True),
+        Law(_largest_of, (-infinity, _LAST_INDEX), small=True, last=I32),
+        Law(_branch_to_larger, (-infinity,), small=True),
     ]
 
 

@@ -85,7 +85,7 @@ class Maker:
     `ops` is the block that operations are appended to; `items` are the values in scope, inner
     ones last. `memory` is the token that orders accesses to memory that the kernel writes, None
     where such accesses must not stand. `way_out` says what a branch may leave: "entry", "for",
-    "loop", or "" where it must not.
+    "loop", or "" where it must not; `may_return` whether a loop around it lets it leave the kernel.
     """
 
     def __init__(self, rng: random.Random, settings: Settings, shapes: list[tuple[int, ...]]):
@@ -98,6 +98,7 @@ class Maker:
         self.arguments: list[Argument] = []
         self.memory: Value | None = None
         self.way_out = "entry"
+        self.may_return = True
         self.exit_types: list[Type] = []  # what `continue` of the innermost loop gives
         self.break_types: list[Type] = []  # what `break` gives
         self.turn: Value | None = None  # the next turn of the innermost `loop`, which bounds it

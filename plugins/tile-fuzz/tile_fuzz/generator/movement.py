@@ -156,7 +156,7 @@ def _pack(maker: Maker, item: Item) -> Value | None:
 
 def iota(maker: Maker) -> None:
     """0, 1, 2, ..."""
-    kinds = ("i8", "i16", "i32", "i64")
+    kinds = ("i1", "i8", "i16", "i32", "i64")
     kind = maker.element([e for e in _scalars() if e.name in kinds])
     extent = 1 << maker.rng.randint(0, min(kind.width, maker.settings.elements.bit_length() - 1))
     maker.keep(maker.emit("iota", [], Tile((extent,), kind)))

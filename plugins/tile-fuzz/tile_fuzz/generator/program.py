@@ -29,7 +29,7 @@ from tile_cudatile.types import (
 )
 
 from tile_fuzz.case import Argument, Case, Launch
-from tile_fuzz.generator import memory
+from tile_fuzz.generator import cells, memory
 from tile_fuzz.generator.aggregates import aggregate, product
 from tile_fuzz.generator.control import control
 from tile_fuzz.generator.elementwise import convert, elementwise
@@ -87,7 +87,7 @@ class _Kernel:
         self.rng = rng
         self.module = module
         self.name = name
-        self.store = memory.Store()
+        self.store = cells.Store()
         self.maker = maker = Maker(rng, settings, _shapes(rng, settings))
         maker.fresh = fresh
         most = settings.blocks
@@ -135,13 +135,13 @@ class _Kernel:
             number = Argument(kind.name, value=self.rng.randint(-100, 100))
             maker.keep(maker.argument(Tile((), kind), number))
         for _ in range(self.rng.randint(0, 3)):
-            cell = memory.new_cell(maker, Tile(maker.shape(), maker.element(IN_MEMORY)))
+            cell = cells.new_cell(maker, Tile(maker.shape(), maker.element(IN_MEMORY)))
             self.store.cells.append(cell)
         if maker.may("alloca") and self.rng.random() < 0.2:
             kind = maker.element(IN_MEMORY)
-            self.store.cells.append(memory.new_scratch(maker, Tile(maker.shape(), kind)))
+            self.store.cells.append(cells.new_scratch(maker, Tile(maker.shape(), kind)))
         if self.rng.random() < 0.4:
-            self.store.counters.append(memory.new_counter(maker))
+            self.store.counters.append(cells.new_counter(maker))
         for _ in range(self.rng.randint(1, 2)):
             memory.load(maker)
 
@@ -178,15 +178,15 @@ class _Kernel:
         cell = maker.rng.choice(self.store.cells)
         action = maker.rng.choice(("read", "write", "update"))
         if action == "write":
-            memory.write(maker, cell, maker.value(cell.type))
+            cells.write(maker, cell, maker.value(cell.type))
             return
-        found = memory.read(maker, cell) if action == "read" else memory.update(maker, cell)
+        found = cells.read(maker, cell) if action == "read" else cells.update(maker, cell)
         if found is not None:
             maker.keep(found)
 
     def _count(self) -> None:
         for counter in self.store.counters:
-            memory.count_up(self.maker, counter)
+            cells.count_up(self.maker, counter)
 
     def _global(self) -> None:
         """A load from an array that is part of the program."""
@@ -221,8 +221,8 @@ class _Kernel:
             value = self._in_memory(item.value)
             type_ = value.type
             assert isinstance(type_, Tile)
-            cell = memory.new_cell(maker, type_, "zeros", item.exact)
-            memory.write(maker, cell, value)
+            cell = cells.new_cell(maker, type_, "zeros", item.exact)
+            cells.write(maker, cell, value)
 
     def _in_memory(self, value: Value) -> Value:
         type_ = value.type
