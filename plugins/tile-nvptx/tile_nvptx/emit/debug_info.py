@@ -17,6 +17,33 @@ def scopes_pass(options: EmitOptions) -> str:
     return f"ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}}"
 
 
+def functions_from_nowhere(module: ir.Operation) -> frozenset[str]:
+    """Names of the functions inside `module` that have no place in the source: our own helpers."""
+    found: set[str] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name != "llvm.func":
+            return ir.WalkResult.ADVANCE
+        if source_location(op.location) is None:
+            found.add(ir.StringAttr(op.attributes["sym_name"]).value)
+        return ir.WalkResult.SKIP
+
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return frozenset(found)
+
+
+def forget_scopes(module: ir.Operation, names: frozenset[str]) -> None:
+    """Take the subprograms of the functions `names` in a `gpu.module` away again.
+
+    Without one, what is inlined has the line of its call; with one, it would have none, and debug
+    information would show the line of whatever stands before.
+    """
+    for view in module.regions[0].blocks[0].operations:
+        op = view.operation
+        if op.name == "llvm.func" and ir.StringAttr(op.attributes["sym_name"]).value in names:
+            op.location = ir.Location.unknown()
+
+
 def locate_calls(module: ir.Operation) -> None:
     """Give calls in `module` that came from nowhere the place of their function.
 

@@ -69,10 +69,13 @@ def gpu_module_of(source: ir.Operation) -> ir.Operation:
 def _translate(source: ir.Module, options: EmitOptions) -> str:
     with source.context, ir.Location.unknown():
         copy = source.operation.clone().operation
+        helpers = frozenset[str]()
         if options.wants_lines:
+            helpers = debug_info.functions_from_nowhere(copy)
             debug_info.locate_calls(copy)
         passmanager.PassManager.parse(_pipeline(options)).run(copy)
         module = gpu_module_of(copy)
+        debug_info.forget_scopes(module, helpers)
         for name, value in _MODULE_ATTRIBUTES.items():
             module.attributes[name] = ir.StringAttr.get(value)
         intrinsic_calls.hide(module)
