@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.programs import Program
 from tile_cudatile import types as t
+from tile_cudatile.attrs import Dense
 from tile_nvptx.passes.tileas.small_floats import float_values
 
 
@@ -52,3 +53,15 @@ def test_printed_numbers_are_those_of_their_type() -> None:
     numbers = (bits.astype(np.uint32) << 13).view(np.float32)
     text = ", ".join(f"{number:.6e}" for number in numbers)
     np.testing.assert_array_equal(list(float_values(f"dense<[{text}]>", "tf32")), numbers)
+
+
+@pytest.mark.parametrize("count", [8, 128])
+def test_constants_of_tf32(count: int) -> None:
+    """Printed with six digits, from which all nineteen bits have to come back."""
+    p = Program()
+    bits = (np.arange(count, dtype=np.uint32) * 524287 + 4095) % (0x7F7FE000 >> 13)
+    raw = bits.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :3]
+    tile = t.Tile((count,), t.TF32)
+    value = p.emit("constant", [], tile, value=Dense(tile, raw.tobytes()))
+    p.store(value, (count,), t.TF32)
+    p.agrees(np.zeros(count, np.float32))
