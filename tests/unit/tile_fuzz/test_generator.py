@@ -19,7 +19,7 @@ from tile_fuzz.generator.elementwise import signatures
 from tile_fuzz.generator.guards import approximate
 from tile_fuzz.oracle import certain
 
-LONG = Settings(operations=160, elements=64, blocks=2)
+LONG = Settings(operations=160, elements=128, blocks=2)
 
 
 @cache

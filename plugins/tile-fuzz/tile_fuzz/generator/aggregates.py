@@ -76,7 +76,7 @@ def product(maker: Maker) -> None:
         m, n, k = (max(extent // 2, 1) for extent in (m, n, k))
     shapes = (*batch, m, k), (*batch, k, n), (*batch, m, n)
     ways = {"mmaf": _floats, "mmai": _integers, "mmaf_scaled": _scaled}
-    name = maker.rng.choice(("mmaf", "mmaf", "mmai", "mmaf_scaled"))
+    name = maker.rng.choice(("mmaf", "mmaf", "mmai", "mmaf_scaled", "mmaf_scaled"))
     if maker.may(name):
         ways[name](maker, *shapes)
 

@@ -5,7 +5,7 @@
 | shli, shri | amounts of the width or more | the amount is masked |
 | divi, remi | zero divisors; the smallest number by -1 | the divisor is made positive |
 | divf approx | 0 or NaN for divisors above 2**126 (PTX ISA, div) | the divisor is limited |
-| ftoi | NaN, numbers out of range | clamped between numbers in range |
+| ftoi | NaN, numbers out of range | limited, or replaced where formats do not compare |
 | bitcast, pack | which NaN a result is | NaNs are replaced |
 | ftof | NaN, or negative numbers, in formats that have none | replaced |
 | addi, subi, ... | overflow that a flag rules out | flags are added where they hold (`facts`) |
@@ -25,6 +25,7 @@ from tile_cudatile.evaluator.formats import FLOATS
 from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import (
     BF16,
+    F4E2M1FN,
     F16,
     F32,
     F64,
@@ -121,17 +122,37 @@ def _no_nan(maker: Maker, op: Op, operands: list[Value]) -> list[Value]:
 def _in_range(maker: Maker, op: Op, operands: list[Value]) -> list[Value]:
     """Numbers strictly inside of the range of the integer type."""
     source, kind = operands[0], element(op.results[0])
-    if element(source) not in _COMPUTES:
+    is_signed = op.attrs["signedness"] == "signed"
+    if element(source) == F4E2M1FN and not is_signed:  # which no operation chooses among
         wide = Tile(tile(source).shape, F32)
         source = maker.emit("ftof", [source], wide, rounding_mode="nearest_even")
     type_ = tile(source)
-    is_signed = op.attrs["signedness"] == "signed"
     bits = kind.width - is_signed
     high = _below(element(source), float(1 << bits))
     low = -high if is_signed and bits else 0.0
+    if element(source) not in _COMPUTES:
+        # A truth value says whether a number is anything but zero; four bits are small numbers.
+        fits = kind == I1 or element(source) == F4E2M1FN
+        return [source if fits else _chosen(maker, source, low, high)]
     for name, bound in (("maxf", low), ("minf", high)):
         source = maker.emit(name, [source, maker.constant(type_, bound)], type_)
     return [source]
+
+
+def _chosen(maker: Maker, source: Value, low: float, high: float) -> Value:
+    """Numbers of formats that do not compare, from `low` to `high`; 1 for others."""
+    type_, wide = tile(source), Tile(tile(source).shape, F32)
+    truth = Tile(type_.shape, I1)
+    number = maker.emit("ftof", [source], wide, rounding_mode="nearest_even")
+    inside = [
+        maker.emit(
+            "cmpf", [number, maker.constant(wide, bound)], truth,
+            comparison_predicate=predicate, comparison_ordering="ordered",
+        )
+        for predicate, bound in (("greater_than_or_equal", low), ("less_than_or_equal", high))
+    ]  # fmt: skip
+    good = maker.emit("andi", inside, truth)
+    return maker.emit("select", [good, source, maker.constant(type_, 1)], type_)
 
 
 def _below(kind: Scalar, limit: float) -> float:
