@@ -21,7 +21,8 @@ from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
 
-Rewritten = ir.Value | Sequence[ir.Value] | None
+#: None among several: the result is not used, and no value takes its place.
+Rewritten = ir.Value | Sequence[ir.Value | None] | None
 Rule = Callable[[Any, "Rewriter"], Rewritten]
 
 #: Sweeps over a function before the rules are taken to undo each other.
@@ -99,6 +100,9 @@ class Rewriter(Inserter):
             values = (found,) if isinstance(found, ir.Value) else found
             assert len(values) == len(op.results), f"{rule.__name__} gave {len(values)} values"
             for old, new in zip(op.results, values, strict=True):
+                if new is None:
+                    assert not is_used(old), f"{rule.__name__} forgot a result"
+                    continue
                 assert old.type == new.type, f"{rule.__name__}: {old.type} became {new.type}"
                 old.replace_all_uses_with(new)
             op.operation.erase()
@@ -114,3 +118,8 @@ def made_by(value: ir.Value, *names: str) -> ir.OpView | None:
     if isinstance(owner, ir.Block) or owner.name not in names:
         return None
     return owner.opview if isinstance(owner, ir.Operation) else owner
+
+
+def is_used(value: ir.Value) -> bool:
+    """Whether any operation has `value` as an operand."""
+    return next(iter(value.uses), None) is not None

@@ -110,3 +110,38 @@ func.func @volatile(%p: !p, %x: f32) {
   %1 = "nv_tileaa.store"(%p, %x) {mem_semantic = "release", mem_scope = "gpu", volatile, operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!p, f32) -> !tok
   return
 }
+// -----
+// An update of a tile goes through pointers, masked where the tile leaves the memref.
+// CHECK: func.func @update
+// CHECK: nv_tileas.view
+// CHECK: %[[I:.*]] = arith.andi
+// CHECK: "nv_tileas.atomic_rmw"(%{{.*}}, %{{.*}}, %[[I]])
+// CHECK-SAME: rmw_mode = "addf"
+// CHECK: math.absf
+!p = !nv_tileaa.ptr<f32, 1 : i32>
+!m = !nv_tileaa.memref<f32, array<i64: 60, 20>, array<i64: 20, 1>>
+!v = !nv_tileaa.tiled_view<!m, array<i32: 8, 4>, array<i32: 0, 1>, "">
+func.func @update(%p: !p, %i: i32, %t: tensor<8x4xf32>) {
+  %m = "nv_tileaa.make_memref"(%p) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!p) -> !m
+  %v = "nv_tileaa.block_tile"(%m) : (!m) -> !v
+  %r:2 = "nv_tileaa.tiled_atomic_rmw"(%v, %t, %i, %i) {mem_semantic = "relaxed", mem_scope = "gpu", rmw_mode = "add", operandSegmentSizes = array<i32: 1, 1, 2, 0>} : (!v, tensor<8x4xf32>, i32, i32) -> (tensor<8x4xf32>, !nv_tileaa.mem_token)
+  %a = math.absf %r#0 : tensor<8x4xf32>
+  return
+}
+// -----
+// CHECK: func.func @clamps(%[[X:.*]]: f32, %[[L:.*]]: f32, %[[H:.*]]: f32)
+// CHECK: %[[A:.*]] = arith.maxnumf %[[X]], %[[L]]
+// CHECK: arith.minnumf %[[A]], %[[H]]
+// CHECK: %[[B:.*]] = arith.maximumf %[[X]], %[[L]]
+// CHECK: arith.minimumf %[[B]], %[[H]]
+func.func @clamps(%x: f32, %l: f32, %h: f32) {
+  %0 = "nv_tileaa.clampf"(%x, %l, %h) : (f32, f32, f32) -> f32
+  %1 = "nv_tileaa.clampf"(%x, %l, %h) {propagate_nan} : (f32, f32, f32) -> f32
+  return
+}
+// -----
+// CHECK: loc("convert-tileaa-to-tileas.mlir":[[# @LINE + 2]]:8): error: 'nv_tileaa.histogram' op is not supported by 'convert-tileaa-to-tileas': the specification describes no form of it in nv_tileas
+func.func @without_form(%x: tensor<8xi32>) {
+  %0 = "nv_tileaa.histogram"(%x) : (tensor<8xi32>) -> tensor<16xi32>
+  return
+}

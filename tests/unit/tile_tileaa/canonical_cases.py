@@ -273,6 +273,20 @@ CASES: dict[str, Case] = {
         ),
         gone=("atomic_cas",),
     ),
+    "unused-results-of-pragma": Case(
+        '%r:3 = "nv_tileaa.pragma"() ({\n%0 = arith.addf %x, %y : f32\n'
+        '"nv_tileaa.yield"(%0, %x, %y) : (f32, f32, f32) -> ()\n}) {ocg = "u"} : () -> '
+        "(f32, f32, f32)\n%v = math.absf %r#0 : f32\n%z = arith.subf %r#2, %x : f32",
+        (
+            r"\}\) \{ocg = \"u\".*: \(\) -> \(f32, f32\)",
+            r'"nv_tileaa.yield"\(%\d+, %arg1\)',
+            r"arith.subf %\d+#1, %arg0",
+        ),
+        (
+            '%r = "nv_tileaa.pragma"() ({\n"nv_tileaa.yield"(%x) : (f32) -> ()\n}) : () -> f32\n'
+            "%v = math.absf %r : f32",
+        ),
+    ),
     "product-with-zero": Case(
         "%z = arith.constant dense<0> : !a\n" + _dot("%a", "%z", "%c", attributes=_signs())
         + "\n%v = math.absi %r : !c",

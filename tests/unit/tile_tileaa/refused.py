@@ -278,7 +278,7 @@ FOLDS = [
     (
         'scf.if %c {\n"nv_tileaa.yield"() : () -> ()\n}',
         "expects parent op to be one of 'nv_tileaa.reduce, nv_tileaa.scan, "
-        "nv_tileaa.reduce_mixed, nv_tileaa.scan_mixed'",
+        "nv_tileaa.reduce_mixed, nv_tileaa.scan_mixed, nv_tileaa.generate, nv_tileaa.pragma'",
     ),
     (
         '%r:2 = "nv_tileaa.reduce_mixed"(%t, %u) ({\n^bb0(%e: f32, %z: f32, %y: f32, %w: f32):\n'
@@ -510,4 +510,83 @@ DOT = [
         "expects both SFA and SFB to be present",
     ),
 ]
-REFUSED = [*ACCESSES, *MATH, *SHAPES, *FOLDS, *MEMORY, *ASSUMPTIONS, *HOST, *DOT]
+_CONV = "dim_groups = [array<i32: 0>, array<i32: 1>], channel_axis = 1 : i32"
+
+
+def _conv(more: str, result: str = "!v") -> str:
+    return _cast("conv_tile", "%m", "!m", result, f"{{{more}}}")
+
+
+EXTENDED = [
+    (
+        '%r = "nv_tileaa.extern_elementwise"(%t) {symbol = @f} : (!t) -> f32',
+        "expects tiles of one shape, but got [8] and []",
+    ),
+    (
+        _cast("histogram", "%t", "!t", "!k"),
+        "expects a tile to count of integers, but got f32",
+    ),
+    (
+        _cast("histogram", "%k", "!k", "!t"),
+        "expects counts in a tile of one axis of i32, but got tensor<8xf32>",
+    ),
+    (
+        '%r = "nv_tileaa.generate"() ({\n^bb0(%e: i32):\n"nv_tileaa.yield"(%f) : (f32) -> ()\n}) '
+        ": () -> !t",
+        "expects a region of 1 indices",
+    ),
+    (
+        '%r = "nv_tileaa.generate"() ({\n^bb0(%e: index):\n"nv_tileaa.yield"(%i) : (i32) -> ()\n'
+        "}) : () -> !t",
+        "expects the region to yield one f32",
+    ),
+    (
+        '%r = "nv_tileaa.pragma"() ({\nscf.yield\n}) : () -> f32',
+        "expects regions to end with 'nv_tileaa.yield'",
+    ),
+    (
+        '%r = "nv_tileaa.pragma"() ({\n"nv_tileaa.yield"(%i) : (i32) -> ()\n}) : () -> f32',
+        "expects the region to yield [f32], but got [i32]",
+    ),
+    (
+        '%r = "nv_tileaa.optimization_barrier"(%i) : (i32) -> f32',
+        "expects results of [i32], but got [f32]",
+    ),
+    (
+        _conv(f"filter_sizes = array<i32: 3>, conv_params = {{}}, {_CONV}", "!m"),
+        "cannot cut !nv_tileaa.memref<f32, array<i64: 64, 64>, array<i64: 64, 1>> into "
+        "!nv_tileaa.memref<f32, array<i64: 64, 64>, array<i64: 64, 1>>",
+    ),
+    (
+        _conv(f"filter_sizes = array<i32: 3, 4>, conv_params = {{}}, {_CONV}"),
+        "expects filter size must be in range 1 to 3",
+    ),
+    (
+        _conv(
+            "filter_sizes = array<i32: 3>, conv_params = {padding = array<i32: 0>, stride = "
+            f"array<i32: 1, 1>}}, {_CONV}"
+        ),
+        "expects conv params size matched with each other",
+    ),
+    (
+        _conv(
+            "filter_sizes = array<i32: 3>, conv_params = {}, dim_groups = [array<i32: 0>], "
+            "channel_axis = 1 : i32"
+        ),
+        "expects channel must be a dimGroup",
+    ),
+    (
+        _conv(
+            "filter_sizes = array<i32: 3>, conv_params = {}, dim_groups = [array<i32: 0, 1>], "
+            "channel_axis = 1 : i32"
+        ),
+        "expects channel dimGroup should contain only channel",
+    ),
+    (
+        '%r = "nv_tileaa.conv_dot"(%ah, %ah, %af) {conv_params = {}} : (tensor<16x16xf16>, '
+        "tensor<16x16xf16>, tensor<16x16xf32>) -> tensor<16x16xf16>",
+        "expects a result of tensor<16x16xf32>, but got tensor<16x16xf16>",
+    ),
+]
+
+REFUSED = [*EXTENDED, *ACCESSES, *MATH, *SHAPES, *FOLDS, *MEMORY, *ASSUMPTIONS, *HOST, *DOT]

@@ -1,6 +1,16 @@
 """The nv_tileaa dialect; importing this package declares every operation."""
 
-from tile_tileaa.dialect import accesses, dot, folds, host, math, memory, shape, system
+from tile_tileaa.dialect import (
+    accesses,
+    dot,
+    extended,
+    folds,
+    host,
+    math,
+    memory,
+    shape,
+    system,
+)
 from tile_tileaa.dialect.base import (
     MemRefType,
     MemTokenType,
@@ -19,6 +29,7 @@ __all__ = [
     "TiledViewType",
     "accesses",
     "dot",
+    "extended",
     "folds",
     "host",
     "load",

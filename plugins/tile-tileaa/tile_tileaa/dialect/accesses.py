@@ -204,6 +204,21 @@ def tiled_rmw(op: ir.OpView) -> str | None:
     return None
 
 
+def tiled_mode(mode: str, element: ir.Type) -> str | None:
+    """What `tiled_atomic_rmw` calls an update that `atomic_rmw` calls `mode`; None if it has none.
+
+    `add` is for integers and floats.
+    """
+    width = getattr(element, "width", 0)
+    if width == 8 or (width == 16 and is_integer(element)) or mode == "xchg":
+        return None
+    if mode == "addf":
+        return "add"
+    if width == 16 and mode not in ("max", "min"):
+        return None
+    return mode
+
+
 def _multimem(op: ir.OpView) -> str | None:
     """A known action and reduction; a value goes with all but loads."""
     action, reduction = op.action.value, op.reduction.value

@@ -110,8 +110,11 @@ def _list(types: Sequence[ir.Type]) -> str:
     return f"[{', '.join(map(str, types))}]"
 
 
-def _inside(dialect: str) -> Check:
-    parents = [f"{dialect}.{name}" for name in ("reduce", "scan", "reduce_mixed", "scan_mixed")]
+_FOLDS = ("reduce", "scan", "reduce_mixed", "scan_mixed")
+
+
+def _inside(dialect: str, others: tuple[str, ...]) -> Check:
+    parents = [f"{dialect}.{name}" for name in (*_FOLDS, *others)]
 
     def check(op: ir.OpView) -> str | None:
         parent = op.operation.parent
@@ -122,8 +125,12 @@ def _inside(dialect: str) -> Check:
     return check
 
 
-def folds(dialect: str) -> tuple[OperationSpec, ...]:
-    """The operations of both forms for the dialect of that name."""
+def folds(dialect: str, others: tuple[str, ...] = ()) -> tuple[OperationSpec, ...]:
+    """The operations of both forms for the dialect of that name.
+
+    Args:
+        others: further operations of the dialect whose regions end in its `yield`.
+    """
     both: dict[str, Any] = {"axis": ir.IntegerAttr}
     last: dict[str, Any] = {"identities": ir.ArrayAttr, "combiner": Region}
     reverse: dict[str, Any] = {"reverse": Any}  # bool
@@ -141,7 +148,7 @@ def folds(dialect: str) -> tuple[OperationSpec, ...]:
         "combines (element, accumulator) pairs, one per operand."
     )
     several = " Operands differ in type."
-    ends, inside = (Pure, Terminator), (_inside(dialect),)
+    ends, inside = (Pure, Terminator), (_inside(dialect, others),)
     return (
         OperationSpec("reduce", {**uniform, **both, **last}, folding, traits, reduces),
         OperationSpec("reduce_mixed", {**mixed, **both, **last}, folding + several, traits,
@@ -156,5 +163,5 @@ def folds(dialect: str) -> tuple[OperationSpec, ...]:
     )  # fmt: skip
 
 
-for _spec in folds(NvTileAA.DIALECT_NAMESPACE):
+for _spec in folds(NvTileAA.DIALECT_NAMESPACE, ("generate", "pragma")):
     declare(NvTileAA, _spec, module=__name__)

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tile_tileaa.dialect.accesses import operands_by_name
+from tile_tileaa.dialect.extended import WITHOUT_FORM
+from tile_tileaa.dialect.types import element_of, is_float
+from tile_tileaa.passes.cudatile.gather import ViewAddresses
+
 from tile_core.convert import KEEP, Conversion, Replacement, RuleSet
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
@@ -49,6 +54,47 @@ def _volatile(attributes: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
         attributes["mem_semantic"] = ir.StringAttr.get("relaxed")
         attributes["mem_scope"] = ir.StringAttr.get("sys")
     return attributes
+
+
+@rules.on("nv_tileaa.clampf")
+def clampf(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """clampf(x, low, high) => min(max(x, low), high)"""
+    names = ("maximumf", "minimumf") if "propagate_nan" in op.attributes else ("maxnumf", "minnumf")
+    value, *limits = op.operands
+    for name, limit in zip(names, limits, strict=True):
+        value = cx.create(f"arith.{name}", [value, limit], [value.type]).result
+    return value
+
+
+@rules.on("nv_tileaa.tiled_atomic_rmw")
+def tiled_atomic_rmw(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """tiled_atomic_rmw => atomic_rmw through pointers, masked where the tile leaves the memref"""
+    given, coords = operands_by_name(op), list(op.coords)
+    value, token = given["value"], [given["token"]] if "token" in given else []
+    where = ViewAddresses(op, cx, given["view"], "nv_tileas.view").of(coords)
+    attributes = _volatile(_attributes(op))
+    attributes.pop("in_bounds", None)
+    mode = ir.StringAttr(attributes["rmw_mode"]).value
+    if mode == "add" and is_float(element_of(value.type)):
+        attributes["rmw_mode"] = ir.StringAttr.get("addf")
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, len(token)])
+    made = cx.create(
+        "nv_tileas.atomic_rmw",
+        [where.pointers, value, where.inside, *token],
+        [result.type for result in op.results],
+        attributes,
+    )
+    return list(made.results)
+
+
+@rules.on(*WITHOUT_FORM)
+def without_form(op: ir.OpView, cx: Conversion) -> Replacement:
+    """what the specification says no more of than that it exists"""
+    raise error_at(
+        op,
+        f"is not supported by '{cx.name}': the specification describes no form of it in nv_tileas",
+        hint="write it with operations that have one; no operation of cuda_tile needs it",
+    )
 
 
 @rules.on("nv_tileaa.expand_dims")

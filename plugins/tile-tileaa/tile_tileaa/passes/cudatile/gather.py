@@ -46,13 +46,19 @@ def padding(op: ir.OpView, cx: Conversion, view: ir.Value, type_: ir.Type) -> ir
 
 
 class ViewAddresses:
-    """Builds the `Addresses` of one tile."""
+    """Builds the `Addresses` of one tile.
 
-    def __init__(self, op: ir.OpView, cx: Conversion, view: ir.Value) -> None:
+    Args:
+        reshape: the operation that puts a 1-D tile along an axis, in the stage that is made.
+    """
+
+    def __init__(
+        self, op: ir.OpView, cx: Conversion, view: ir.Value, reshape: str = "nv_tileaa.view"
+    ) -> None:
         tiled = view.owner
         if isinstance(tiled, ir.Block) or tiled.name != "nv_tileaa.block_tile":
             raise error_at(op, "needs a view that was made in this function")
-        self.cx = cx
+        self.cx, self.reshape = cx, reshape
         self.i64 = ir.IntegerType.get_signless(64)
         memref = tiled.operands[0].owner
         kind, shape, strides = memref.results[0].type.params
@@ -129,7 +135,7 @@ class ViewAddresses:
         thin = [extent if at == axis else 1 for at, extent in enumerate(self.tile)]
         if len(thin) > 1:
             type_ = ir.RankedTensorType.get(thin, kind)
-            value = self.cx.create("nv_tileaa.view", [value], [type_]).result
+            value = self.cx.create(self.reshape, [value], [type_]).result
         if thin == self.tile:
             return value
         type_ = ir.RankedTensorType.get(self.tile, kind)

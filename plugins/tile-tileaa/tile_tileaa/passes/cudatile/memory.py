@@ -5,6 +5,7 @@ from __future__ import annotations
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_tileaa.dialect.accesses import tiled_mode
 from tile_tileaa.passes.cudatile.gather import ViewAddresses, is_gather, padding
 from tile_tileaa.passes.cudatile.rules import (
     constant,
@@ -213,18 +214,31 @@ def _scatter(op: ir.OpView, cx: Conversion, parts: dict[str, list[ir.Value]]) ->
 
 @rules.on("cuda_tile.atomic_red_view_tko")
 def atomic_red_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
-    """atomic_red_view_tko => atomic_rmw through pointers, its result unused"""
+    """atomic_red_view_tko => tiled_atomic_rmw, its result unused; rows that are picked one by one,
+    and what no tile can be updated by, go through pointers
+    """
     parts = groups(op)
-    token, value = parts["token"], parts["value"][0]
-    where = ViewAddresses(op, cx, parts["view"][0]).of(parts["index"])
+    _expect_partition(op, parts["view"][0])
+    index, token, value = parts["index"], parts["token"], parts["value"][0]
+    mode = text(op, "mode")
+    tiled = tiled_mode(mode, element(value.type))
+    types = [value.type, cx.type(op.results[0].type)]
+    if is_gather(index) or tiled is None or "sparse_dim" in parts["view"][0].owner.attributes:
+        where = ViewAddresses(op, cx, parts["view"][0]).of(index)
+        operands = [where.pointers, value, where.inside, *token]
+        name, sizes = "nv_tileaa.atomic_rmw", (1, 1, 1, len(token))
+    else:
+        operands = [*parts["view"], value, *index, *token]
+        name, sizes = "nv_tileaa.tiled_atomic_rmw", (1, 1, len(index), len(token))
+        mode = tiled
     made = cx.create(
-        "nv_tileaa.atomic_rmw",
-        [where.pointers, value, where.inside, *token],
-        [value.type, cx.type(op.results[0].type)],
+        name,
+        operands,
+        types,
         {
             **ordering(op),
-            "rmw_mode": ir.StringAttr.get(text(op, "mode")),
-            "operandSegmentSizes": _segments(1, 1, 1, len(token)),
+            "rmw_mode": ir.StringAttr.get(mode),
+            "operandSegmentSizes": _segments(*sizes),
         },
     )
     return [made.results[1]]
