@@ -223,7 +223,7 @@ def atomic_red_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     mode = text(op, "mode")
     tiled = tiled_mode(mode, element(value.type))
     types = [value.type, cx.type(op.results[0].type)]
-    if is_gather(index) or tiled is None or "sparse_dim" in parts["view"][0].owner.attributes:
+    if is_gather(index) or tiled is None:
         where = ViewAddresses(op, cx, parts["view"][0]).of(index)
         operands = [where.pointers, value, where.inside, *token]
         name, sizes = "nv_tileaa.atomic_rmw", (1, 1, 1, len(token))
