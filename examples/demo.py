@@ -53,7 +53,7 @@ def widest(ptx: str) -> str:
 
 def show_builds() -> dict[tuple[str, str], Built]:
     """Compile everything; a table with a line for each example and target."""
-    print(f"{'kernel':<20} {'target':<7} {'ms':>5} {'regs':>5} {'smem':>6} {'spills':>7} "
+    print(f"{'kernel':<24} {'target':<7} {'ms':>5} {'regs':>5} {'smem':>6} {'spills':>7} "
           f"{'ld/st bits':>11} {'cubin':>7}")  # fmt: skip
     built: dict[tuple[str, str], Built] = {}
     for name in cases.NAMES:
@@ -61,7 +61,7 @@ def show_builds() -> dict[tuple[str, str], Built]:
             one = built[name, target] = build(name, target)
             used = one.resources
             print(
-                f"{name:<20} {target:<7} {one.seconds * 1e3:5.0f} {used.registers:5} "
+                f"{name:<24} {target:<7} {one.seconds * 1e3:5.0f} {used.registers:5} "
                 f"{used.static_shared:6} {used.spill_stores + used.spill_loads:7} "
                 f"{widest(one.ptx):>11} {len(one.cubin):7}"
             )
@@ -95,7 +95,7 @@ def show_checks(built: dict[tuple[str, str], Built]) -> int:
         errors = check(name, built[name, SIMULATED].ptx)
         wrong += bool(errors)
         verdict = "; ".join(errors) or "right"
-        print(f"    {name:<20} {verdict}  ({time.perf_counter() - start:.1f} s)")
+        print(f"    {name:<24} {verdict}  ({time.perf_counter() - start:.1f} s)")
     return wrong
 
 
