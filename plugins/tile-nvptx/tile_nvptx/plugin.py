@@ -24,6 +24,11 @@ def tile_passes() -> Iterable[Lazy]:
             "launch attributes of kernels",
         ),
         Lazy(
+            "nvptx-check-convergence",
+            "tile_nvptx.passes.check_convergence:CheckConvergence",
+            "barriers that all threads reach",
+        ),
+        Lazy(
             "nvptx-verify",
             "tile_nvptx.passes.verify_nvvm:VerifyNvvm",
             "what LLVM would crash on or silently change",

@@ -59,10 +59,10 @@ class Forward(ABC, Generic[F]):
         name = op.operation.name
         walk = _CONTROL.get(name)
         if walk is not None:
-            walk(self, op)
+            getattr(self, walk)(op)
             return
         rule = self.rules.get(name)
-        if rule is not None and self.tracks(op.results[0].type):
+        if rule is not None and len(op.results) and self.tracks(op.results[0].type):
             self._facts[op.results[0]] = rule(op, self)
         for region in op.regions:
             self._region(region)
@@ -139,8 +139,5 @@ def _ends_with(block: ir.Block) -> list[ir.Value]:
     return list(block.operations[len(block.operations) - 1].operands)
 
 
-_CONTROL: dict[str, Callable[[Any, ir.OpView], None]] = {
-    "scf.for": Forward._for,
-    "scf.while": Forward._while,
-    "scf.if": Forward._if,
-}
+#: Operation -> the method that walks it; subclasses may say more about their results.
+_CONTROL = {"scf.for": "_for", "scf.while": "_while", "scf.if": "_if"}

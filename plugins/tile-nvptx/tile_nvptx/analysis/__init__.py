@@ -1,0 +1,1 @@
+"""Analyses over what each thread does."""
