@@ -22,13 +22,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tile_cudatile.evaluator.formats import FLOATS
+from tile_cudatile.ops.constraints import BASE_FLOATS
 from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import (
-    BF16,
     F4E2M1FN,
-    F16,
     F32,
-    F64,
     I1,
     Scalar,
     Tile,
@@ -41,7 +39,6 @@ FUNCTIONS = frozenset({
     "atan2", "cos", "cosh", "exp", "exp2", "fpowf", "fpowi", "log", "log2", "rsqrt", "sin", "sinh",
     "tan", "tanh",
 })  # fmt: skip
-_COMPUTES = (F16, BF16, F32, F64)
 
 
 def approximate(op: Op) -> bool:
@@ -95,7 +92,7 @@ def ordered(maker: Maker, value: Value) -> Value:
     kind = element(value)
     if not kind.is_float or not FLOATS[kind].has_nan:
         return value
-    if kind not in _COMPUTES:
+    if kind not in BASE_FLOATS:
         return _ordered_narrow(maker, value)
     good = maker.emit(
         "cmpf", [value, value], Tile(type_.shape, I1),
@@ -130,7 +127,7 @@ def _in_range(maker: Maker, op: Op, operands: list[Value]) -> list[Value]:
     bits = kind.width - is_signed
     high = _below(element(source), float(1 << bits))
     low = -high if is_signed and bits else 0.0
-    if element(source) not in _COMPUTES:
+    if element(source) not in BASE_FLOATS:
         # A truth value says whether a number is anything but zero; four bits are small numbers.
         fits = kind == I1 or element(source) == F4E2M1FN
         return [source if fits else _chosen(maker, source, low, high)]
@@ -174,7 +171,7 @@ def _to_format(maker: Maker, op: Op, operands: list[Value]) -> list[Value]:
 def _positive(maker: Maker, source: Value) -> Value:
     """The magnitude; of formats that have no operation for it, a constant instead."""
     type_ = tile(source)
-    if element(source) not in _COMPUTES:
+    if element(source) not in BASE_FLOATS:
         return maker.constant(type_, 1)
     source = ordered(maker, source)
     return maker.emit("absf", [source], type_)

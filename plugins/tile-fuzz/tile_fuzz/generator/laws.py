@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tile_cudatile.ops.constraints import BASE_FLOATS, INTS
 from tile_cudatile.tree import Value
-from tile_cudatile.types import BF16, F16, F32, F64, I1, I8, I16, I32, I64, Scalar
+from tile_cudatile.types import I1, I32, Scalar
 
 from tile_fuzz.generator.maker import TRUTH, Maker, element, tile
-
-_WHOLE = (I8, I16, I32, I64)
-_REAL = (F16, BF16, F32, F64)
 
 #: From accumulators and elements, in that order, to new accumulators.
 Combine: TypeAlias = Callable[[Maker, Sequence[Value], Sequence[Value]], list[Value]]
@@ -172,8 +170,8 @@ _TRUTHS = [Law(_binary("andi"), (1,)), Law(_binary("ori"), (0,)), Law(_binary("x
 
 LAWS: dict[Scalar, list[Law]] = {
     I1: _TRUTHS,
-    **{kind: _integer_laws(kind) for kind in _WHOLE},
-    **{kind: _real_laws() for kind in _REAL},
+    **{kind: _integer_laws(kind) for kind in INTS if kind != I1},
+    **{kind: _real_laws() for kind in BASE_FLOATS},
 }
 
 

@@ -11,24 +11,16 @@ import numpy as np
 from tile_cudatile.attrs import Dense
 from tile_cudatile.evaluator.formats import dtype_of, encode
 from tile_cudatile.locations import UNKNOWN
+from tile_cudatile.ops.constraints import BASE_FLOATS, INTS
 from tile_cudatile.transforms.rewrite import make
 from tile_cudatile.tree import Block, Op, Region, Value
 from tile_cudatile.types import (
-    BF16,
     F4E2M1FN,
-    F8E4M3FN,
-    F8E5M2,
-    F8E5M3FNU,
-    F8E8M0FNU,
-    F16,
     F32,
-    F64,
     I1,
     I4,
-    I8,
-    I16,
     I32,
-    I64,
+    SCALARS,
     TF32,
     Scalar,
     Tile,
@@ -42,10 +34,9 @@ TRUTH = Tile((), I1)
 
 #: How often elements are drawn.
 WEIGHTS: dict[Scalar, int] = {
-    **dict.fromkeys((I32, F32), 12),
-    **dict.fromkeys((I1, I8, I16, I64, F16, BF16, F64), 5),
-    **dict.fromkeys((TF32, F8E4M3FN, F8E5M2), 2),
-    **dict.fromkeys((F8E8M0FNU, F4E2M1FN, F8E5M3FNU, I4), 1),
+    **dict.fromkeys(SCALARS.values(), 2),
+    **dict.fromkeys((*INTS, *BASE_FLOATS), 6),
+    **dict.fromkeys((I32, F32), 14),
 }
 #: Elements that arrays in memory are made of; two f4E2M1FN share a byte, i4 has no memory form.
 IN_MEMORY = tuple(e for e in WEIGHTS if e not in (F4E2M1FN, I4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tile_cudatile.ops.constraints import NUMBER_TILE_I4
+from tile_cudatile.ops.constraints import INTS, NUMBER_TILE_I4
 from tile_cudatile.tree import Value
 from tile_cudatile.types import F4E2M1FN, I8, I32, TF32, Scalar, Tile
 
@@ -156,16 +156,9 @@ def _pack(maker: Maker, item: Item) -> Value | None:
 
 def iota(maker: Maker) -> None:
     """0, 1, 2, ..."""
-    kinds = ("i1", "i8", "i16", "i32", "i64")
-    kind = maker.element([e for e in _scalars() if e.name in kinds])
+    kind = maker.element(INTS)
     extent = 1 << maker.rng.randint(0, min(kind.width, maker.settings.elements.bit_length() - 1))
     maker.keep(maker.emit("iota", [], Tile((extent,), kind)))
-
-
-def _scalars() -> list[Scalar]:
-    from tile_fuzz.generator.maker import WEIGHTS
-
-    return list(WEIGHTS)
 
 
 MOVEMENTS: tuple[Callable[[Maker, Item], Value | None], ...] = (
