@@ -102,7 +102,7 @@ def checked(source: Any, start: str | None) -> int:
         stop_after="convert-tileas-to-llvm",
         registry=registry(),
     )
-    text = str(made.stages["mlir:to-llvm"])
+    text = str(made.stages["mlir"])
     optimize(text, 0, OptJob(registry(), Selection(passes="nvptx-check-convergence")))
     return text.count("nvvm.barrier")
 

@@ -23,8 +23,8 @@ def shift(op: ir.OpView, cx: Conversion) -> Replacement:
     if amount is not None and amount < width:
         if amount == width - 1 and "overflowFlags" in op.attributes:
             # LLVM 22's NVPTX back end widens `shl nsw x, width - 1` to a product with the negative
-            # number that 1 << (width - 1) is.
-            del op.attributes["overflowFlags"]
+            # number that 1 << (width - 1) is. (Without the attribute MLIR could not print it.)
+            op.attributes["overflowFlags"] = ir.Attribute.parse("#arith.overflow<none>")
         op.results[0].set_type(source.type)
         return KEEP
     if amount is None:
