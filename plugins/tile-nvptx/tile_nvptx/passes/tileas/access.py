@@ -9,7 +9,7 @@ from tile_cute.linear import LinearLayout
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
-from tile_nvptx.passes.tileas.helpers import predicated_load, predicated_store, words_of
+from tile_nvptx.passes.tileas.helper_memory import predicated_load, predicated_store, words_of
 from tile_nvptx.passes.tileas.rules import state, text
 from tile_nvptx.passes.tileas.shared import expect_scratch, scratch_pointer
 from tile_nvptx.passes.tileas.slices import flat_indices, write_row_major

@@ -14,7 +14,7 @@ from tile_core.diagnostics import SourceLocation
 from tile_core.locations import source_location
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
-from tile_nvptx.passes.tileas.helpers import print_values
+from tile_nvptx.passes.tileas.helper_print import print_values
 from tile_nvptx.passes.tileas.rules import rules, state, text
 
 #: Attribute with the type of the condition: operands are converted before their operation is.

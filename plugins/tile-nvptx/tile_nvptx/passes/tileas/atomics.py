@@ -13,7 +13,7 @@ from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.access import passed_on, qualifiers
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.helper_loops import bf16_add_text
-from tile_nvptx.passes.tileas.helpers import atomic_text
+from tile_nvptx.passes.tileas.helper_memory import atomic_text
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.tiled import token
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of

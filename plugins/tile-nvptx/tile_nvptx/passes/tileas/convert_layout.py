@@ -20,7 +20,7 @@ from tile_tileas.scratch import plan_move
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
-from tile_nvptx.passes.tileas.helpers import load_matrices, store_matrices
+from tile_nvptx.passes.tileas.helper_memory import load_matrices, store_matrices
 from tile_nvptx.passes.tileas.rules import rules, state
 from tile_nvptx.passes.tileas.shared import SharedBuffer, scratch_pointer, shuffle, when
 from tile_nvptx.passes.tileas.state import LANE_BITS

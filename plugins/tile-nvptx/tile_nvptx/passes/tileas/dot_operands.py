@@ -17,7 +17,7 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.convert_layout import join
-from tile_nvptx.passes.tileas.helpers import load_matrices
+from tile_nvptx.passes.tileas.helper_memory import load_matrices
 from tile_nvptx.passes.tileas.rules import state
 from tile_nvptx.passes.tileas.shared import Moved, SharedBuffer, scratch_pointer, when
 from tile_nvptx.passes.tileas.state import linear

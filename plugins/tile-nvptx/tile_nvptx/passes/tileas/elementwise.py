@@ -11,7 +11,7 @@ from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
-from tile_nvptx.passes.tileas.helpers import map_scalar
+from tile_nvptx.passes.tileas.helper_vectors import map_scalar
 from tile_nvptx.passes.tileas.rounding import narrowed
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of

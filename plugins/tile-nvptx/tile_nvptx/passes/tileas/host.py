@@ -16,7 +16,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.casts import as_f64
-from tile_nvptx.passes.tileas.helpers import print_values
+from tile_nvptx.passes.tileas.helper_print import print_values
 from tile_nvptx.passes.tileas.rules import rules, state, text
 from tile_nvptx.passes.tileas.shape import held, numbers
 from tile_nvptx.passes.tileas.shared import scratch_pointer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.helpers import map_asm
+from tile_nvptx.passes.tileas.helper_vectors import map_asm
 from tile_nvptx.passes.tileas.rules import state
 from tile_nvptx.passes.tileas.small_floats import Vectors
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of

@@ -12,7 +12,7 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.build import Builder
-from tile_nvptx.passes.tileas.helpers import shuffle_words
+from tile_nvptx.passes.tileas.helper_vectors import shuffle_words
 from tile_nvptx.passes.tileas.rules import state
 from tile_nvptx.passes.tileas.types import (
     count_of,

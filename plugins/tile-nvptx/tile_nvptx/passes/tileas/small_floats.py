@@ -16,7 +16,7 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.formats import FORMATS, SmallFloat
-from tile_nvptx.passes.tileas.helpers import pack_fp8
+from tile_nvptx.passes.tileas.helper_vectors import pack_fp8
 from tile_nvptx.passes.tileas.rules import state
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
