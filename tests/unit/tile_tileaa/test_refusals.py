@@ -9,7 +9,8 @@ import pytest
 import tile_tileaa.dialect
 from support.functions import function
 from support.texts import ANYTHING, pattern, returned_texts, texts
-from unit.tile_tileaa.refused import ARGUMENTS, HEAD, REFUSED
+from unit.tile_tileaa.refused import REFUSED
+from unit.tile_tileaa.refused_accesses import ARGUMENTS, HEAD
 
 from tile_core.diagnostics import InputError
 
@@ -17,7 +18,9 @@ DIALECT = Path(tile_tileaa.dialect.__file__).parent
 MODULES = sorted(path.name for path in DIALECT.glob("*.py"))
 HERE = Path(__file__).parent
 EXPECTED = "\n".join(
-    text for name in ("refused.py", "test_verifiers.py") for _, text in texts(HERE / name)
+    text
+    for name in ("refused.py", "refused_accesses.py", "test_verifiers.py")
+    for _, text in texts(HERE / name)
 )
 
 
