@@ -10,11 +10,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import threading
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tile_core.deferred_numpy import numpy_deferred_in
 from tile_core.diagnostics import ConfigurationError
 
 if TYPE_CHECKING:
@@ -75,10 +75,11 @@ def translate_module_to_llvmir(module: ir.Operation) -> str:
 def __getattr__(name: str) -> ModuleType:
     if name not in _MODULES:
         raise AttributeError(f"module 'tile_core.mlir' has no attribute '{name}'")
-    _defer_numpy()
     if name == "ir":
         _do_without_operation_classes()
-    module = importlib.import_module(f"{bindings_name()}.{_MODULES[name]}")
+    bindings = bindings_name()
+    with numpy_deferred_in(f"{bindings}.ir"):
+        module = importlib.import_module(f"{bindings}.{_MODULES[name]}")
     globals()[name] = module
     return module
 
@@ -104,41 +105,3 @@ def _do_without_operation_classes() -> None:
             known._check_dialect_module_loaded(dialect)
         finally:
             del sys.modules[module]
-
-
-class _Deferred(ModuleType):
-    """A module that runs when something is asked of it.
-
-    `importlib.util.LazyLoader` is not used: its modules load as soon as anything imports them.
-    """
-
-    _lock = threading.RLock()
-
-    def __getattr__(self, name: str) -> Any:
-        with _Deferred._lock:
-            if self.__class__ is _Deferred:
-                state = vars(self)
-                if "_loading" in state:  # the module asks for what it has not defined yet
-                    raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
-                state["_loading"] = True
-                spec = state["__spec__"]
-                state["__path__"] = spec.submodule_search_locations
-                spec.loader.exec_module(self)
-                del state["_loading"]
-                object.__setattr__(self, "__class__", ModuleType)
-        return getattr(self, name)
-
-
-def _defer_numpy() -> None:
-    """Let NumPy load on first use: the bindings import it for builders that nobody here calls.
-
-    That is 50 of the 75 ms that `ir` takes to import.
-    """
-    spec = None if "numpy" in sys.modules else importlib.util.find_spec("numpy")
-    if spec is None or spec.loader is None:
-        return
-    module = _Deferred("numpy")
-    # Without `__path__`, importing a submodule asks for it and so loads the package first.
-    vars(module).update(__spec__=spec, __file__=spec.origin, __loader__=spec.loader)
-    module.__package__ = "numpy"
-    sys.modules["numpy"] = module

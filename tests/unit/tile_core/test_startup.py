@@ -100,10 +100,25 @@ def test_numpy_waits_until_it_is_used() -> None:
     assert done.stdout == "dense<[1, 2]> : tensor<2xi64>\n", done.stderr
 
 
-def test_submodules_of_numpy_load_it_as_a_whole() -> None:
-    code = "from tile_core.mlir import ir; import numpy.linalg as a; print(a.norm([3, 4]))"
+@pytest.mark.parametrize("first", ["linalg", "_core._multiarray_umath", "testing"])
+def test_numpy_is_whole_whichever_part_comes_first(first: str) -> None:
+    """C extensions import the inner parts."""
+    code = (
+        "import sys; from tile_core.mlir import ir; assert 'numpy' not in sys.modules; "
+        f"import numpy.{first} as a; import numpy as n; n.testing.assert_equal(n.ones(2), 1); "
+        f"assert sys.modules['numpy.{first}'] is a; print(n.linalg.norm([3, 4]))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "5.0\n", done.stderr
+
+
+def test_builders_of_the_bindings_that_use_numpy_work() -> None:
+    code = (
+        "from tile_core.mlir import ir\n"
+        "with ir.Context(): print(ir.AttrBuilder.get('I32ElementsAttr')([1, 2], None))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "dense<[1, 2]> : tensor<2xi32>\n", done.stderr
 
 
 COMPILED = """

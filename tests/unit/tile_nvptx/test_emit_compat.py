@@ -11,10 +11,16 @@ from tile_nvptx.emit.ptx import PtxEmitter
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 
-ARGUMENTS = (
-    "%p: !llvm.ptr<1>, %s: !llvm.ptr<3>, %c: !llvm.ptr<7>, %t: !llvm.ptr<6>, %g: !llvm.ptr, "
-    "%i: i32, %f: f32, %b: i1"
+ARGUMENTS = "%p: !llvm.ptr<1>, %g: !llvm.ptr, %i: i32, %f: f32, %b: i1"
+#: Memory of a block has no address before the launch, so none can be an argument.
+PLACES = "".join(
+    f"%{name} = llvm.inttoptr %i : i32 to !llvm.ptr<{space}>\n"
+    for name, space in (("s", 3), ("c", 7), ("t", 6))
 )
+
+
+def kernel(body: str) -> ir.Module:
+    return module(PLACES + body, arguments=ARGUMENTS)
 
 
 def keep(kind: str) -> str:
@@ -122,7 +128,7 @@ CASES = {
 def test_instruction_survives_both_llvms_and_ptxas(case: str) -> None:
     target, body, expected = CASES[case]
     cx = context(target)
-    ptx = PtxEmitter().emit(LlvmIrEmitter().emit(module(body, arguments=ARGUMENTS), cx), cx)
+    ptx = PtxEmitter().emit(LlvmIrEmitter().emit(kernel(body), cx), cx)
     assert re.search(expected, ptx), ptx
     assert CubinEmitter().emit(ptx, cx)[:4] == b"\x7fELF"
 
@@ -130,7 +136,7 @@ def test_instruction_survives_both_llvms_and_ptxas(case: str) -> None:
 @pytest.mark.parametrize("name", ["llvm.nvvm.no.such.thing", "llvm.nvvm.fma.rn.oob.f16"])
 def test_an_intrinsic_that_codegen_lacks_is_refused_by_name(name: str) -> None:
     body = f'%r = llvm.call_intrinsic "{name}"(%f) : (f32) -> f32' + keep("f32")
-    text = LlvmIrEmitter().emit(module(body, arguments=ARGUMENTS), context())
+    text = LlvmIrEmitter().emit(kernel(body), context())
     with pytest.raises(CompileError) as caught:
         PtxEmitter().emit(text, context())
     assert f"'{name}'" in "\n".join(caught.value.notes)
@@ -143,7 +149,7 @@ def test_one_intrinsic_with_two_signatures_is_refused() -> None:
         '%r = llvm.call_intrinsic "llvm.nvvm.ex2.approx"(%h) : (f16) -> f16' + keep("f16")
     )
     with pytest.raises(CompileError, match="two signatures"):
-        LlvmIrEmitter().emit(module(body, arguments=ARGUMENTS), context())
+        LlvmIrEmitter().emit(kernel(body), context())
 
 
 LOCATED = """

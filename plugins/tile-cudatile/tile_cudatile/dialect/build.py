@@ -5,8 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-
+from tile_core.deferred_numpy import np
 from tile_core.diagnostics import CompileError, InputError
 from tile_core.dialect import runs_of_types
 from tile_core.mlir import ir

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
-
+from tile_core.deferred_numpy import np
 from tile_cudatile.attrs import (
     Attr,
     Bounded,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
+from tile_core.deferred_numpy import np
 from tile_cudatile.attrs import Dense, Float, element_count
 from tile_cudatile.types import I1, Scalar, Tile
 

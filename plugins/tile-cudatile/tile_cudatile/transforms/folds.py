@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from tile_core.deferred_numpy import np
 from tile_cudatile.attrs import Dense, element_count, storage_bytes
 from tile_cudatile.transforms.rewrite import (
     Pattern,

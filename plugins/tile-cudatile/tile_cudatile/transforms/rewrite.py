@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from tile_core.deferred_numpy import np
 from tile_cudatile.attrs import Dense, element_count
 from tile_cudatile.locations import Location
 from tile_cudatile.ops import BODY_OPS
