@@ -75,16 +75,20 @@ def slice_of_splat(op: ir.OpView, cx: Rewriter) -> ir.Value | None:
     return number(value.get_splat_value(), type_, cx)
 
 
+def _insertion(op: ir.OpView) -> ir.OpView | None:
+    """The insertion that a slice is taken of, if both are of one type."""
+    inner = made_by(op.operands[0], _INSERT)
+    same = inner is not None and inner.operands[0].type == op.results[0].type
+    return inner if same else None
+
+
 @rules.on(_EXTRACT)
 def slice_of_insertion(op: ir.OpView, _: Rewriter) -> ir.Value | None:
     """extract_slice(insert_slice(x, d, o), o) => x"""
+    if (inner := _insertion(op)) is None:
+        return None
     source, *indices = op.operands
-    inner = made_by(source, _INSERT)
-    if inner is None:
-        return None
     inserted, _destination, *places = inner.operands
-    if inserted.type != op.results[0].type:
-        return None
     grid = _grid(source.type, inserted.type)
     return inserted if _same_place(indices, places, grid) else None
 
@@ -92,13 +96,10 @@ def slice_of_insertion(op: ir.OpView, _: Rewriter) -> ir.Value | None:
 @rules.on(_EXTRACT)
 def slice_beside_insertion(op: ir.OpView, cx: Rewriter) -> ir.Value | None:
     """extract_slice(insert_slice(x, d, o), p) => extract_slice(d, p), if p is known not to be o"""
+    if (inner := _insertion(op)) is None:
+        return None
     source, *indices = op.operands
-    inner = made_by(source, _INSERT)
-    if inner is None:
-        return None
     inserted, destination, *places = inner.operands
-    if inserted.type != op.results[0].type:
-        return None
     if not _other_place(indices, places, _grid(source.type, inserted.type)):
         return None
     return cx.create(_EXTRACT, [destination, *indices], [op.results[0].type]).result
