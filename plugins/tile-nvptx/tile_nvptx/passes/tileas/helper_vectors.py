@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tile_nvptx.passes.tileas.helpers import quoted
 
 
@@ -48,20 +50,37 @@ def shuffle_words(count: int, mode: str) -> tuple[str, str]:
 
     `mode` "bfly" exchanges with lane ^ operand, "idx" reads from lane `operand`.
     """
-    name = f"__tile_shuffle_{mode}_v{count}"
+    return each_word(
+        f"__tile_shuffle_{mode}_v{count}",
+        count,
+        f"nvvm.shfl.sync {mode} %all, %a, %lane, %clamp",
+        arguments=", %lane: i32",
+        constants={"all": -1, "clamp": 31},
+    )
+
+
+def each_word(
+    name: str, count: int, instruction: str, *, arguments: str = "", constants: Mapping[str, int]
+) -> tuple[str, str]:
+    """Name and text of `vector<count x i32> -> vector`: `instruction` of each word, called %a.
+
+    It may also use further `arguments` and the i32 `constants`.
+    """
     vector = f"vector<{count}xi32>"
     lines = [
-        f"llvm.func internal @{name}(%x: {vector}, %lane: i32) -> {vector} "
+        f"llvm.func internal @{name}(%x: {vector}{arguments}) -> {vector} "
         "attributes {always_inline} {",
-        "  %all = llvm.mlir.constant(-1 : i32) : i32",
-        "  %clamp = llvm.mlir.constant(31 : i32) : i32",
+        *(
+            f"  %{key} = llvm.mlir.constant({value} : i32) : i32"
+            for key, value in constants.items()
+        ),
         f"  %v0 = llvm.mlir.poison : {vector}",
     ]
     for i in range(count):
         lines += [
             f"  %i{i} = llvm.mlir.constant({i} : i32) : i32",
             f"  %a{i} = llvm.extractelement %x[%i{i} : i32] : {vector}",
-            f"  %b{i} = nvvm.shfl.sync {mode} %all, %a{i}, %lane, %clamp : i32 -> i32",
+            f"  %b{i} = {instruction.replace('%a,', f'%a{i},')} : i32 -> i32",
             f"  %v{i + 1} = llvm.insertelement %b{i}, %v{i}[%i{i} : i32] : {vector}",
         ]
     lines += [f"  llvm.return %v{count} : {vector}", "}"]

@@ -6,6 +6,7 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.build import Builder
 from tile_nvptx.passes.tileas.combine import is_symmetric
+from tile_nvptx.passes.tileas.helper_vectors import each_word
 from tile_nvptx.passes.tileas.rules import state
 from tile_nvptx.passes.tileas.types import count_of, element_of, vector_of
 
@@ -44,18 +45,5 @@ def over_all_lanes(op: ir.OpView, cx: Conversion, values: list[ir.Value]) -> lis
 
 def _text(kind: str, count: int) -> tuple[str, str]:
     """Name and text of `vector<count x i32> -> vector`, each word folded over the warp."""
-    name, vector = f"__tile_redux_{kind}_v{count}", f"vector<{count}xi32>"
-    lines = [
-        f"llvm.func internal @{name}(%x: {vector}) -> {vector} attributes {{always_inline}} {{",
-        "  %all = llvm.mlir.constant(-1 : i32) : i32",
-        f"  %v0 = llvm.mlir.poison : {vector}",
-    ]
-    for i in range(count):
-        lines += [
-            f"  %i{i} = llvm.mlir.constant({i} : i32) : i32",
-            f"  %a{i} = llvm.extractelement %x[%i{i} : i32] : {vector}",
-            f"  %b{i} = nvvm.redux.sync {kind} %a{i}, %all : i32 -> i32",
-            f"  %v{i + 1} = llvm.insertelement %b{i}, %v{i}[%i{i} : i32] : {vector}",
-        ]
-    lines += [f"  llvm.return %v{count} : {vector}", "}"]
-    return name, "\n".join(lines)
+    name = f"__tile_redux_{kind}_v{count}"
+    return each_word(name, count, f"nvvm.redux.sync {kind} %a, %all", constants={"all": -1})
