@@ -7,7 +7,7 @@ import pytest
 from support.programs import Program
 from tile_cudatile import types as t
 from tile_cudatile.attrs import Dense
-from tile_nvptx.passes.tileas.small_floats import float_values
+from tile_nvptx.passes.tileas.thread.small_floats import float_values
 
 
 def test_the_angle_of_zeros_is_a_number() -> None:

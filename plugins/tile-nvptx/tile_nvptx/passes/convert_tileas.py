@@ -12,7 +12,8 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.walk import children
 from tile_nvptx.emit.runtime import DEVICE_RUNTIME
-from tile_nvptx.passes.tileas import (
+from tile_nvptx.passes.tileas.device.helpers import Helpers
+from tile_nvptx.passes.tileas.rules import (
     assertions,
     atomics,
     casts,
@@ -31,11 +32,10 @@ from tile_nvptx.passes.tileas import (
     system,
     tiled,
 )
-from tile_nvptx.passes.tileas.helpers import Helpers
-from tile_nvptx.passes.tileas.rules import rules
-from tile_nvptx.passes.tileas.shared import GLOBAL_SMEM
-from tile_nvptx.passes.tileas.state import KernelState
-from tile_nvptx.passes.tileas.types import convert_type, element_of
+from tile_nvptx.passes.tileas.ruleset import rules
+from tile_nvptx.passes.tileas.thread.shared import GLOBAL_SMEM
+from tile_nvptx.passes.tileas.thread.state import KernelState
+from tile_nvptx.passes.tileas.thread.types import convert_type, element_of
 
 __all__ = [
     "ConvertTileASToLLVM",

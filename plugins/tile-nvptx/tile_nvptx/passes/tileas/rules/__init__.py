@@ -1,0 +1,1 @@
+"""Rules of `convert-tileas-to-llvm`, a file per family of operations."""

@@ -1,0 +1,116 @@
+"""Atomic operations: each element by one thread, its result passed to all that hold a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tile_cute.linear import LinearLayout
+from tile_tileas.dialect import layout_of
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.device.loops import bf16_add_text
+from tile_nvptx.passes.tileas.device.memory import atomic_text
+from tile_nvptx.passes.tileas.ruleset import rules, state, text
+from tile_nvptx.passes.tileas.thread.access import passed_on, qualifiers
+from tile_nvptx.passes.tileas.thread.build import Builder, token
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
+
+# rmw_mode -> PTX operation and the letter of its type (PTX ISA, "atom")
+_OPERATIONS = {
+    "and": ("and", "b"),
+    "or": ("or", "b"),
+    "xor": ("xor", "b"),
+    "add": ("add", "u"),
+    "addf": ("add", "f"),
+    "max": ("max", "s"),
+    "min": ("min", "s"),
+    "umax": ("max", "u"),
+    "umin": ("min", "u"),
+    "xchg": ("exch", "b"),
+}
+_HALF_ADD = {"f16": "add.noftz.f16", "bf16": "add.noftz.bf16"}
+_BF16_ADD_SINCE = 90
+
+
+def rmw_instruction(op: ir.OpView, element: ir.Type) -> str:
+    """`add.f32`, `max.s64`, ...: what stands behind `atom.sem.scope.global`."""
+    mode = text(op, "rmw_mode")
+    if mode not in _OPERATIONS:
+        raise error_at(op, f"has no instruction for mode '{mode}'")
+    name, letter = _OPERATIONS[mode]
+    if mode == "addf" and str(element) in _HALF_ADD:
+        return _HALF_ADD[str(element)]
+    return f"{name}.{letter}{element.width}"
+
+
+@rules.on("nv_tileas.atomic_rmw")
+def atomic_rmw(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """atomic_rmw => atom per element; bf16 sums by compare-and-swap where there is none"""
+    instruction = rmw_instruction(op, element_of(op.value.type))
+    emulated = instruction == _HALF_ADD["bf16"] and cx.target.sm < _BF16_ADD_SINCE
+    make = bf16_add_text if emulated else atomic_text
+    return [_atomic(op, cx, instruction, [op.value], make), token(cx)]
+
+
+@rules.on("nv_tileas.atomic_cas")
+def atomic_cas(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """atomic_cas => atom.cas per element, on bits"""
+    width = element_of(op.value.type).width
+    return [_atomic(op, cx, f"cas.b{width}", [op.cmp, op.value]), token(cx)]
+
+
+def _atomic(
+    op: ir.OpView,
+    cx: Conversion,
+    instruction: str,
+    values: list[ir.Value],
+    make: Callable[[str, str, int, int], tuple[str, str]] = atomic_text,
+) -> ir.Value:
+    b = Builder(cx)
+    if "barrier_before" in op.attributes:
+        b.barrier()
+    layout = layout_of(op.result.type)
+    owner = acting_thread(op, cx, layout)
+    fragments = [bits_of(cx, value) for value in values]
+    element = element_of(fragments[0].type)
+    name, body = make(instruction, qualifiers(op), element.width, len(values))
+    found = []
+    for register in range(count_of(fragments[0].type)):
+        pointer, mask = element_at(b, op.base, register), op.mask
+        flags = [owner] if owner is not None else []
+        flags += [element_at(b, mask, register)] if mask is not None else []
+        flag = b.all_of(flags) or b.constant(1, b.i1)
+        operands = [pointer, *(b.extract(f, register) for f in fragments), flag]
+        old = state(cx).helpers.call(cx, name, body, operands, element).result
+        found.append(b.splat(old, 1))
+    old = b.concat(found)
+    old = passed_on(op, cx, old, layout)
+    result = cx.type(op.result.type)
+    if isinstance(result, ir.VectorType):
+        return b.bitcast(old, result)
+    return b.extract(b.bitcast(old, vector_of(1, result)), 0)
+
+
+def acting_thread(op: ir.OpView, cx: Conversion, layout: LinearLayout | None) -> ir.Value | None:
+    """i1: this thread acts for its elements; None if every thread does."""
+    if layout is None:
+        b = Builder(cx)
+        return b.compare(0, state(cx).thread_index(cx), b.constant(0))
+    if layout.free_mask("register"):
+        raise error_at(op, f"cannot act on layout {layout}, in which threads hold copies")
+    return state(cx).holds_unique(cx, layout)
+
+
+def bits_of(cx: Conversion, value: ir.Value) -> ir.Value:
+    """A fragment as integers; of a scalar one of a single element."""
+    b = Builder(cx)
+    vector = value if isinstance(value.type, ir.VectorType) else b.splat(value, 1)
+    width = element_of(vector.type).width
+    return b.bitcast(vector, vector_of(count_of(vector.type), ir.IntegerType.get_signless(width)))
+
+
+def element_at(b: Builder, value: ir.Value, register: int) -> ir.Value:
+    """An element of a fragment; a scalar as it is."""
+    return b.extract(value, register) if isinstance(value.type, ir.VectorType) else value

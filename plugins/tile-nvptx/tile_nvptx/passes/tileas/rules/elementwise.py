@@ -1,0 +1,230 @@
+"""Arithmetic on fragments: one vector operation per tile operation.
+
+Round-to-nearest arithmetic is upstream `arith`, with no fast-math flags, so that nothing is
+contracted. Other rounding modes, flush-to-zero and approximations are PTX intrinsics applied per
+element; transcendental functions are libdevice's.
+"""
+
+from __future__ import annotations
+
+from tile_core.convert import KEEP, Conversion, Replacement
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.device.vectors import map_scalar
+from tile_nvptx.passes.tileas.ruleset import rules, state, text
+from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.rounding import narrowed
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
+
+_PLAIN = {
+    "nv_tileaa.addf": "arith.addf",
+    "nv_tileaa.subf": "arith.subf",
+    "nv_tileaa.mulf": "arith.mulf",
+    "nv_tileaa.divf": "arith.divf",
+    "nv_tileaa.fma": "math.fma",
+    "nv_tileaa.sqrt": "math.sqrt",
+}
+_ROUNDING_SUFFIX = {
+    "nearest_even": "rn",
+    "zero": "rz",
+    "negative_inf": "rm",
+    "positive_inf": "rp",
+}
+# operation -> stem of the NVVM intrinsics `llvm.nvvm.<stem>.<rounding>[.ftz].<type>`
+_INTRINSIC_STEM = {
+    "nv_tileaa.addf": "add",
+    "nv_tileaa.mulf": "mul",
+    "nv_tileaa.divf": "div",
+    "nv_tileaa.fma": "fma",
+    "nv_tileaa.sqrt": "sqrt",
+}
+_LETTER = {"f32": "f", "f64": "d"}
+# operation -> libdevice function of f64; that of f32 ends in f
+_LIBDEVICE = {
+    "nv_tileaa.exp2": "__nv_exp2",
+    "nv_tileaa.rsqrt": "__nv_rsqrt",
+    "arith.remf": "__nv_fmod",
+    "nv_tileaa.atan2": "__nv_atan2",
+    "math.cos": "__nv_cos",
+    "math.cosh": "__nv_cosh",
+    "math.exp": "__nv_exp",
+    "math.log": "__nv_log",
+    "math.log2": "__nv_log2",
+    "math.powf": "__nv_pow",
+    "math.sin": "__nv_sin",
+    "math.sinh": "__nv_sinh",
+    "math.tan": "__nv_tan",
+    "math.tanh": "__nv_tanh",
+}
+
+
+def _apply(
+    op: ir.OpView, cx: Conversion, callee: str, operands: list[ir.Value], *, intrinsic: bool
+) -> ir.Value:
+    """`callee` on each element of the operands; half types go through f32."""
+    result = cx.type(op.results[0].type)
+    element, count = str(element_of(result)), count_of(result)
+    via = "f32" if element in ("f16", "bf16") else None
+    name, body = map_scalar(callee, element, count, len(operands), via, intrinsic)
+    builder = Builder(cx)
+    is_scalar = not isinstance(result, ir.VectorType)
+    if is_scalar:
+        operands = [builder.splat(operand, 1) for operand in operands]
+    found = (
+        state(cx)
+        .helpers.call(cx, name, body, operands, vector_of(count, element_of(result)))
+        .result
+    )
+    return builder.extract(found, 0) if is_scalar else found
+
+
+@rules.on(*_PLAIN)
+def rounded(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """nv_tileaa.addf => arith.addf; another rounding mode or ftz => the PTX instruction"""
+    mode, ftz = text(op, "rounding_mode", "nearest_even"), "ftz" in op.attributes
+    result = cx.type(op.results[0].type)
+    if mode == "nearest_even" and not ftz:
+        return cx.create(_PLAIN[op.name], list(op.operands), [result]).result
+    return _special(op, cx, mode, ".ftz" if ftz else "")
+
+
+#: Approximations -> what has them, of f32 alone.
+_APPROXIMATE = {"approx": ("nv_tileaa.divf", "nv_tileaa.sqrt"), "full": ("nv_tileaa.divf",)}
+
+
+def _expect_mode(op: ir.OpView, mode: str) -> None:
+    """Raise an error for a rounding mode that the operation lacks."""
+    element = element_of(op.operands[0].type)
+    approximate = op.name in _APPROXIMATE.get(mode, ()) and isinstance(element, ir.F32Type)
+    if mode not in _ROUNDING_SUFFIX and not approximate:
+        raise error_at(op, f"on elements of {element} does not round in mode '{mode}'")
+
+
+def _special(op: ir.OpView, cx: Conversion, mode: str, ftz: str) -> ir.Value:
+    _expect_mode(op, mode)
+    operands, name = list(op.operands), op.name
+    if name == "nv_tileaa.subf":  # a - b == a + (-b) in every rounding mode
+        negated = cx.create("arith.negf", [operands[1]], [operands[1].type]).result
+        operands, name = [operands[0], negated], "nv_tileaa.addf"
+    element = str(element_of(operands[0].type))
+    if element in ("f16", "bf16") and mode != "nearest_even":
+        return _directed(cx, name, mode, operands)
+    letter = _LETTER.get(element, "f")
+    if mode == "full":  # of division alone; unlike its neighbours, its name has no type
+        return _apply(op, cx, f"llvm.nvvm.div.full{ftz}", operands, intrinsic=True)
+    if mode == "approx":
+        stem = {"nv_tileaa.divf": "div.approx", "nv_tileaa.sqrt": "sqrt.approx"}[name]
+        return _apply(op, cx, f"llvm.nvvm.{stem}{ftz}.{letter}", operands, intrinsic=True)
+    stem = f"{_INTRINSIC_STEM[name]}.{_ROUNDING_SUFFIX[mode]}"
+    return _apply(op, cx, f"llvm.nvvm.{stem}{ftz}.{letter}", operands, intrinsic=True)
+
+
+def _directed(cx: Conversion, name: str, mode: str, operands: list[ir.Value]) -> ir.Value:
+    """f16 and bf16 in f32: rounding twice in one direction is rounding once."""
+    b, kind = Builder(cx), element_of(operands[0].type)
+    scalar = not isinstance(operands[0].type, ir.VectorType)
+    if scalar:
+        operands = [b.splat(operand, 1) for operand in operands]
+    count = count_of(operands[0].type)
+    f32 = vector_of(count, ir.F32Type.get())
+    wide = [cx.create("arith.extf", [operand], [f32]).result for operand in operands]
+    callee = f"llvm.nvvm.{_INTRINSIC_STEM[name]}.{_ROUNDING_SUFFIX[mode]}.f"
+    helper, body = map_scalar(callee, "f32", count, len(wide), None, True)
+    found = state(cx).helpers.call(cx, helper, body, wide, f32).result
+    narrow = narrowed(cx, found, kind, mode)
+    return b.extract(narrow, 0) if scalar else narrow
+
+
+@rules.on(*_LIBDEVICE)
+def libdevice(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """math.exp => __nv_expf per element, and so on; approx and ftz => the PTX instruction"""
+    if "nv_tileaa.approx" in op.attributes or "ftz" in op.attributes:
+        return _approximate(op, cx)
+    element = str(element_of(op.operands[0].type))
+    suffix = "" if element == "f64" else "f"
+    return _apply(op, cx, _LIBDEVICE[op.name] + suffix, list(op.operands), intrinsic=False)
+
+
+def _approximate(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """f32 only: ex2.approx, rsqrt.approx, tanh.approx; exp as ex2 of x * log2(e)"""
+    ftz, operands = ".ftz" if "ftz" in op.attributes else "", list(op.operands)
+    if op.name == "math.exp":
+        type_ = operands[0].type
+        factor = ir.FloatAttr.get(element_of(type_), 1.4426950408889634)
+        if isinstance(type_, ir.VectorType):
+            value: ir.Attribute = ir.DenseElementsAttr.get_splat(type_, factor)
+        else:
+            value = factor
+        scale = cx.create("arith.constant", [], [type_], {"value": value}).result
+        operands = [cx.create("arith.mulf", [operands[0], scale], [type_]).result]
+    callee = {
+        "math.exp": f"llvm.nvvm.ex2.approx{ftz}.f",
+        "nv_tileaa.exp2": f"llvm.nvvm.ex2.approx{ftz}.f",
+        "nv_tileaa.rsqrt": f"llvm.nvvm.rsqrt.approx{ftz}.f",
+        "math.tanh": "llvm.nvvm.tanh.approx.f32",
+    }.get(op.name)
+    if callee is None:
+        raise error_at(op, "has no approximate form")
+    return _apply(op, cx, callee, operands, intrinsic=True)
+
+
+@rules.on("arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf")
+def extremum(op: ir.OpView, cx: Conversion) -> Replacement:
+    """f16, bf16 and f32 stay; f64 maximum is built from the number form and a NaN test"""
+    element = element_of(op.operands[0].type)
+    if not isinstance(element, ir.F64Type) or not op.name.endswith("imumf"):
+        op.results[0].set_type(cx.type(op.results[0].type))
+        return KEEP
+    return _nan_aware(op, cx)
+
+
+@rules.on("nv_tileaa.maxf", "nv_tileaa.minf")
+def flushed_extremum(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """nv_tileaa.maxf {ftz, nan} => max.ftz.NaN.f32"""
+    stem = {"nv_tileaa.maxf": "fmax", "nv_tileaa.minf": "fmin"}[op.name]
+    flags = "".join(f".{flag}" for flag in ("ftz", "nan") if flag in op.attributes)
+    return _apply(op, cx, f"llvm.nvvm.{stem}{flags}.f", list(op.operands), intrinsic=True)
+
+
+def _nan_aware(op: ir.OpView, cx: Conversion) -> ir.Value:
+    left, right = op.operands
+    name = "arith.maxnumf" if "max" in op.name else "arith.minnumf"
+    best = cx.create(name, [left, right], [left.type]).result
+    is_vector = isinstance(left.type, ir.VectorType)
+    i1 = ir.IntegerType.get_signless(1)
+    flags = vector_of(count_of(left.type), i1) if is_vector else i1
+    unordered = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 14)}
+    unclear = cx.create("arith.cmpf", [left, right], [flags], unordered).result
+    total = cx.create("arith.addf", [left, right], [left.type]).result  # NaN if either is
+    return cx.create("arith.select", [unclear, total, best], [left.type]).result
+
+
+@rules.on("nv_tileaa.bitcast")
+def bitcast(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """bitcast => llvm.bitcast; pointers are opaque and stay"""
+    return Builder(cx).bitcast(op.operands[0], cx.type(op.results[0].type))
+
+
+@rules.on("nv_tileaa.mulhiui")
+def mulhiui(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """mulhiui => the high result of arith.mului_extended"""
+    type_ = cx.type(op.results[0].type)
+    return cx.create("arith.mului_extended", list(op.operands), [type_, type_]).results[1]
+
+
+@rules.on("nv_tileaa.int_to_ptr")
+def int_to_ptr(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """int_to_ptr => llvm.inttoptr"""
+    return cx.create("llvm.inttoptr", [op.operands[0]], [cx.type(op.results[0].type)]).result
+
+
+@rules.on("nv_tileaa.ptr_to_int")
+def ptr_to_int(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """ptr_to_int => llvm.ptrtoint"""
+    return cx.create("llvm.ptrtoint", [op.operands[0]], [cx.type(op.results[0].type)]).result
+
+
+@rules.on("nv_tileaa.assume")
+def assume(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """assume(x) => x; the analyses have used it"""
+    return op.operands[0]

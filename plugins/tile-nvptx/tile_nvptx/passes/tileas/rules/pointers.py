@@ -1,0 +1,95 @@
+"""load and store through tiles of pointers, and through single pointers."""
+
+from __future__ import annotations
+
+from tile_tileas.access import AccessPlan
+from tile_tileas.dialect import layout_of
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.thread.access import VectorAccess, passed_on, qualifiers, reader
+from tile_nvptx.passes.tileas.thread.build import Builder, token
+from tile_nvptx.passes.tileas.thread.types import element_of, storage_type
+
+
+@rules.on("nv_tileas.load")
+def load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """load => a vector load per run of neighbours; masked-off elements read `other`"""
+    if "barrier_before" in op.attributes:
+        Builder(cx).barrier()
+    type_ = cx.type(op.result.type)
+    if isinstance(type_, ir.VectorType):
+        return [_load_tile(op, cx, type_), token(cx)]
+    return [_load_scalar(op, cx, type_), token(cx)]
+
+
+def _load_scalar(op: ir.OpView, cx: Conversion, type_: ir.Type) -> ir.Value:
+    """Every thread reads the one element, or one thread for all."""
+    b, stored, first = Builder(cx), storage_type(type_), reader(op, cx, None)
+    conditions = [flag for flag in (first, op.mask) if flag is not None]
+    value = VectorAccess(cx, stored, 1, qualifiers(op)).load(op.base, b.all_of(conditions))
+    scalar = b.extract(b.from_storage(passed_on(op, cx, value, None), type_), 0)
+    if op.other is None or op.mask is None:
+        return scalar
+    return cx.create("arith.select", [op.mask, scalar, op.other], [type_]).result
+
+
+def _load_tile(op: ir.OpView, cx: Conversion, type_: ir.Type) -> ir.Value:
+    b, base, mask = Builder(cx), op.base, op.mask
+    layout = layout_of(op.result.type)
+    assert layout is not None
+    element = element_of(type_)
+    width = _width(op, layout)
+    access = VectorAccess(cx, storage_type(element), width, qualifiers(op))
+    owner, parts = reader(op, cx, layout), []
+    for register in range(0, layout.elements_per_thread, width):
+        conditions = [owner] if owner is not None else []
+        conditions += [b.extract(mask, register)] if mask is not None else []
+        parts.append(access.load(b.extract(base, register), b.all_of(conditions)))
+    value = b.from_storage(passed_on(op, cx, b.concat(parts), layout), element)
+    if op.other is None or mask is None:
+        return value
+    return cx.create("arith.select", [mask, value, op.other], [type_]).result
+
+
+def _width(op: ir.OpView, layout) -> int:
+    """Elements per access: what the plan allows and the layout keeps together."""
+    plan = AccessPlan.of(op)
+    if plan is None or not plan.order:
+        return 1
+    return min(plan.vector, layout.registers_contiguous_along(plan.order[0]))
+
+
+@rules.on("nv_tileas.store")
+def store(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """store => a vector store per run of neighbours, each element by one thread"""
+    b = Builder(cx)
+    if "barrier_before" in op.attributes:
+        b.barrier()
+    value = op.value
+    if isinstance(value.type, ir.VectorType):
+        _store_tile(op, cx)
+        return [token(cx)]
+    first = b.compare(0, state(cx).thread_index(cx), b.constant(0))
+    condition = b.all_of([first] + ([op.mask] if op.mask is not None else []))
+    stored = b.to_storage(b.splat(value, 1))
+    VectorAccess(cx, storage_type(value.type), 1, qualifiers(op)).store(stored, op.base, condition)
+    return [token(cx)]
+
+
+def _store_tile(op: ir.OpView, cx: Conversion) -> None:
+    b, base, mask, value = Builder(cx), op.base, op.mask, op.value
+    layout = state(cx).operand_layout(op, 1)
+    width = _width(op, layout)
+    access = VectorAccess(cx, storage_type(element_of(value.type)), width, qualifiers(op))
+    stored = b.to_storage(value)
+    owner = state(cx).holds_unique(cx, layout)
+    copies = layout.free_mask("register")
+    for register in range(0, layout.elements_per_thread, width):
+        if register & copies:
+            continue
+        conditions = [owner] if owner is not None else []
+        conditions += [b.extract(mask, register)] if mask is not None else []
+        part = b.shuffle(stored, range(register, register + width))
+        access.store(part, b.extract(base, register), b.all_of(conditions))

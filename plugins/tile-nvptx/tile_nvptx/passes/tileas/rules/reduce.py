@@ -1,0 +1,203 @@
+"""reduce: registers fold in a tree, then lanes by butterfly, then warps through shared memory.
+
+The order is fixed by the layout, so results are the same from run to run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_cute.linear import slice_registers
+from tile_tileas.scratch import ReductionPlan, plan_reduction
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.rules.combine import Fragments, combine, is_symmetric
+from tile_nvptx.passes.tileas.rules.redux import over_all_lanes
+from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.shared import scratch_pointer, shuffle
+from tile_nvptx.passes.tileas.thread.state import LANE_BITS
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
+
+#: Elements of a chunk that a thread folds at once, and chunks that it folds halves at a time.
+_CHUNK = 8
+_MANY = 4
+
+
+@rules.on("nv_tileas.reduce", "nv_tileas.reduce_mixed")
+def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """reduce => folds over registers, lanes and warps that run along the axis"""
+    layout = state(cx).operand_layout(op, 0)
+    axis = ir.IntegerAttr(op.attributes["axis"]).value
+    plan = plan_reduction(layout, axis)
+    if plan is None:
+        raise error_at(op, f"cannot fold axis {axis} of layout {layout}")
+    if "barrier_before" in op.attributes:
+        Builder(cx).barrier()
+    fold = _Fold(op, cx, plan, axis)
+    values = fold.registers(list(op.operands))
+    values = fold.lanes(values)
+    if plan.warp_bits:
+        values = fold.warps(values)
+    return [
+        value if isinstance(cx.type(result.type), ir.VectorType) else Builder(cx).extract(value, 0)
+        for value, result in zip(values, op.results, strict=True)
+    ]
+
+
+@dataclass
+class _Fold:
+    op: ir.OpView
+    cx: Conversion
+    plan: ReductionPlan
+    axis: int
+
+    def __post_init__(self) -> None:
+        self.builder = Builder(self.cx)
+
+    # -- the three levels ---------------------------------------------------------------------
+
+    def registers(self, values: Fragments) -> Fragments:
+        """Fold the registers of each thread that run along the axis."""
+        targets = slice_registers(self.plan.source, self.axis)
+        kept = self.plan.result.elements_per_thread
+        members: list[list[int]] = [[] for _ in range(kept)]
+        copies = self.plan.source.free_mask("register")
+        for register, target in enumerate(targets):
+            if not register & copies:
+                members[target].append(register)
+        # Member-major order: halves of the vector are then what folds together.
+        order = [group[k] for k in range(len(members[0])) for group in members]
+        return self._tree([self.builder.shuffle(value, order) for value in values], kept)
+
+    def lanes(self, values: Fragments) -> Fragments:
+        """Butterfly over the lane bits that run along the axis; all lanes get the result."""
+        if len(self.plan.lane_bits) == LANE_BITS:
+            folded = over_all_lanes(self.op, self.cx, values)
+            if folded is not None:
+                return folded
+        for bit in self.plan.lane_bits:
+            lane = self.builder.constant(1 << bit)
+            moved = [shuffle(self.cx, value, "bfly", lane) for value in values]
+            values = self.combine(moved, values)
+        if self.plan.lane_bits and not is_symmetric(self.op):
+            # Lanes have combined in different orders: all take what the first one found.
+            index = state(self.cx).thread_index(self.cx)
+            along = sum(1 << bit for bit in self.plan.lane_bits)
+            first = self.builder.with_constant("andi", index, (1 << LANE_BITS) - 1 & ~along)
+            values = [shuffle(self.cx, value, "idx", first) for value in values]
+        return values
+
+    def warps(self, values: Fragments) -> Fragments:
+        """Partial results of the warps meet in shared memory; all threads read all of them."""
+        stored = [self.builder.to_storage(value) for value in values]
+        offsets = self._scratch_offsets(stored)
+        owner = self._writer()
+        branch = self.cx.create("scf.if", [owner], regions=2)
+        with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
+            for value, start in zip(stored, offsets, strict=True):
+                self._write(value, start)
+            self.cx.create("scf.yield")
+        self.builder.barrier()
+        count = self.plan.result.elements_per_thread
+        read = [
+            self.builder.from_storage(self._read(value, start), element_of(old.type))
+            for value, start, old in zip(stored, offsets, values, strict=True)
+        ]
+        return self._tree(read, count)
+
+    # -- shared memory: element e of the result has its partials at e * partials ---------------
+
+    def _scratch_offsets(self, stored: Fragments) -> list[int]:
+        offsets, top = [], 0
+        for value in stored:
+            offsets.append(top)
+            size = self.plan.result.size * self.plan.partials
+            top += -(-size * (element_of(value.type).width // 8) // 16) * 16
+        return offsets
+
+    def _writer(self) -> ir.Value:
+        """i1: of the lanes that hold equal results, this is the first."""
+        b, index = self.builder, state(self.cx).thread_index(self.cx)
+        result = self.plan.result
+        mask = result.free_mask("lane")
+        # Warps along the axis write different partials; other copies among warps stay silent.
+        warps = result.free_mask("warp") & ~sum(1 << bit for bit in self.plan.warp_bits)
+        mask |= warps << LANE_BITS
+        return b.compare(0, b.with_constant("andi", index, mask), b.constant(0))
+
+    def _element(self, register: int) -> ir.Value:
+        """Row-major index, in the result, of the register's element; i32."""
+        result = self.plan.result
+        thread = state(self.cx).linear(self.cx, (*result.flat("lane"), *result.flat("warp")))
+        own = result.apply_flat({"register": register})
+        if thread is None:
+            return self.builder.constant(own)
+        return self.builder.with_constant("xori", thread, own)
+
+    def _write(self, value: ir.Value, start: int) -> None:
+        b, stored = self.builder, element_of(value.type)
+        part = [0] * LANE_BITS + [0] * self.plan.source.in_bits("warp")
+        for position, bit in enumerate(self.plan.warp_bits):
+            part[LANE_BITS + bit] = 1 << position
+        mine = state(self.cx).linear(self.cx, part)
+        base = scratch_pointer(self.op, self.cx, start)
+        for register in range(count_of(value.type)):
+            place = b.with_constant("muli", self._element(register), self.plan.partials)
+            if mine is not None:
+                place = b.binary("addi", place, mine)
+            pointer = b.offset(base, place, stored)
+            one = b.shuffle(value, [register])
+            b.store(one, pointer, stored.width // 8)
+
+    def _read(self, value: ir.Value, start: int) -> ir.Value:
+        """All partials of each of the thread's results, partial-major."""
+        b, stored, partials = self.builder, element_of(value.type), self.plan.partials
+        base = scratch_pointer(self.op, self.cx, start)
+        size = stored.width // 8
+        vectors = []
+        for register in range(count_of(value.type)):
+            place = b.with_constant("muli", self._element(register), partials)
+            pointer = b.offset(base, place, stored)
+            align = min(16, size * partials)
+            vectors.append(b.load(pointer, vector_of(partials, stored), align))
+        count = len(vectors)
+        order = [register * partials + p for p in range(partials) for register in range(count)]
+        return b.shuffle(b.concat(vectors), order)
+
+    # -- combining ----------------------------------------------------------------------------
+
+    def _tree(self, values: Fragments, width: int) -> Fragments:
+        """Fold vectors of k * width elements, k a power of two, to `width`.
+
+        Halves at a time; many elements chunk by chunk before, so that few are wanted at once.
+        """
+        chunk = max(width, _CHUNK)
+        if count_of(values[0].type) > _MANY * chunk:
+            values = self._in_chunks(values, chunk)
+        while count_of(values[0].type) > width:
+            half = count_of(values[0].type) // 2
+            low = [self.builder.shuffle(value, range(half)) for value in values]
+            high = [self.builder.shuffle(value, range(half, 2 * half)) for value in values]
+            values = self.combine(high, low)
+        return values
+
+    def _in_chunks(self, values: Fragments, chunk: int) -> Fragments:
+        """Fold vectors to `chunk` elements: two chunks, two such pairs, and so on, in order.
+
+        Rounding errors grow with the logarithm, as they do where halves are folded.
+        """
+        waiting: list[tuple[int, Fragments]] = []  # how many times folded
+        for first in range(0, count_of(values[0].type), chunk):
+            part = [self.builder.shuffle(value, range(first, first + chunk)) for value in values]
+            level = 0
+            while waiting and waiting[-1][0] == level:
+                part = self.combine(part, waiting.pop()[1])
+                level += 1
+            waiting.append((level, part))
+        return waiting[0][1]
+
+    def combine(self, elements: Fragments, accumulators: Fragments) -> Fragments:
+        return combine(self.op, self.cx, elements, accumulators)

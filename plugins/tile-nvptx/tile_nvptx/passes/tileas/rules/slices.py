@@ -1,0 +1,213 @@
+"""permute, cat, extract_slice and insert_slice: which registers go where, or a way through shared
+memory.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tile_cute.linear import LinearLayout, subtile, subtile_registers
+from tile_tileas.dialect import layout_of
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.row_major import flat_indices, write_row_major
+from tile_nvptx.passes.tileas.thread.shared import scratch_pointer
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
+
+
+@rules.on("nv_tileaa.permute")
+def permute(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """permute => the same registers; the layout says that axes have changed places"""
+    return op.operands[0]
+
+
+@rules.on("nv_tileas.cat")
+def cat(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """cat => each register of the result comes from one of the operands"""
+    part, result = state(cx).operand_layout(op, 0), layout_of(op.results[0].type)
+    assert result is not None
+    axis = ir.IntegerAttr(op.attributes["axis"]).value
+    half = part.shape[axis]
+    place = {coords: at for at, coords in reversed(list(enumerate(part.coords("register"))))}
+    picks = []
+    for coords in result.coords("register"):
+        which, inside = divmod(coords[axis], half)
+        own = place[(*coords[:axis], inside, *coords[axis + 1 :])]
+        picks.append(which * part.elements_per_thread + own)
+    return Builder(cx).shuffle(op.operands[0], picks, op.operands[1])
+
+
+@rules.on("nv_tileas.extract_slice")
+def extract_slice(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """extract_slice => registers picked by the index, or a slice read from shared memory"""
+    source, result = state(cx).operand_layout(op, 0), layout_of(op.results[0].type)
+    assert result is not None
+    if subtile(source, result.shape) == result:
+        return _pick(op, cx, source, result)
+    return _through_shared(op, cx, source, result)
+
+
+def _pick(op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout) -> ir.Value:
+    """Halve the candidates with each bit of an index; constant bits cost nothing."""
+    grid = [whole // part for whole, part in zip(source.shape, result.shape, strict=True)]
+    order: list[int] = []
+    for place in product(*map(range, grid)):  # the last axis varies fastest
+        offset = [i * extent for i, extent in zip(place, result.shape, strict=True)]
+        order += subtile_registers(source, result.shape, offset)[: result.elements_per_thread]
+    value = Builder(cx).shuffle(op.operands[0], order)
+    for axis, count in enumerate(grid):
+        value = _choose(cx, value, op.operands[1 + axis], count)
+    return value
+
+
+def _choose(cx: Conversion, value: ir.Value, index: ir.Value, count: int) -> ir.Value:
+    """Part `index` of the `count` equal parts of a fragment; taken modulo `count`."""
+    b, known = Builder(cx), _constant(index)
+    while count > 1:
+        count //= 2
+        half = count_of(value.type) // 2
+        low, high = b.shuffle(value, range(half)), b.shuffle(value, range(half, 2 * half))
+        if known is not None:
+            value = high if known & count else low
+            continue
+        flag = b.compare(1, b.with_constant("andi", index, count), b.constant(0, index.type))
+        value = cx.create("llvm.select", [flag, high, low], [low.type]).result
+    return value
+
+
+def _constant(value: ir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(owner.attributes["value"]).value
+
+
+def _through_shared(
+    op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout
+) -> ir.Value:
+    """The source in row-major order in shared memory; every thread reads its elements there."""
+    b = Builder(cx)
+    if "barrier_before" in op.attributes:
+        b.barrier()
+    stored, base = b.to_storage(op.operands[0]), scratch_pointer(op, cx)
+    write_row_major(cx, stored, source, base)
+    b.barrier()
+    element, size = element_of(stored.type), element_of(stored.type).width // 8
+    origin = _origin(op, cx, source, result)
+    pointer = b.offset(base, origin, element)
+    loaded = []
+    for index in flat_indices(cx, result, source.shape):
+        place = b.offset(pointer, index, element)
+        loaded.append(b.load(place, vector_of(1, element), size))
+    return b.from_storage(b.concat(loaded), element_of(cx.type(op.results[0].type)))
+
+
+def _origin(op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout) -> ir.Value:
+    """Row-major index, in the source, of the slice's first element, i32; in bounds always."""
+    b, step, total = Builder(cx), 1, Builder(cx).constant(0)
+    for axis in reversed(range(source.rank)):
+        count = source.shape[axis] // result.shape[axis]
+        if count > 1:
+            inside = b.with_constant("andi", op.operands[1 + axis], count - 1)
+            moved = b.with_constant("muli", inside, step * result.shape[axis])
+            total = b.binary("addi", total, moved)
+        step *= source.shape[axis]
+    return total
+
+
+@rules.on("nv_tileas.insert_slice")
+def insert_slice(op: ir.OpView, cx: Conversion) -> ir.Value:
+    """insert_slice => registers replaced where the index says so, or read from shared memory"""
+    source, whole = (state(cx).operand_layout(op, at) for at in (0, 1))
+    if subtile(whole, source.shape) == source:
+        return _replace(op, cx, source, whole)
+    return _merge(op, cx, source, whole)
+
+
+def _replace(op: ir.OpView, cx: Conversion, source: LinearLayout, whole: LinearLayout) -> ir.Value:
+    """Every slice of the tile that a thread holds, or the new one in its place."""
+    b, value = Builder(cx), op.operands[1]
+    count = whole.elements_per_thread
+    grid = [all_ // part for all_, part in zip(whole.shape, source.shape, strict=True)]
+    for place in product(*map(range, grid)):
+        flag = _is_at(op, cx, place, grid)
+        if flag is False:
+            continue
+        offset = [i * extent for i, extent in zip(place, source.shape, strict=True)]
+        registers = subtile_registers(whole, source.shape, offset)
+        moved = list(range(count))
+        for at, register in enumerate(registers):
+            moved[register] = count + at
+        new = b.shuffle(value, moved, _padded_to(cx, op.operands[0], count))
+        if flag is not True:
+            new = cx.create("llvm.select", [flag, new, value], [value.type]).result
+        value = new
+    return value
+
+
+def _padded_to(cx: Conversion, value: ir.Value, count: int) -> ir.Value:
+    """A fragment with registers that nobody reads behind it."""
+    own = count_of(value.type)
+    return Builder(cx).shuffle(value, [min(at, own - 1) for at in range(count)])
+
+
+def _is_at(
+    op: ir.OpView, cx: Conversion, place: tuple[int, ...], grid: list[int]
+) -> ir.Value | bool:
+    """Whether the indices, taken modulo the grid, are `place`: known here, or an i1."""
+    b, flags = Builder(cx), []
+    for axis, wanted in enumerate(place):
+        index = op.operands[2 + axis]
+        known = _constant(index)
+        if known is not None and known % grid[axis] != wanted:
+            return False
+        if known is None and grid[axis] > 1:
+            inside = b.with_constant("andi", index, grid[axis] - 1)
+            flags.append(b.compare(0, inside, b.constant(wanted, index.type)))
+    found = b.all_of(flags)
+    return True if found is None else found
+
+
+def _merge(op: ir.OpView, cx: Conversion, source: LinearLayout, whole: LinearLayout) -> ir.Value:
+    """The slice in row-major order in shared memory, read where the tile's elements lie in it."""
+    b, value = Builder(cx), op.operands[1]
+    if "barrier_before" in op.attributes:
+        b.barrier()
+    stored, base = b.to_storage(op.operands[0]), scratch_pointer(op, cx)
+    write_row_major(cx, stored, source, base)
+    b.barrier()
+    element, size = element_of(stored.type), element_of(stored.type).width // 8
+    merged = []
+    for register in range(whole.elements_per_thread):
+        place, flag = _inside(op, cx, source, whole, register)
+        pointer = b.offset(base, place, element)
+        new = b.from_storage(b.load(pointer, vector_of(1, element), size), element_of(value.type))
+        old = b.shuffle(value, [register])
+        if flag is not None:
+            new = cx.create("llvm.select", [flag, new, old], [old.type]).result
+        merged.append(new)
+    return b.concat(merged)
+
+
+def _inside(
+    op: ir.OpView, cx: Conversion, source: LinearLayout, whole: LinearLayout, register: int
+) -> tuple[ir.Value, ir.Value | None]:
+    """Where a register's element lies in its slice, and whether (None: always) that is the new."""
+    b, step, place, flags = Builder(cx), 1, Builder(cx).constant(0), []
+    coords = whole.coords("register")[register]
+    for axis in reversed(range(whole.rank)):
+        extent, count = source.shape[axis], whole.shape[axis] // source.shape[axis]
+        thread = state(cx).coordinate(cx, whole, axis)
+        own = b.constant(coords[axis])
+        along = own if thread is None else b.with_constant("xori", thread, coords[axis])
+        inside = b.with_constant("andi", along, extent - 1)
+        place = b.binary("addi", place, b.with_constant("muli", inside, step))
+        if count > 1:
+            number = b.with_constant("shrui", along, extent.bit_length() - 1)
+            wanted = b.with_constant("andi", op.operands[2 + axis], count - 1)
+            flags.append(b.compare(0, number, wanted))
+        step *= extent
+    return place, b.all_of(flags)

@@ -1,0 +1,272 @@
+"""tiled_load and tiled_store: addresses, bounds, padding.
+
+The tile's origin and what is left of the view behind it are the same for all threads and are
+computed once. Accesses are predicated where a tile may reach past the end. If vectors could be half
+inside, they are split then, and a tile that lies inside its view takes a path of its own with whole
+vectors and no checks. Loads outside give the padding value, stores outside vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tile_cute.linear import LinearLayout
+from tile_tileas.access import AccessPlan
+from tile_tileas.analysis.views import TiledView, tiled_view
+from tile_tileas.dialect import layout_of
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.thread.access import VectorAccess, passed_on, qualifiers, reader
+from tile_nvptx.passes.tileas.thread.build import Builder, token, wrap
+from tile_nvptx.passes.tileas.thread.formats import FORMATS
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
+
+_EQ, _ULT = 0, 6  # arith.CmpIPredicate
+PADDING = {"neg_zero": -0.0, "nan": float("nan"), "pos_inf": float("inf"), "neg_inf": float("-inf")}
+
+
+class TileAddress:
+    """Where a thread's registers of one tile lie, and which of them are in bounds."""
+
+    def __init__(
+        self,
+        cx: Conversion,
+        view: TiledView,
+        coords: list[ir.Value],
+        layout: LinearLayout,
+        plan: AccessPlan,
+    ) -> None:
+        self.cx, self.view, self.layout = cx, view, layout
+        self.builder = Builder(cx)
+        self.stored = storage_type(view.memref.element)
+        self.checked = plan.checked
+        run = layout.registers_contiguous_along(plan.order[0]) if plan.order else 1
+        self.width = min(plan.vector, run)
+        self.whole = plan.whole_vectors
+        #: Checked accesses are narrower, which makes a second path without checks worth it.
+        self.splits = self.width > 1 and not self.whole
+        self._registers = layout.coords("register")
+        origins = [
+            self.builder.with_constant("muli", self.builder.widen(c, self.builder.i64), extent)
+            for c, extent in zip(coords, view.steps, strict=True)
+        ]
+        self._strides = [self._stride(axis) for axis in range(len(view.tile))]
+        self._left = {axis: self._remaining(axis, origins[axis]) for axis in self.checked}
+        self.pointer = self._thread_pointer(origins)
+
+    def _stride(self, axis: int) -> int | ir.Value:
+        step = self.view.memref.strides[self.view.dim_map[axis]]
+        return step if isinstance(step, int) else self.builder.widen(step, self.builder.i64)
+
+    def _remaining(self, axis: int, origin: ir.Value) -> ir.Value:
+        """min(max(size - origin, 0), tile extent), i32: how much of the tile is in bounds."""
+        b = self.builder
+        size = self.view.memref.sizes[self.view.dim_map[axis]]
+        wide = b.constant(size, b.i64) if isinstance(size, int) else b.widen(size, b.i64)
+        left = b.binary("subi", wide, origin)
+        left = b.binary("maxsi", left, b.constant(0, b.i64))
+        left = b.binary("minsi", left, b.constant(self.view.tile[axis], b.i64))
+        return self.cx.create("arith.trunci", [left], [b.i32]).result
+
+    def _scaled(self, value: ir.Value, axis: int) -> ir.Value:
+        step = self._strides[axis]
+        if isinstance(step, int):
+            return self.builder.with_constant("muli", value, step)
+        return self.builder.binary("muli", value, step)
+
+    def _thread_pointer(self, origins: list[ir.Value]) -> ir.Value:
+        """Address of register 0: uniform part first, so that it stays in uniform registers."""
+        b, pointer = self.builder, self.view.memref.base
+        for axis, origin in enumerate(origins):
+            pointer = b.offset(pointer, self._scaled(origin, axis), self.stored)
+        for axis in range(len(origins)):
+            thread = state(self.cx).coordinate(self.cx, self.layout, axis)
+            if thread is not None and self._is_separate(axis):
+                wide = b.widen(thread, b.i64)
+                pointer = b.offset(pointer, self._scaled(wide, axis), self.stored)
+        return pointer
+
+    def _is_separate(self, axis: int) -> bool:
+        """Whether thread and register parts of a coordinate share no bits, so that they add."""
+        threads = registers = 0
+        for value in state(self.cx).thread_bases(self.layout, axis):
+            threads |= value
+        for coords in self._registers:
+            registers |= coords[axis]
+        return not threads & registers
+
+    def coordinate(self, axis: int, register: int) -> ir.Value:
+        """The register's coordinate in the tile, i32."""
+        thread = state(self.cx).coordinate(self.cx, self.layout, axis)
+        own = self._registers[register][axis]
+        if thread is None:
+            return self.builder.constant(own)
+        return self.builder.with_constant("xori", thread, own)
+
+    def address(self, register: int) -> ir.Value:
+        """Address of the register's element."""
+        b, pointer, constant = self.builder, self.pointer, 0
+        for axis, own in enumerate(self._registers[register]):
+            step = self._strides[axis]
+            if not self._is_separate(axis):
+                wide = b.widen(self.coordinate(axis, register), b.i64)
+                pointer = b.offset(pointer, self._scaled(wide, axis), self.stored)
+            elif isinstance(step, int):
+                constant += own * step
+            elif own:
+                by = b.with_constant("muli", step, own)
+                pointer = b.offset(pointer, by, self.stored)
+        return b.offset(pointer, constant, self.stored)
+
+    def in_bounds(self, register: int) -> ir.Value | None:
+        """i1: every coordinate of the register's element is inside the view."""
+        return self.builder.all_of(
+            [
+                self.builder.compare(_ULT, self.coordinate(axis, register), self._left[axis])
+                for axis in self.checked
+            ]
+        )
+
+    def is_full(self) -> ir.Value | None:
+        """i1, the same in all threads: the whole tile is inside the view."""
+        b = self.builder
+        return b.all_of(
+            [
+                b.compare(_EQ, self._left[axis], b.constant(self.view.tile[axis]))
+                for axis in self.checked
+            ]
+        )
+
+
+def _prepare(op: ir.OpView, cx: Conversion, layout: LinearLayout) -> TileAddress:
+    plan = AccessPlan.of(op)
+    view = tiled_view(op.view)
+    if plan is None:
+        every = tuple(range(len(view.tile)))
+        plan = AccessPlan(tuple(reversed(every)), 1, True, every)
+    if "barrier_before" in op.attributes:
+        Builder(cx).barrier()
+    return TileAddress(cx, view, list(op.coords), layout, plan)
+
+
+@rules.on("nv_tileas.tiled_load")
+def tiled_load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """tiled_load => vector loads; padded and predicated where the tile leaves the view"""
+    layout = layout_of(op.result.type)
+    assert layout is not None
+    where = _prepare(op, cx, layout)
+    type_ = cx.type(op.result.type)
+    held = vector_of(count_of(type_), where.stored)
+    access, owner = qualifiers(op), reader(op, cx, layout)
+
+    def inside() -> ir.Value:
+        return _load(where, where.width, access, owner, checked=False)
+
+    def partly() -> ir.Value:
+        width = where.width if where.whole else 1
+        return _load(where, width, access, owner, checked=True)
+
+    if not where.checked:
+        value = inside()
+    elif state(cx).fast_path and where.splits:
+        value = _either(cx, where.is_full(), held, inside, partly).result
+    else:
+        value = partly()
+    value = passed_on(op, cx, value, layout)
+    return [where.builder.from_storage(value, element_of(type_)), token(cx)]
+
+
+def _either(
+    cx: Conversion,
+    condition: ir.Value | None,
+    type_: ir.Type | None,
+    then: Callable[[], ir.Value | None],
+    otherwise: Callable[[], ir.Value | None],
+) -> ir.Operation:
+    """scf.if with a body per side."""
+    assert condition is not None
+    branch = cx.create("scf.if", [condition], [] if type_ is None else [type_], regions=2)
+    for region, body in zip(branch.regions, (then, otherwise), strict=True):
+        with cx.at(ir.InsertionPoint(region.blocks.append())):
+            value = body()
+            cx.create("scf.yield", [] if value is None else [value])
+    return branch
+
+
+def _load(
+    where: TileAddress, width: int, extra: str, owner: ir.Value | None, *, checked: bool
+) -> ir.Value:
+    """The fragment, of storage type."""
+    b, access = where.builder, VectorAccess(where.cx, where.stored, width, extra)
+    parts = []
+    for register in range(0, where.layout.elements_per_thread, width):
+        bounds = where.in_bounds(register) if checked else None
+        conditions = [flag for flag in (owner, bounds) if flag is not None]
+        value = access.load(where.address(register), b.all_of(conditions))
+        parts.append(_padded(where, value, bounds))
+    return b.concat(parts)
+
+
+def _padded(where: TileAddress, value: ir.Value, condition: ir.Value | None) -> ir.Value:
+    """Out of bounds the accesses give zero; any other padding value is selected here."""
+    number = PADDING.get(where.view.padding or "zero")
+    if number is None or condition is None:
+        return value
+    type_ = value.type
+    element = where.view.memref.element
+    if str(element) in FORMATS:
+        code = wrap(FORMATS[str(element)].encode(number), 8)
+        scalar: ir.Attribute = ir.IntegerAttr.get(element_of(type_), code)
+    else:
+        scalar = ir.FloatAttr.get(element_of(type_), number)
+    attr = ir.DenseElementsAttr.get_splat(type_, scalar)
+    padding = where.cx.create("arith.constant", [], [type_], {"value": attr}).result
+    return where.cx.create("arith.select", [condition, value, padding], [type_]).result
+
+
+@rules.on("nv_tileas.tiled_store")
+def tiled_store(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+    """tiled_store => vector stores; predicated where the tile leaves the view"""
+    layout = state(cx).operand_layout(op, 1)
+    value = op.value
+    where = _prepare(op, cx, layout)
+    owner = state(cx).holds_unique(cx, layout)
+    extra = qualifiers(op)
+
+    def inside() -> None:
+        _store(where, value, where.width, extra, owner, checked=False)
+
+    def partly() -> None:
+        _store(where, value, where.width if where.whole else 1, extra, owner, checked=True)
+
+    if not where.checked:
+        inside()
+    elif state(cx).fast_path and where.splits and owner is None:
+        _either(cx, where.is_full(), None, inside, partly)
+    else:
+        partly()
+    return [token(cx)]
+
+
+def _store(
+    where: TileAddress,
+    value: ir.Value,
+    width: int,
+    extra: str,
+    owner: ir.Value | None,
+    *,
+    checked: bool,
+) -> None:
+    b, access = where.builder, VectorAccess(where.cx, where.stored, width, extra)
+    stored = b.to_storage(value)
+    copies = where.layout.free_mask("register")
+    for register in range(0, where.layout.elements_per_thread, width):
+        if register & copies:
+            continue
+        conditions = [owner] if owner is not None else []
+        bounds = where.in_bounds(register) if checked else None
+        conditions += [bounds] if bounds is not None else []
+        part = b.shuffle(stored, range(register, register + width))
+        access.store(part, where.address(register), b.all_of(conditions))

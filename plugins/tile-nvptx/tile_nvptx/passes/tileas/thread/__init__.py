@@ -1,0 +1,1 @@
+"""What rules are built from: types, builders, the state of a kernel, shared memory."""
