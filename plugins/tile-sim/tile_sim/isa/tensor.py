@@ -15,7 +15,7 @@ from tile_sim.machine.access import parts
 from tile_sim.machine.asyncs import Operation
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import threads
-from tile_sim.machine.tensormap import FIELDS, SIZE, TensorMap, decode
+from tile_sim.machine.tensormap import IMMEDIATE, REPLACEABLE, SIZE, TensorMap, decode, edits_of
 from tile_sim.machine.wave import Wave
 from tile_sim.program.decode import Decode, Exec, Getter, instruction
 from tile_sim.program.types import TYPES
@@ -155,7 +155,7 @@ class _TensorLoad:
             ends = [
                 (c, self._barrier_cta(c, bar_cta)) for c in receivers(wave, self.row, self.mask)
             ]
-        amount = len(coordinates) * tensor.element_bytes
+        amount = len(coordinates) * tensor.shared_bytes
         if wave.counters is not None:
             wave.counters.moved(wave, amount * len(ends))
         for to, bar in ends:
@@ -246,33 +246,44 @@ def _giver(
 @instruction("tensormap.replace.tile")
 def tensormap_replace(cx: Decode) -> Exec:
     """`[map] {, ordinal}, value` for one field of a map in global or shared memory."""
-    name = cx.one_of(*FIELDS)
+    name = cx.one_of(*REPLACEABLE)
     space = take_space(cx)
     if not cx.flag("b1024"):
         cx.fail("needs .b1024")
     type_ = cx.type("b32 b64")
-    start, size, count, add = FIELDS[name]
+    count = REPLACEABLE[name]
     cx.done(3 if count > 1 else 2)
     where, compute = address(cx, 0, space)
     ordinal = cx.constant(1) if count > 1 else 0
     if not 0 <= ordinal < count:
         cx.fail(f"ordinal {ordinal} is not in 0..{count - 1}")
-    value = cx.src(len(cx.operands) - 1, type_)
-    offset = np.uint64(start + ordinal * size)
+    last = len(cx.operands) - 1
+    fixed = cx.constant(last) if name in IMMEDIATE else None
+    value = cx.src(last, type_)
 
     def execute(g: Group) -> None:
-        values = g.lanes(np.asarray(value(g))).astype(np.uint64) + np.uint64(add)
-        raw = values.reshape(-1, 1).view(np.uint8)[:, :size]
         at = compute(g)
         if (at & np.uint64(63)).any():
             raise SimError("misaligned", "a tensor map needs 64-byte alignment")
-        for byte in range(size):
-            for part in parts(g, where, at + offset + np.uint64(byte), 1, np.dtype("u1")):
-                mine = raw[:, byte]
-                part.data[part.index] = mine if part.pick is None else mine[part.pick]
+        values = lanes_of(g, value) if fixed is None else [fixed] * g.count()
+        edits = [edits_of(name, ordinal, v) for v in values]
+        for step in range(max(map(len, edits), default=0)):
+            _edit_words(g, where, at, [e[step] for e in edits])
         g.wave.progress += 1
 
     return execute
+
+
+def _edit_words(g: Group, space: str, maps: Array, edits: list[tuple[int, int]]) -> None:
+    """Merge (mask, bits) of each lane into its map: the one or two words of 32 bits they touch."""
+    mask = edits[0][0]
+    first = ((mask & -mask).bit_length() - 1) // 32
+    for word in range(first, (mask.bit_length() - 1) // 32 + 1):
+        keep = np.uint32(~(mask >> 32 * word) & 0xFFFFFFFF)
+        new = np.array([bits >> 32 * word & 0xFFFFFFFF for _, bits in edits], np.uint32)
+        for part in parts(g, space, maps + np.uint64(4 * word), 4, np.dtype("u4")):
+            mine = new if part.pick is None else new[part.pick]
+            part.data[part.index] = part.data[part.index] & keep | mine
 
 
 @instruction("tensormap.cp_fenceproxy")

@@ -8,18 +8,19 @@ import numpy as np
 
 from tile_sim.errors import SimError
 from tile_sim.machine import shared
-from tile_sim.machine.tensormap import ELEMENT_TYPES, TensorMap, swizzled
+from tile_sim.machine.tensormap import DTYPES, TensorMap, swizzled
 
 if TYPE_CHECKING:
     from tile_sim.machine.wave import Wave
 
 Array = np.ndarray
-_DTYPES = {name: dtype for name, _, dtype in ELEMENT_TYPES}
 
 
 def tile_coordinates(tensor: TensorMap, start: tuple[int, ...]) -> Array:
-    """Tensor coordinates of the elements of a box in shared order, `[elements, rank]`."""
-    counts = [-(-b // s) for b, s in zip(tensor.box, tensor.element_strides, strict=True)]
+    """Coordinates of the units of a box in shared order, `[units, rank]`; dimension 0 in units."""
+    start = (first_unit(tensor, start[0]), *start[1:])
+    box = (tensor.box[0] // tensor.per_unit, *tensor.box[1:])
+    counts = [-(-b // s) for b, s in zip(box, tensor.element_strides, strict=True)]
     axes = [
         c + np.arange(n) * s for c, n, s in zip(start, counts, tensor.element_strides, strict=True)
     ]
@@ -47,7 +48,7 @@ def im2col_coordinates(
             at[i] = tensor.lower[i]
         else:
             at[spatial] += 1
-    channel = start[0] + np.arange(tensor.channels)
+    channel = first_unit(tensor, start[0]) + np.arange(tensor.channels // tensor.per_unit)
     rows = np.array(pixels).reshape(tensor.pixels, spatial + 1)
     outer = np.repeat(rows, len(channel), axis=0)
     return np.concatenate([np.tile(channel, tensor.pixels)[:, None], outer], axis=1)
@@ -55,34 +56,46 @@ def im2col_coordinates(
 
 def gather4_coordinates(tensor: TensorMap, start: tuple[int, ...]) -> Array:
     """Four rows of a matrix: the first coordinate is the column, the others the rows."""
-    column = start[0] + np.arange(tensor.box[0])
+    column = first_unit(tensor, start[0]) + np.arange(tensor.box[0] // tensor.per_unit)
     return np.stack([np.tile(column, 4), np.repeat(np.array(start[1:5]), len(column))], axis=1)
 
 
+def first_unit(tensor: TensorMap, coordinate: int) -> int:
+    """The unit that a coordinate of dimension 0 begins; packed elements are moved in groups."""
+    unit, rest = divmod(coordinate, tensor.per_unit)
+    if rest:
+        raise SimError(
+            "tensormap",
+            f"coordinate {coordinate} of {tensor.type} is no multiple of {tensor.per_unit}",
+        )
+    return unit
+
+
 def inside(tensor: TensorMap, coordinates: Array) -> Array:
-    legal = (coordinates >= 0) & (coordinates < np.array(tensor.dims))
+    dims = [-(-tensor.dims[0] // tensor.per_unit), *tensor.dims[1:]]
+    legal = (coordinates >= 0) & (coordinates < np.array(dims))
     return np.asarray(legal.all(axis=1))
 
 
 def addresses(tensor: TensorMap, base: int, coordinates: Array) -> Array:
-    steps = np.array([tensor.element_bytes, *tensor.strides], np.int64)
+    steps = np.array([tensor.unit_bytes, *tensor.strides], np.int64)
     return (base + coordinates @ steps).astype(np.uint64)
 
 
 def shared_places(wave: Wave, cta: int, offset: int, tensor: TensorMap, count: int) -> Array:
-    """Flat shared bytes of `count` elements in box order, swizzled, `[elements, bytes]`."""
+    """Flat shared bytes of `count` units in box order, swizzled, `[units, bytes]`."""
     if offset % 128:
         raise SimError("misaligned", f"tensor copy at shared offset {offset} needs 128 bytes")
-    size = tensor.element_bytes
+    size = tensor.shared_bytes
     linear = offset + np.arange(count * size)
     moved = swizzled(linear, tensor.swizzle, tensor.atomicity)
     return shared.flat(wave, cta, moved, "tensor copy").reshape(count, size)
 
 
 def load_elements(wave: Wave, tensor: TensorMap, base: int, coordinates: Array) -> Array:
-    """The bytes of the elements, `[elements, bytes]`; outside the tensor the fill value."""
-    size = tensor.element_bytes
-    out = np.zeros((len(coordinates), size), np.uint8)
+    """The bytes of the units, `[units, shared bytes]`; outside the tensor the fill value."""
+    size = tensor.unit_bytes
+    out = np.zeros((len(coordinates), tensor.shared_bytes), np.uint8)
     here = inside(tensor, coordinates)
     if tensor.fill == "nan" and not here.all():
         out[~here] = _nan_bytes(tensor)
@@ -94,7 +107,7 @@ def load_elements(wave: Wave, tensor: TensorMap, base: int, coordinates: Array) 
             index = (mine - np.uint64(buffer.base)).astype(np.int64)
             data = buffer.data[index[:, None] + np.arange(size)]
             found[slice(None) if pick is None else pick] = data
-        out[here] = found
+        out[here, :size] = found
     return out
 
 
@@ -111,13 +124,13 @@ def _nan_bytes(tensor: TensorMap) -> Array:
 def store_elements(
     wave: Wave, tensor: TensorMap, base: int, coordinates: Array, data: Array, op: str | None
 ) -> None:
-    """Write (or with `op` combine) the elements that lie inside the tensor."""
+    """Write (or with `op` combine) the units that lie inside the tensor."""
     here = inside(tensor, coordinates)
     if not here.any():
         return
-    size = tensor.element_bytes
+    size = tensor.unit_bytes
     where = addresses(tensor, base, coordinates[here])
-    values = data[here]
+    values = data[here, :size]
     for buffer, pick in wave.memory.split(where, size):
         if not buffer.writable:
             raise SimError("read-only", f"tensor copy writes {buffer.name!r}, which is read-only")
@@ -134,7 +147,9 @@ def combine(op: str, type_: str, old: Array, new: Array) -> Array:
     """The reductions of bulk copies, on bytes `[elements, size]`."""
     if type_ == "bf16":
         return _combine_bf16(op, old, new)
-    dtype = np.dtype(_DTYPES[type_])
+    if type_ not in DTYPES:
+        raise SimError("bad-copy", f"reduction .{op} is not for {type_}")
+    dtype = np.dtype(DTYPES[type_])
     a, b = old.view(dtype).reshape(-1), new.view(dtype).reshape(-1)
     if op in ("and", "or", "xor"):
         unsigned = f"<u{dtype.itemsize}"
