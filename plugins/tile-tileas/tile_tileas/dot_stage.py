@@ -1,16 +1,23 @@
-"""Which operands of a `nv_tileas.dot` pass through shared memory, and how much of it they take."""
+"""Which operands of a `nv_tileas.dot` pass through shared memory, and how they lie there.
+
+The layouts in shared memory are chosen once, by `tileas-allocate-shared`, and written into the
+operation: `choose_staging` chooses, `Product.staging` reads.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from tile_cute.linear import LayoutError, LinearLayout, SharedRoundTrip
 
 from tile_core.mlir import ir
-from tile_tileas.dialect import layout_of
-from tile_tileas.dot_plan import atom_name, fma_step_of, product_of
-from tile_tileas.dots import FMA, Fragments, atom_named, grid_of
+from tile_core.passes import error_at
+from tile_tileas.dialect import layout_attr, layout_in, layout_of
+from tile_tileas.dot_plan import atom_name, fma_step_of
+from tile_tileas.dots import FMA, Fragments, atom_named, grid_of, product_shape
 from tile_tileas.fma_plan import FmaPlan
 from tile_tileas.scratch import OPERATION_LIMIT, plan_move, storage_bits
-from tile_tileas.stages import stages
+from tile_tileas.stages import STAGE_ALIGNMENT, Stage, stage_in, stage_of, turns_bytes
 
 
 def staged_operands(
@@ -57,17 +64,116 @@ def _through_memory(source: LinearLayout, wanted: LinearLayout, bits: int) -> bo
         return True
 
 
-def dot_scratch_bytes(op: ir.OpView | ir.Operation) -> int:
-    """Shared memory of a dot whose layouts are assigned."""
-    a, b, c = (layout_of(op.operands[at].type) for at in range(3))
-    assert a is not None
-    assert b is not None
-    assert c is not None
+@dataclass(frozen=True)
+class Staging:
+    """How A and B of a dot lie in shared memory; the operation's attribute `staging` says it.
+
+    `plans` are stage and start in bytes of each operand, None for one that comes as fragments.
+    `fma` is the plan of a product without tensor cores, whose stages hold a part of K each.
+    """
+
+    plans: tuple[tuple[Stage, int] | None, ...]
+    fragments: tuple[Fragments, Fragments]
+    fma: FmaPlan | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Shared memory of both operands."""
+        ends = [start + stage.bytes for stage, start in filter(None, self.plans)]
+        return max(ends, default=0)
+
+    def attribute(self) -> ir.Attribute:
+        """`[#nv_tileas.layout<...>, unit]`: the buffer of each operand, unit for none."""
+        parts = [layout_attr(p[0].buffer) if p else ir.UnitAttr.get() for p in self.plans]
+        return ir.ArrayAttr.get(parts)
+
+
+def choose_staging(op: ir.OpView | ir.Operation, chip: str) -> Staging:
+    """The cheapest staging on `chip` ("sm_90a") of a dot whose layouts are assigned."""
     bits = storage_bits(op.operands[0].type.element_type)
+    product = Product(op, _layouts(op), bits, chip)
     if atom_name(op) == FMA:
-        return FmaPlan.of((a, b, c), fma_step_of(op, OPERATION_LIMIT), bits).bytes
-    atom, shape = atom_named(atom_name(op)), product_of(op)
-    grid = grid_of(atom, shape, c.in_size("warp"), c)
-    assert grid is not None, "layout assignment gives accumulators the atom's layout"
-    wanted = tuple(Fragments.of(atom, operand, shape, c.rank, grid) for operand in "ab")
-    return stages((a, b), (wanted[0], wanted[1]), bits)[1]
+        step = fma_step_of(op, OPERATION_LIMIT)
+        return _of_fma(FmaPlan.of(product.layouts, step, bits))
+    wanted, turns = product.fragments(), turns_bytes(chip)
+    a, b = (
+        None if source == target.whole else stage_of(source, target, bits, turns_bytes=turns).buffer
+        for source, target in zip(product.layouts, wanted, strict=False)
+    )
+    return product.staged_in((a, b))
+
+
+@dataclass(frozen=True)
+class Product:
+    """A dot, the layouts of A, B and C, bits of an element in memory, and the chip ("sm_90a")."""
+
+    op: ir.OpView | ir.Operation
+    layouts: tuple[LinearLayout, LinearLayout, LinearLayout]
+    bits: int
+    chip: str
+
+    def staging(self) -> Staging:
+        """The staging that the operation's attribute `staging` tells.
+
+        Raises:
+            CompileError: there is none, or it does not fit the operands.
+        """
+        op = self.op
+        if "staging" not in op.attributes:
+            raise error_at(op, "has no staging layouts; run 'tileas-allocate-shared' before")
+        parts = list(ir.ArrayAttr(op.attributes["staging"]))
+        a, b = (None if isinstance(part, ir.UnitAttr) else layout_in(part) for part in parts)
+        try:
+            return self.staged_in((a, b))
+        except LayoutError as error:
+            raise error_at(op, f"cannot be staged as 'staging' says: {error}") from error
+
+    def staged_in(self, buffers: tuple[LinearLayout | None, LinearLayout | None]) -> Staging:
+        """The staging with A and B in `buffers`, None for fragments in registers.
+
+        Raises:
+            LayoutError: a buffer does not fit its operand.
+        """
+        if atom_name(self.op) == FMA:
+            a, b = buffers
+            if a is None or b is None:
+                raise LayoutError("both operands of multiply-adds pass through shared memory")
+            return _of_fma(FmaPlan.in_buffers(self.layouts, (a, b), self.bits))
+        wanted, turns = self.fragments(), turns_bytes(self.chip)
+        plans: list[tuple[Stage, int] | None] = []
+        top = 0
+        for source, buffer, target in zip(self.layouts, buffers, wanted, strict=False):
+            if buffer is None:
+                if source != target.whole:
+                    raise LayoutError(f"{source} are no fragments, and have no buffer")
+                plans.append(None)
+                continue
+            stage = stage_in(buffer, source, target, self.bits, turns_bytes=turns)
+            plans.append((stage, top))
+            top += -(-stage.bytes // STAGE_ALIGNMENT) * STAGE_ALIGNMENT
+        return Staging(tuple(plans), wanted)
+
+    def fragments(self) -> tuple[Fragments, Fragments]:
+        """The fragments of A and B that a product by tensor cores needs.
+
+        Raises:
+            CompileError: the accumulator is no tile of the atom.
+        """
+        a, b, c = self.layouts
+        atom, shape = atom_named(atom_name(self.op)), product_shape(a.shape, b.shape)
+        grid = grid_of(atom, shape, c.in_size("warp"), c)
+        if grid is None:
+            raise error_at(self.op, f"has an accumulator that is no tile of {atom}: {c}")
+        left, right = (Fragments.of(atom, operand, shape, c.rank, grid) for operand in "ab")
+        return left, right
+
+
+def _of_fma(plan: FmaPlan) -> Staging:
+    return Staging(tuple(zip(plan.stages, plan.starts, strict=True)), plan.reads, plan)
+
+
+def _layouts(op: ir.OpView | ir.Operation) -> tuple[LinearLayout, LinearLayout, LinearLayout]:
+    a, b, c = (layout_of(op.operands[at].type) for at in range(3))
+    if a is None or b is None or c is None:
+        raise error_at(op, "works on a tile without a layout; run 'tileas-assign-layouts' before")
+    return a, b, c

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tile_cute.linear import LinearLayout, subtile
+from tile_cute.linear import LayoutError, LinearLayout, subtile
 from tile_cute.linear.layout import log2
 
 from tile_tileas.dots import Fragments, Shape
-from tile_tileas.stages import STAGE_ALIGNMENT, Stage, stage_of
+from tile_tileas.stages import STAGE_ALIGNMENT, Stage, stage_in, stage_of
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,27 @@ class FmaPlan:
 
         Threads hold whole parts of A and B: `subtile` of their layouts is one.
         """
-        a, b, c = layouts
-        shapes = ((*a.shape[:-1], step), (*b.shape[:-2], step, b.shape[-1]))
-        sources = tuple(subtile(one, shape) for one, shape in zip((a, b), shapes, strict=True))
-        reads = _reads(c, shapes[0], c.rank - 1), _reads(c, shapes[1], c.rank - 2)
-        found = []
-        for source, wanted in zip(sources, reads, strict=True):
-            assert source is not None, "layout assignment keeps parts of K in threads"
-            found.append(stage_of(source, wanted, bits))
-        return FmaPlan(step, (found[0], found[1]), reads, shapes)
+        shapes, sources, reads = _parts(layouts, step)
+        a, b = (stage_of(s, wanted, bits) for s, wanted in zip(sources, reads, strict=True))
+        return FmaPlan(step, (a, b), reads, shapes)
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def in_buffers(
+        layouts: tuple[LinearLayout, ...], buffers: tuple[LinearLayout, LinearLayout], bits: int
+    ) -> FmaPlan:
+        """The plan whose parts lie in shared memory as `buffers`, which also tell the step.
+
+        Raises:
+            LayoutError: they are not those of parts of A and B.
+        """
+        step = buffers[0].shape[-1] if buffers[0].rank else 0
+        k = layouts[0].shape[-1]
+        if not 0 < step <= k or k % step:
+            raise LayoutError(f"{buffers[0]} holds no part of K = {k}")
+        shapes, sources, reads = _parts(layouts, step)
+        a, b = map(stage_in, buffers, sources, reads, (bits, bits))
+        return FmaPlan(step, (a, b), reads, shapes)
 
     @property
     def starts(self) -> tuple[int, int]:
@@ -51,6 +63,19 @@ class FmaPlan:
     def bytes(self) -> int:
         """Shared memory that both parts need."""
         return self.starts[1] + self.stages[1].bytes
+
+
+def _parts(
+    layouts: tuple[LinearLayout, ...], step: int
+) -> tuple[tuple[Shape, Shape], tuple[LinearLayout, LinearLayout], tuple[Fragments, Fragments]]:
+    """Shapes of the parts of A and B, what threads hold of them, and what they read."""
+    a, b, c = layouts
+    shapes = ((*a.shape[:-1], step), (*b.shape[:-2], step, b.shape[-1]))
+    left, right = subtile(a, shapes[0]), subtile(b, shapes[1])
+    if left is None or right is None:
+        raise LayoutError(f"threads hold no whole parts of {step} of K")
+    reads = _reads(c, shapes[0], c.rank - 1), _reads(c, shapes[1], c.rank - 2)
+    return shapes, (left, right), reads
 
 
 def _reads(accumulator: LinearLayout, shape: Shape, axis: int) -> Fragments:

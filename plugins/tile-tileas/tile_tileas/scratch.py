@@ -136,7 +136,10 @@ def _layout(op: ir.OpView | ir.Operation, type_: ir.Type) -> LinearLayout:
 
 
 def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
-    """Shared memory that the operation needs while it runs; 0 if it needs none."""
+    """Shared memory that the operation needs while it runs; 0 if it needs none.
+
+    That of a dot follows from its staging (`tile_tileas.dot_stage`).
+    """
     if op.name == "nv_tileas.convert_layout":
         plan = conversion_plan(op)
         return plan.bytes if isinstance(plan, SharedRoundTrip) else 0
@@ -160,10 +163,6 @@ def scratch_bytes(op: ir.OpView | ir.Operation) -> int:
         assert whole is not None
         picks = subtile(whole, source.shape) == source
         return 0 if picks else slice_bytes(op.operands[0].type)
-    if op.name == "nv_tileas.dot":
-        from tile_tileas.dot_stage import dot_scratch_bytes  # it plans moves with this module
-
-        return dot_scratch_bytes(op)
     if op.name in ("nv_tileas.scan", "nv_tileas.scan_mixed"):
         layout, axis = _layout(op, op.operands[0].type), ir.IntegerAttr(op.attributes["axis"]).value
         return sum(

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tile_cute.atoms import find_copies
 from tile_cute.linear import (
+    LayoutError,
     LinearLayout,
     MatrixSide,
     SharedSide,
@@ -78,10 +80,19 @@ def stage_of(
     `turns_bytes`: the target has ldmatrix for matrices of bytes to transpose.
     """
     found = [
-        _stage(buffer, source, wanted, bits, turns_bytes)
+        stage_in(buffer, source, wanted, bits, turns_bytes=turns_bytes)
         for buffer in _buffers(source, wanted, bits)
     ]
     return min(found, key=lambda stage: stage.cost)
+
+
+def turns_bytes(chip: str) -> bool:
+    """Whether `chip` ("sm_90a") has the ldmatrix that transposes matrices of bytes."""
+    return any(
+        copy.supported_on(chip)
+        for copy in find_copies(family="ldmatrix")
+        if copy.name == "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8"
+    )
 
 
 def _buffers(source: LinearLayout, wanted: Fragments, bits: int) -> Iterator[LinearLayout]:
@@ -96,9 +107,23 @@ def _buffers(source: LinearLayout, wanted: Fragments, bits: int) -> Iterator[Lin
             yield choice.layout
 
 
-def _stage(
-    buffer: LinearLayout, source: LinearLayout, wanted: Fragments, bits: int, turns_bytes: bool
+@lru_cache(maxsize=512)
+def stage_in(
+    buffer: LinearLayout,
+    source: LinearLayout,
+    wanted: Fragments,
+    bits: int,
+    *,
+    turns_bytes: bool = False,
 ) -> Stage:
+    """The way from `source` to fragments through shared memory laid out as `buffer`.
+
+    Raises:
+        LayoutError: `buffer` does not hold the tile, each element once.
+    """
+    whole = buffer.is_injective and buffer.is_surjective
+    if buffer.shape != source.shape or buffer.spaces != ("offset",) or not whole:
+        raise LayoutError(f"{buffer} is no layout in shared memory of a tile of {source.shape}")
     sides: list[SharedSide | MatrixSide] = [memory_access(buffer, wanted.step, bits)]
     for transposed in (False, True):
         matrix = matrix_access(buffer, wanted.step, bits, transposed=transposed)
@@ -121,25 +146,3 @@ def _stage(
         source.free_mask("lane"),
         source.free_mask("warp"),
     )
-
-
-def stages(
-    sources: tuple[LinearLayout, LinearLayout],
-    wanted: tuple[Fragments, Fragments],
-    bits: int,
-    *,
-    turns_bytes: bool = False,
-) -> tuple[tuple[tuple[Stage, int] | None, ...], int]:
-    """What A and B do inside the product – stage and start in bytes, or None if they come as
-    fragments – and the shared memory that both need together.
-    """
-    found: list[tuple[Stage, int] | None] = []
-    top = 0
-    for source, target in zip(sources, wanted, strict=True):
-        if source == target.whole:
-            found.append(None)
-            continue
-        stage = stage_of(source, target, bits, turns_bytes=turns_bytes)
-        found.append((stage, top))
-        top += -(-stage.bytes // STAGE_ALIGNMENT) * STAGE_ALIGNMENT
-    return tuple(found), top

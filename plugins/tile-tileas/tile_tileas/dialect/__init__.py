@@ -1,7 +1,14 @@
 """The nv_tileas dialect; importing this package declares every operation."""
 
 from tile_tileas.dialect import dot, memory, tile
-from tile_tileas.dialect.base import LayoutAttr, NvTileAS, distributed, layout_attr, layout_of
+from tile_tileas.dialect.base import (
+    LayoutAttr,
+    NvTileAS,
+    distributed,
+    layout_attr,
+    layout_in,
+    layout_of,
+)
 
 __all__ = [
     "LayoutAttr",
@@ -9,6 +16,7 @@ __all__ = [
     "distributed",
     "dot",
     "layout_attr",
+    "layout_in",
     "layout_of",
     "load",
     "memory",

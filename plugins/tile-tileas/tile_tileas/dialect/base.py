@@ -41,9 +41,12 @@ def layout_of(type_: ir.Type) -> LinearLayout | None:
     if not isinstance(type_, ir.RankedTensorType):
         return None
     encoding = type_.encoding
-    if encoding is None:
-        return None
-    return _parsed(ir.StringAttr(LayoutAttr(encoding).params[0]).value)
+    return None if encoding is None else layout_in(encoding)
+
+
+def layout_in(attribute: ir.Attribute) -> LinearLayout:
+    """The layout that `#nv_tileas.layout<"...">` holds."""
+    return _parsed(ir.StringAttr(LayoutAttr(attribute).params[0]).value)
 
 
 def distributed(type_: ir.RankedTensorType, layout: LinearLayout) -> ir.Type:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
+from tile_tileas.dot_stage import choose_staging
 from tile_tileas.scratch import scratch_bytes
 
 ALIGNMENT = 128  # bytes; one row of banks, so that plans count conflicts right
@@ -23,7 +24,10 @@ def _operations(region: ir.Region) -> Iterator[ir.OpView]:
 
 @dataclass(frozen=True)
 class AllocateShared(Pass):
-    """Give scratch its place in shared memory: side by side while it is cheap, then reused."""
+    """Give scratch its place in shared memory: side by side while it is cheap, then reused.
+
+    How the operands of a product lie there is chosen here, too: attribute `staging`.
+    """
 
     name = "tileas-allocate-shared"
     anchor = "func.func"
@@ -36,7 +40,12 @@ class AllocateShared(Pass):
         i32 = ir.IntegerType.get_signless(32)
         top = total = 0
         for inner in _operations(op.regions[0]):
-            size = scratch_bytes(inner)
+            if inner.name == "nv_tileas.dot":
+                staging = choose_staging(inner, cx.target.chip)
+                inner.attributes["staging"] = staging.attribute()
+                size = staging.bytes
+            else:
+                size = scratch_bytes(inner)
             if not size:
                 continue
             size = -(-size // ALIGNMENT) * ALIGNMENT

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from tile_cute.linear import subtile_registers
-from tile_tileas.dots import fma_step, product_shape
-from tile_tileas.fma_plan import FmaPlan
-from tile_tileas.scratch import OPERATION_LIMIT
-from tile_tileas.stages import STAGE_ALIGNMENT
+from tile_tileas.dots import product_shape
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.rules.dot_operands import Staged
-from tile_nvptx.passes.tileas.ruleset import state, text
+from tile_nvptx.passes.tileas.rules.dot_operands import Staged, product_of
+from tile_nvptx.passes.tileas.ruleset import text
 from tile_nvptx.passes.tileas.thread.build import Builder
-from tile_nvptx.passes.tileas.thread.types import element_of, storage_type, vector_of
+from tile_nvptx.passes.tileas.thread.types import element_of, vector_of
 
 #: Steps along K that share the computation of an address.
 _STEPS_AT_ONCE = 4
@@ -29,11 +26,12 @@ class FmaProduct:
 
     def __init__(self, op: ir.OpView, cx: Conversion) -> None:
         self.op, self.cx, self.b = op, cx, Builder(cx)
-        self.layouts = [state(cx).operand_layout(op, at) for at in range(3)]
-        width = storage_type(element_of(op.operands[0].type)).width
+        product = product_of(op, cx)
+        self.layouts = product.layouts
         self.shape = product_shape(self.layouts[0].shape, self.layouts[1].shape)
-        step = fma_step(self.shape, width // 8, OPERATION_LIMIT - STAGE_ALIGNMENT)
-        self.plan = FmaPlan.of(tuple(self.layouts), step, width)
+        plan = product.staging().fma
+        assert plan is not None, "the atom of the operation is 'fma'"
+        self.plan = plan
         self.result = element_of(op.operands[2].type)
         narrow = isinstance(self.result, ir.FloatType) and self.result.width < 32
         self.kind = ir.F32Type.get() if narrow else self.result

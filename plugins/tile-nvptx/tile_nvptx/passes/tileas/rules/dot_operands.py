@@ -10,6 +10,7 @@ from typing import Protocol
 from tile_cute import gf2
 from tile_cute.linear import MatrixSide
 from tile_cute.linear.layout import log2
+from tile_tileas.dot_stage import Product
 from tile_tileas.dots import Fragments
 from tile_tileas.stages import Stage
 
@@ -20,7 +21,14 @@ from tile_nvptx.passes.tileas.ruleset import state
 from tile_nvptx.passes.tileas.thread.build import Builder, join
 from tile_nvptx.passes.tileas.thread.shared import Moved, SharedBuffer, scratch_pointer, when
 from tile_nvptx.passes.tileas.thread.state import linear
-from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
+
+
+def product_of(op: ir.OpView, cx: Conversion) -> Product:
+    """What the staging of a dot follows from, whose operands are vectors by now."""
+    a, b, c = (state(cx).operand_layout(op, at) for at in range(3))
+    bits = storage_type(element_of(op.operands[0].type)).width
+    return Product(op, (a, b, c), bits, cx.target.chip)
 
 
 class Operand(Protocol):

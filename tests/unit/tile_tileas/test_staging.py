@@ -1,0 +1,102 @@
+"""How operands of a product lie in shared memory: chosen once, written into the IR, obeyed."""
+
+import re
+
+import numpy as np
+import pytest
+import tile_cudatile
+import tile_sim
+from support.programs import Program
+from support.tiles import registry
+from tile_cudatile import types as t
+
+import tile_core
+from tile_core.diagnostics import CompileError, InputError
+
+SHAPE = (16, 128, 128)  # M, N, K
+_LAYOUT = r'#nv_tileas\.layout<"(offset=[^"]*)">'
+
+
+def product(element: t.Scalar, acc: t.Scalar) -> Program:
+    """D = A B + C, each a whole argument of SHAPE."""
+    m, n, k = SHAPE
+    p = Program()
+    a, b, c = p.load((m, k), element), p.load((k, n), element), p.load((m, n), acc)
+    kinds = {"signedness_lhs": "signed", "signedness_rhs": "signed"} if element == t.I8 else {}
+    op = "mmai" if kinds else "mmaf"
+    p.store(p.emit(op, [a, b, c], t.Tile((m, n), acc), **kinds), (m, n), acc)
+    return p
+
+
+def allocated(program: Program, target: str) -> str:
+    """The program's MLIR after 'tileas-allocate-shared'."""
+    made = tile_core.compile(
+        str(tile_cudatile.to_mlir(program.module())), target, registry=registry(),
+        start_at="convert-cudatile-to-tileaa",
+        emit="mlir:tileas-allocate-shared",
+    )  # fmt: skip
+    return str(made.output)
+
+
+def lowered(text: str, target: str) -> str:
+    made = tile_core.compile(
+        text, target, registry=registry(), start_at="tileas-insert-barriers", emit="ptx"
+    )
+    return str(made.output)
+
+
+def outcome(ptx: str, element: np.dtype, acc: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """What the kernel makes of small integers, and what it should."""
+    m, n, k = SHAPE
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-4, 5, shape).astype(element) for shape in ((m, k), (k, n)))
+    c, out = rng.integers(-9, 9, (m, n)).astype(acc), np.zeros((m, n), acc)
+    tile_sim.Module(ptx).launch("k", (1, 1, 1), None, [a, b, c, out], check=True)
+    wide = np.float64 if acc.kind == "f" else np.int64
+    return out, (a.astype(wide) @ b.astype(wide) + c).astype(acc)
+
+
+_STAGING = r"staging = \[.*?>\](?=[,}])"
+
+CASES = [
+    pytest.param(t.I8, t.I32, np.int8, np.int32, "sm_100", id="bytes"),
+    pytest.param(t.F16, t.F32, np.float16, np.float32, "sm_90", id="halves"),
+    pytest.param(t.F64, t.F64, np.float64, np.float64, "sm_80", id="doubles"),
+    pytest.param(t.F32, t.F32, np.float32, np.float32, "sm_90", id="multiply-adds"),
+]
+
+
+@pytest.mark.parametrize(("element", "acc", "a", "c", "target"), CASES)
+def test_the_lowering_obeys_what_the_ir_says(element, acc, a, c, target):
+    """Another layout in the IR gives other code, which is as right."""
+    text = allocated(product(element, acc), target)
+    chosen = re.findall(_LAYOUT, text)
+    assert chosen, "both operands come from memory in vectors"
+    # Rows one after another, without a swizzle: never the cheapest.
+    shape = [int(size) for size in chosen[-1].rpartition(":")[2].split("x")]
+    rows = [[0, 1 << bit] for bit in range(shape[1].bit_length() - 1)]
+    rows += [[1 << bit, 0] for bit in range(shape[0].bit_length() - 1)]
+    plain = f"offset={str(rows).replace(' ', '')} : {'x'.join(map(str, shape))}"
+    assert plain not in chosen
+    edited = lowered(text.replace(chosen[-1], plain), target)
+    first = lowered(text, target)
+    assert edited != first
+    for ptx in (first, edited):
+        np.testing.assert_array_equal(*outcome(ptx, np.dtype(a), np.dtype(c)))
+
+
+def test_staging_that_does_not_fit_is_refused():
+    text = allocated(product(t.F16, t.F32), "sm_90")
+    chosen = re.findall(_LAYOUT, text)[-1]
+    wrong = "offset=[[0,1],[0,2]] : 1x4"
+    with pytest.raises(CompileError, match="is no layout in shared memory of a tile"):
+        lowered(text.replace(chosen, wrong), "sm_90")
+    folded = chosen.replace("[1,0]", "[0,1]")
+    with pytest.raises(CompileError, match="is no layout in shared memory of a tile"):
+        lowered(text.replace(chosen, folded), "sm_90")
+    with pytest.raises(CompileError, match="has no staging layouts; run 'tileas-allocate-shared'"):
+        lowered(re.sub(_STAGING, "other = unit", text), "sm_90")
+    with pytest.raises((CompileError, InputError), match="expects staging to be a layout or unit"):
+        lowered(re.sub(_STAGING, "staging = [unit]", text), "sm_90")
+    with pytest.raises(CompileError, match="are no fragments, and have no buffer"):
+        lowered(re.sub(_STAGING, "staging = [unit, unit]", text), "sm_90")
