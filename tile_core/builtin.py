@@ -21,6 +21,12 @@ def tile_pipelines() -> Iterable[Lazy]:
 
 
 @hookimpl
+def tile_machines() -> Iterable[Lazy]:
+    for name in ("a100", "h100-sxm", "h200", "b200", "rtx5090"):
+        yield Lazy(name, f"tile_core.machines:{name}.toml", "numbers of a GPU")
+
+
+@hookimpl
 def tile_checks() -> Iterable[Lazy]:
     yield Lazy("core", "tile_core.doctor:check_core", "Python, MLIR's bindings, plugins")
 

@@ -98,6 +98,11 @@ def tile_targets() -> Iterable[Lazy]:
 
 
 @hookspec
+def tile_machines() -> Iterable[Lazy]:
+    """GPUs of the timing model: `target` is "package:file.toml", see `tile_core.machines`."""
+
+
+@hookspec
 def tile_pipelines() -> Iterable[Lazy]:
     """Pipeline files: `target` is "package:file.toml", read as a package resource."""
 

@@ -47,6 +47,11 @@ def _problems(registry: Registry, entry: Entry) -> list[str]:
     try:
         if entry.kind == "pipeline":
             return _pipeline_problems(registry, entry)
+        if entry.kind == "machine":
+            from tile_core.machines import machine_of
+
+            machine_of(registry, entry)
+            return []
         loaded = registry.load(entry.kind, entry.lazy.name)
     except TileError as error:
         return [error.message]

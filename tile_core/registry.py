@@ -22,6 +22,7 @@ KINDS: Mapping[str, tuple[str, type[Lazy]]] = {
     "scheduler": ("tile_schedulers", Lazy),
     "layout-strategy": ("tile_layout_strategies", Lazy),
     "target": ("tile_targets", Lazy),
+    "machine": ("tile_machines", Lazy),
     "pipeline": ("tile_pipelines", Lazy),
     "instrumentation": ("tile_instrumentations", Lazy),
     "frontend": ("tile_frontends", LazyFrontend),
