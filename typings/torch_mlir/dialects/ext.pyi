@@ -6,6 +6,18 @@ Operand = ir.Value
 Result = ir.OpResult
 Region = ir.Region
 
+class Variadicity:
+    single: ClassVar[Variadicity]
+    optional: ClassVar[Variadicity]
+    variadic: ClassVar[Variadicity]
+
+class FieldDef:
+    name: str
+    variadicity: Variadicity
+
+class OperandDef(FieldDef): ...
+class ResultDef(FieldDef): ...
+
 class Operation(ir.OpView):
     OPERATION_NAME: ClassVar[str]
     # The real signature follows from the declared fields.

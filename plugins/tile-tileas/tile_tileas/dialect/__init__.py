@@ -1,6 +1,6 @@
 """The nv_tileas dialect; importing this package declares every operation."""
 
-from tile_tileas.dialect import dot, memory, tile
+from tile_tileas.dialect import barriers, copies, dot, memory, staging, tile
 from tile_tileas.dialect.base import (
     LayoutAttr,
     NvTileAS,
@@ -13,6 +13,8 @@ from tile_tileas.dialect.base import (
 __all__ = [
     "LayoutAttr",
     "NvTileAS",
+    "barriers",
+    "copies",
     "distributed",
     "dot",
     "layout_attr",
@@ -20,6 +22,7 @@ __all__ = [
     "layout_of",
     "load",
     "memory",
+    "staging",
     "tile",
 ]
 

@@ -1,0 +1,177 @@
+"""Meeting points and orders: `sync`, `fence`, mbarriers.
+
+Optional attributes of `sync`: `agent` (i32, the index of the agent that it is for; without one,
+the agent whose region it stands in) and `id` (i32, the named barrier, 0 to 15; set by resource
+assignment).
+"""
+
+# pyright: reportGeneralTypeIssues=false
+
+from typing import Any
+
+from tile_cute.atoms.records import SHARED
+from tile_tileaa.dialect.types import is_integer
+
+from tile_core.dialect import Operand, OperationSpec, ReadsAndWrites, Result, declare
+from tile_core.mlir import ir
+from tile_tileas.dialect.base import NvTileAS
+from tile_tileas.dialect.buffers import Barrier, Buffer
+from tile_tileas.dialect.effects import effects
+from tile_tileas.dialect.staging import buffer_problem, is_index
+
+#: Named barriers of a block (PTX ISA, "bar").
+NAMED_BARRIERS = 16
+#: Arrivals, and bytes, that a phase may wait for: 2**20 - 1 (PTX ISA, "mbarrier").
+MOST = (1 << 20) - 1
+
+#: What `fence` orders. "async": what threads did to shared memory before what the asynchronous
+#: proxy does (TMA, wgmma, tcgen05); "async.global": the same for global memory;
+#: "mbarrier_init": initialisation of mbarriers before their use by other blocks and by copies.
+PROXIES = ("async", "async.global", "mbarrier_init")
+
+#: Who arrives: every thread, one of each warp after its warp met, one of the agent after it met.
+ARRIVERS = ("thread", "warp", "agent")
+#: When an arrival counts: at once; when the copies that the thread has begun with cp.async are
+#: done ("cp.async", each thread for itself).
+ARRIVAL_KINDS = ("generic", "cp.async")
+
+
+def barrier_problem(type_: ir.Type) -> str | None:
+    """What is wrong with a type that must be a barrier."""
+    barrier = Barrier.of(type_)
+    if barrier is None:
+        return f"expects a barrier, but got {type_}"
+    if not 1 <= barrier.arrivals <= MOST:
+        return f"expects 1 to {MOST} arrivals, but got {barrier.arrivals}"
+    if barrier.stages < 1:
+        return f"expects a barrier of at least one stage, but got {barrier.stages}"
+    return None
+
+
+def _sync(op: ir.OpView) -> str | None:
+    attributes = op.attributes
+    if "agent" in attributes and ir.IntegerAttr(attributes["agent"]).value < 0:
+        return f"expects agent to be the index of a region, but got {attributes['agent']}"
+    if "id" not in attributes:
+        return None
+    number = ir.IntegerAttr(attributes["id"]).value
+    if not 0 <= number < NAMED_BARRIERS:
+        return f"expects id to be a named barrier, 0 to {NAMED_BARRIERS - 1}, but got {number}"
+    return None
+
+
+def _fence(op: ir.OpView) -> str | None:
+    proxy = op.proxy.value
+    if proxy in PROXIES:
+        return None
+    return f"expects a proxy of {', '.join(PROXIES)}, but got '{proxy}'"
+
+
+def _init(op: ir.OpView) -> str | None:
+    """One i64 for each stage."""
+    problem = buffer_problem(op.storage.type) or barrier_problem(op.result.type)
+    if problem is not None:
+        return problem
+    buffer, barrier = Buffer.of(op.storage.type), Barrier.of(op.result.type)
+    assert buffer is not None
+    assert barrier is not None
+    element = buffer.tile.element_type
+    words = is_integer(element) and element.width == 64 and set(buffer.shape) == {1}
+    if not words or buffer.space != SHARED:
+        return f"expects a buffer of one i64 in shared memory, but got {op.storage.type}"
+    if buffer.stages != barrier.stages:
+        return f"expects {buffer.stages} stages, but got {barrier.stages}"
+    return None
+
+
+def _at(op: ir.OpView) -> str | None:
+    """A barrier and the number of its stage."""
+    problem = barrier_problem(op.barrier.type)
+    if problem is None and not is_index(op.stage):
+        return f"expects stage to be i32, but got {op.stage.type}"
+    return problem
+
+
+def _barrier(op: ir.OpView) -> str | None:
+    return barrier_problem(op.barrier.type)
+
+
+def _bytes(op: ir.OpView) -> str | None:
+    number = op.bytes.value
+    return None if 0 < number <= MOST else f"expects 1 to {MOST} bytes, but got {number}"
+
+
+def _arrive(op: ir.OpView) -> str | None:
+    by, kind = op.by.value, op.kind.value
+    if by not in ARRIVERS:
+        return f"expects by to be one of {', '.join(ARRIVERS)}, but got '{by}'"
+    if kind not in ARRIVAL_KINDS:
+        return f"expects kind to be one of {', '.join(ARRIVAL_KINDS)}, but got '{kind}'"
+    if kind == "cp.async" and by != "thread":
+        return f"expects every thread to arrive for its own copies, but got '{by}'"
+    return None
+
+
+def _phase(op: ir.OpView) -> str | None:
+    return None if is_index(op.phase) else f"expects phase to be i32, but got {op.phase.type}"
+
+
+_BARRIER: dict[str, Any] = {"barrier": Operand[Any]}
+_STAGE: dict[str, Any] = {**_BARRIER, "stage": Operand[Any]}
+
+SPECS = (
+    OperationSpec(
+        "sync",
+        {},
+        "All threads of the agent meet; what each did to memory is visible to all.",
+        (ReadsAndWrites,),
+        (_sync,),
+    ),
+    OperationSpec(
+        "fence",
+        {"proxy": ir.StringAttr},
+        "What this thread did before is seen by what the proxy does afterwards.",
+        (ReadsAndWrites,),
+        (_fence,),
+    ),
+    OperationSpec(
+        "barrier_init",
+        {"storage": Operand[Any], "result": Result[Any]},
+        "mbarriers in a buffer of i64, all in phase 0. One thread writes them; others use them "
+        'after a `sync`, copies and other blocks after a `fence` "mbarrier_init" before it.',
+        (effects(writes=("storage",)),),
+        (_init,),
+    ),
+    OperationSpec(
+        "barrier_invalidate",
+        _BARRIER,
+        "End mbarriers, so that their memory may be used for something else.",
+        (ReadsAndWrites,),
+        (_barrier,),
+    ),
+    OperationSpec(
+        "barrier_expect",
+        {**_STAGE, "bytes": ir.IntegerAttr},
+        "One thread of the agent arrives; the phase also waits for so many bytes of bulk copies.",
+        (ReadsAndWrites,),
+        (_at, _bytes),
+    ),
+    OperationSpec(
+        "barrier_arrive",
+        {**_STAGE, "by": ir.StringAttr, "kind": ir.StringAttr},
+        "Arrive with release semantics: one arrival per thread, warp or agent, as `by` says.",
+        (ReadsAndWrites,),
+        (_at, _arrive),
+    ),
+    OperationSpec(
+        "barrier_wait",
+        {**_STAGE, "phase": Operand[Any]},
+        "Every thread waits, with acquire semantics, until the phase of parity `phase` (0 or 1) "
+        "is complete. The phase before the first counts as complete and has parity 1.",
+        (ReadsAndWrites,),
+        (_at, _phase),
+    ),
+)
+
+for _spec in SPECS:
+    declare(NvTileAS, _spec, module=__name__)
