@@ -17,9 +17,9 @@ which makes this several times faster than a dialect conversion driven from Pyth
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
-from tile_core.diagnostics import ConfigurationError
+from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
 from tile_core.passes import PassContext, error_at
@@ -31,8 +31,9 @@ class _Keep:
 
 KEEP: Final = _Keep()
 
+S = TypeVar("S")
 Replacement = ir.Value | Sequence[ir.Value] | _Keep | None
-Rule = Callable[[Any, "Conversion"], Replacement]
+Rule = Callable[[Any, "Conversion[Any]"], Replacement]
 
 
 class RuleSet:
@@ -63,15 +64,17 @@ class RuleSet:
         return result
 
 
-class Conversion(Inserter):
+class Conversion(Inserter, Generic[S]):
     """One run of a rule set over one anchor operation; what rules are given.
+
+    Operands have been converted when a rule sees them; `before` gives the types that they had.
 
     Args:
         rules: operation name -> rule.
         convert_type: maps a type of the source stage to one of the next.
         illegal: dialects of which nothing may remain.
         cx: the running pass's context.
-        state: whatever the pass wants its rules to share.
+        state: whatever the pass wants its rules to share; None if nothing.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class Conversion(Inserter):
         convert_type: Callable[[ir.Type], ir.Type],
         illegal: Collection[str],
         cx: PassContext,
-        state: Any = None,
+        state: S,
     ) -> None:
         super().__init__()
         self.rules = rules.rules
@@ -90,6 +93,9 @@ class Conversion(Inserter):
         self.state = state
         self._convert_type = convert_type
         self._types: dict[ir.Type, ir.Type] = {}
+        self._before: dict[ir.Value, ir.Type] = {}
+        self._aliases: list[ir.Operation] = []
+        self._op: ir.OpView | ir.Operation | None = None
 
     @property
     def target(self):
@@ -100,8 +106,24 @@ class Conversion(Inserter):
         """The next stage's type for `source`, cached."""
         found = self._types.get(source)
         if found is None:
-            found = self._types[source] = self._convert_type(source)
+            try:
+                found = self._types[source] = self._convert_type(source)
+            except CompileError as error:
+                raise self.error(error.message) from error
         return found
+
+    def error(self, message: str) -> CompileError:
+        """An error at the operation that is being converted; `'name' op <message>`."""
+        assert self._op is not None
+        return error_at(self._op, message)
+
+    def before(self, value: ir.Value) -> ir.Type:
+        """The type that `value`, or what it has taken the place of, has in the source stage."""
+        return self._before.get(value) or value.type
+
+    def stand_for(self, value: ir.Value, type_: ir.Type) -> None:
+        """Let `before(value)` be `type_`: for values that a rule gives other rules to convert."""
+        self._before.setdefault(value, type_)
 
     @property
     def insertion_point(self) -> ir.InsertionPoint:
@@ -119,8 +141,13 @@ class Conversion(Inserter):
         Raises:
             CompileError: an operation of an illegal dialect has no rule.
         """
+        self._op = root
         for region in root.regions:
             self.convert_region(region)
+        for alias in reversed(self._aliases):
+            alias.results[0].replace_all_uses_with(alias.operands[0])
+            alias.erase()
+        self._aliases.clear()
 
     def convert_region(self, region: ir.Region) -> None:
         """Convert the blocks of `region`; for rules that move regions into a new operation."""
@@ -130,9 +157,7 @@ class Conversion(Inserter):
     def convert_block(self, block: ir.Block) -> None:
         """Map the arguments of `block` and convert its operations in order."""
         for argument in block.arguments:
-            mapped = self.type(argument.type)
-            if mapped != argument.type:
-                argument.set_type(mapped)
+            self._map_type(argument)
         for op in list(block.operations):
             self.convert_op(op)
 
@@ -140,27 +165,80 @@ class Conversion(Inserter):
         """Convert one operation; also for operations that a rule has just created."""
         # Not `op.name`: classes such as func.FuncOp show their symbol under that name.
         rule = self.rules.get(op.operation.name)
+        outer = self._ip, self._location, self._op
+        self._op = op
         if rule is None:
             self._keep(op)
+            self._op = outer[2]
             return
-        outer = self._ip, self._location
         self._ip, self._location = ir.InsertionPoint(op), op.location
+        types = [result.type for result in op.results]
         try:
             replacement = rule(op, self)
         finally:
-            self._ip, self._location = outer
+            self._ip, self._location, self._op = outer
         if replacement is not KEEP:
-            _replace(op, replacement)
+            self._replace(op, types, replacement)
+            return
+        if types:  # the rule may have changed those of a kept operation
+            self._before.update(zip(op.results, types, strict=True))
 
     def _keep(self, op: ir.OpView) -> None:
         if op.operation.name.split(".", 1)[0] in self.illegal:
             raise error_at(op, f"is not supported by '{self.name}': no rule converts it")
         for result in op.results:
-            mapped = self.type(result.type)
-            if mapped != result.type:
-                result.set_type(mapped)
+            self._map_type(result)
         for region in op.regions:
             self.convert_region(region)
+
+    def _map_type(self, value: Any) -> None:
+        before = self._before[value] = value.type
+        mapped = self.type(before)
+        if mapped != before:
+            value.set_type(mapped)
+
+    def _replace(self, op: ir.OpView, types: Sequence[ir.Type], replacement: Replacement) -> None:
+        if replacement is None:
+            values: Sequence[ir.Value] = ()
+        elif isinstance(replacement, ir.Value):
+            values = (replacement,)
+        else:
+            values = replacement  # type: ignore[assignment]
+        assert len(values) == len(op.results), (
+            f"a rule for {op.operation.name} returned {len(values)} values"
+        )
+        for old, type_, new in zip(op.results, types, values, strict=True):
+            old.replace_all_uses_with(self._standing_for(new, type_, op))
+        self._forget(op)
+        op.operation.erase()
+
+    def _forget(self, op: ir.OpView) -> None:
+        """Values that go with `op`: others may come to lie where they lay."""
+        for result in op.results:
+            self._before.pop(result, None)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    self._before.pop(argument, None)
+                for inner in block.operations:
+                    self._forget(inner)
+
+    def _standing_for(self, value: ir.Value, type_: ir.Type, op: ir.OpView) -> ir.Value:
+        """`value`, known to have been of `type_` before; a value that stood for one of another
+        type goes by an alias until the run ends.
+        """
+        if self._before.setdefault(value, type_) == type_:
+            return value
+        alias = ir.Operation.create(
+            "builtin.unrealized_conversion_cast",
+            results=[value.type],
+            operands=[value],
+            loc=op.location,
+            ip=ir.InsertionPoint(op),
+        )
+        self._aliases.append(alias)
+        self._before[alias.result] = type_
+        return alias.result
 
 
 class _At:
@@ -175,18 +253,3 @@ class _At:
 
     def __exit__(self, *_: object) -> None:
         self._conversion._ip = self._outer
-
-
-def _replace(op: ir.OpView, replacement: Replacement) -> None:
-    if replacement is None:
-        values: Sequence[ir.Value] = ()
-    elif isinstance(replacement, ir.Value):
-        values = (replacement,)
-    else:
-        values = replacement  # type: ignore[assignment]
-    assert len(values) == len(op.results), (
-        f"a rule for {op.operation.name} returned {len(values)} values"
-    )
-    for old, new in zip(op.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    op.operation.erase()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_tileas.dialect import layout_of
 from tile_tileas.passes.convert_tileaa import num_warps
 
 from tile_core.convert import Conversion
@@ -13,60 +12,14 @@ from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.walk import children
 from tile_nvptx.emit.runtime import DEVICE_RUNTIME
 from tile_nvptx.passes.tileas.device.helpers import Helpers
-from tile_nvptx.passes.tileas.rules import (
-    assertions,
-    atomics,
-    casts,
-    convert_layout,
-    dot,
-    elementwise,
-    host,
-    multimem,
-    pointers,
-    program,
-    reduce,
-    scan,
-    shape,
-    shifts,
-    slices,
-    system,
-    tiled,
-)
+from tile_nvptx.passes.tileas.rules import host
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.shared import GLOBAL_SMEM
 from tile_nvptx.passes.tileas.thread.state import KernelState
-from tile_nvptx.passes.tileas.thread.types import convert_type, element_of
-
-__all__ = [
-    "ConvertTileASToLLVM",
-    "atomics",
-    "casts",
-    "convert_layout",
-    "dot",
-    "elementwise",
-    "host",
-    "multimem",
-    "pointers",
-    "program",
-    "reduce",
-    "scan",
-    "shape",
-    "shifts",
-    "slices",
-    "system",
-    "tiled",
-]
+from tile_nvptx.passes.tileas.thread.types import convert_type
 
 #: How the names of our helpers and of libdevice's functions start.
 _RESERVED = ("__tile_", "__nv_")
-_NEED_TYPES = (
-    "arith.extsi",
-    "arith.extui",
-    "arith.trunci",
-    "nv_tileaa.fp_to_fp",
-    "nv_tileaa.fp_to_int",
-)
-_NEED_LAYOUTS = ("nv_tileaa.print", "nv_tileaa.broadcast", "nv_tileas.")
 
 
 @dataclass(frozen=True)
@@ -113,9 +66,7 @@ class ConvertTileASToLLVM(Pass):
             loc=func.location,
             ip=ir.InsertionPoint.at_block_begin(entry),
         )
-        state = KernelState(anchor, helpers, num_warps(func), self.fast_path)
-        _record_layouts(func.regions[0], state)
-        return state
+        return KernelState(anchor, helpers, num_warps(func), self.fast_path)
 
 
 def _refuse_reserved_names(module: ir.Operation) -> None:
@@ -131,35 +82,6 @@ def _refuse_reserved_names(module: ir.Operation) -> None:
                 "runtime",
                 hint="give it another name",
             )
-
-
-def _record_layouts(region: ir.Region, state: KernelState) -> None:
-    for block in region.blocks:
-        for op in block.operations:
-            if op.name.startswith(_NEED_LAYOUTS) and len(op.results):
-                layouts = [layout_of(operand.type) for operand in op.operands]
-                state.operand_layouts[op.results[0]] = layouts
-            if op.name == "nv_tileaa.assert":
-                kind = ir.TypeAttr.get(op.operands[0].type)
-                op.attributes[assertions.CONDITION] = kind
-            if op.name == "nv_tileaa.print":
-                state.print_types[op.results[0]] = [
-                    element_of(operand.type)
-                    for operand in op.operands
-                    if operand.type != op.results[0].type  # the token
-                ]
-            if op.name in _NEED_TYPES:
-                state.source_types[op.results[0]] = element_of(op.operands[0].type)
-            if any(_lacks_layout(value) for value in (*op.operands, *op.results)):
-                raise error_at(
-                    op, "works on a tile without a layout; run 'tileas-assign-layouts' before"
-                )
-            for inner in op.regions:
-                _record_layouts(inner, state)
-
-
-def _lacks_layout(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType) and value.type.encoding is None
 
 
 def _finish(func: ir.Operation) -> None:

@@ -56,7 +56,7 @@ class ConvertCudaTileToTileAA(Pass):
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         ruleset = rules.joined(cx.services.patterns(self.name))
-        Conversion(ruleset, convert_type, ["cuda_tile"], cx).run(op)
+        Conversion(ruleset, convert_type, ["cuda_tile"], cx, None).run(op)
         i32 = ir.IntegerType.get_signless(I32)
         for module in op.regions[0].blocks[0].operations:
             if module.name != "gpu.module":

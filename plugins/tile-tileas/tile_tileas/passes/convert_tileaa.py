@@ -142,7 +142,7 @@ class ConvertTileAAToTileAS(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         _attach_kernel_spec(op, cx)
         ruleset = rules.joined([dot_rules, *cx.services.patterns(self.name)])
-        Conversion(ruleset, lambda type_: type_, (), cx).run(op)
+        Conversion(ruleset, lambda type_: type_, (), cx, None).run(op)
 
 
 def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:

@@ -6,7 +6,7 @@ operations that Python touches small.
 
 from __future__ import annotations
 
-from tile_core.convert import Conversion
+from tile_core.insertion import Inserter
 from tile_core.mlir import ir, passmanager
 from tile_core.walk import children
 
@@ -20,7 +20,12 @@ class Helpers:
         self._tables: dict[ir.Attribute, str] = {}
 
     def call(
-        self, cx: Conversion, name: str, text: str, operands: list[ir.Value], result: ir.Type | None
+        self,
+        cx: Inserter,
+        name: str,
+        text: str,
+        operands: list[ir.Value],
+        result: ir.Type | None,
     ) -> ir.Operation:
         """Call helper `name`, whose definition is `text`."""
         if name not in self._known:
@@ -39,7 +44,7 @@ class Helpers:
                 helper.detach_from_parent()
                 ir.InsertionPoint(self._block).insert(helper)
 
-    def text(self, cx: Conversion, text: str) -> ir.Value:
+    def text(self, cx: Inserter, text: str) -> ir.Value:
         """The generic address of a constant string, zero-terminated."""
         data = ir.StringAttr.get(text.encode() + bytes(1))
         name = self._tables.get(data)
@@ -65,7 +70,7 @@ class Helpers:
         place = cx.create("llvm.mlir.addressof", [], [pointer], symbol).result
         return cx.create("llvm.addrspacecast", [place], [ir.Type.parse("!llvm.ptr")]).result
 
-    def table(self, cx: Conversion, values: list[ir.Attribute], element: ir.Type) -> ir.Value:
+    def table(self, cx: Inserter, values: list[ir.Attribute], element: ir.Type) -> ir.Value:
         """The address of a constant array in global memory that holds `values`."""
         type_ = ir.RankedTensorType.get([len(values)], element)
         data = ir.DenseElementsAttr.get(values, type_)
@@ -85,7 +90,7 @@ class Helpers:
 
 
 def _call(
-    cx: Conversion, callee: ir.Attribute, operands: list[ir.Value], result: ir.Type | None
+    cx: Inserter, callee: ir.Attribute, operands: list[ir.Value], result: ir.Type | None
 ) -> ir.Operation:
     return cx.create(
         "llvm.call",

@@ -1,1 +1,41 @@
-"""Rules of `convert-tileas-to-llvm`, a file per family of operations."""
+"""Rules of `convert-tileas-to-llvm`, a file per family; importing this registers all."""
+
+from tile_nvptx.passes.tileas.rules import (
+    assertions,
+    atomics,
+    casts,
+    convert_layout,
+    dot,
+    elementwise,
+    host,
+    multimem,
+    pointers,
+    program,
+    reduce,
+    scan,
+    shape,
+    shifts,
+    slices,
+    system,
+    tiled,
+)
+
+__all__ = [
+    "assertions",
+    "atomics",
+    "casts",
+    "convert_layout",
+    "dot",
+    "elementwise",
+    "host",
+    "multimem",
+    "pointers",
+    "program",
+    "reduce",
+    "scan",
+    "shape",
+    "shifts",
+    "slices",
+    "system",
+    "tiled",
+]

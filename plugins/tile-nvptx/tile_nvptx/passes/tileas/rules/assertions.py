@@ -9,24 +9,22 @@ from __future__ import annotations
 from tile_cute.linear import LinearLayout
 from tile_tileas.dialect import layout_of
 
-from tile_core.convert import Conversion
 from tile_core.diagnostics import SourceLocation
 from tile_core.locations import source_location
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.printing import print_values
-from tile_nvptx.passes.tileas.ruleset import rules, state, text
+from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import Kernel
 
-#: Attribute with the type of the condition: operands are converted before their operation is.
-CONDITION = "condition_type"
 _BLOCK = tuple(f"nvvm.read.ptx.sreg.ctaid.{axis}" for axis in "xyz")
 
 
 @rules.on("nv_tileaa.assert")
-def assert_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def assert_(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """assert => vprintf for elements that are false, each by one thread; then a trap"""
-    layout = layout_of(ir.TypeAttr(op.attributes[CONDITION]).value)
-    speaks = state(cx).holds_unique(cx, layout) if layout is not None else _first_thread(cx)
+    layout = layout_of(cx.before(op.operands[0]))
+    speaks = cx.state.holds_unique(cx, layout) if layout is not None else _first_thread(cx)
     failed = _failed(cx, op.operands[0])
     # A thread with copies must not end the kernel before the one that speaks for them has spoken.
     with _when(cx, failed if speaks is None else Builder(cx).binary("andi", failed, speaks)):
@@ -37,7 +35,7 @@ def assert_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     return []
 
 
-def _failed(cx: Conversion, holds: ir.Value) -> ir.Value:
+def _failed(cx: Kernel, holds: ir.Value) -> ir.Value:
     """i1: an element of the thread is false."""
     b = Builder(cx)
     while isinstance(holds.type, ir.VectorType):
@@ -50,7 +48,7 @@ def _failed(cx: Conversion, holds: ir.Value) -> ir.Value:
     return b.compare(0, holds, b.constant(0, b.i1))
 
 
-def _when(cx: Conversion, condition: ir.Value):
+def _when(cx: Kernel, condition: ir.Value):
     """The insertion point in a new `scf.if`."""
     branch = cx.create("scf.if", [condition], regions=2)
     return cx.at(ir.InsertionPoint(branch.regions[0].blocks.append()))
@@ -64,7 +62,7 @@ def _own_registers(layout: LinearLayout | None) -> list[int]:
     return [at for at in range(layout.elements_per_thread) if not at & copies]
 
 
-def _report(op: ir.OpView, cx: Conversion, layout: LinearLayout | None, register: int) -> None:
+def _report(op: ir.OpView, cx: Kernel, layout: LinearLayout | None, register: int) -> None:
     """Print the line of one element, if it is false."""
     b, holds = Builder(cx), op.operands[0]
     if isinstance(holds.type, ir.VectorType):
@@ -74,21 +72,21 @@ def _report(op: ir.OpView, cx: Conversion, layout: LinearLayout | None, register
         place = [] if layout is None else _place(cx, layout, register)
         values = [*block, *place]
         name, body = print_values(tuple(str(value.type) for value in values))
-        line = state(cx).helpers.text(cx, _format(op, len(place)))
-        state(cx).helpers.call(cx, name, body, [line, *values], None)
+        line = cx.state.helpers.text(cx, _format(op, len(place)))
+        cx.state.helpers.call(cx, name, body, [line, *values], None)
         cx.create("scf.yield")
 
 
-def _first_thread(cx: Conversion) -> ir.Value:
+def _first_thread(cx: Kernel) -> ir.Value:
     b = Builder(cx)
-    return b.compare(0, state(cx).thread_index(cx), b.constant(0))
+    return b.compare(0, cx.state.thread_index(cx), b.constant(0))
 
 
-def _place(cx: Conversion, layout: LinearLayout, register: int) -> list[ir.Value]:
+def _place(cx: Kernel, layout: LinearLayout, register: int) -> list[ir.Value]:
     """The coordinates of a register's element."""
     b, found = Builder(cx), []
     for axis, own in enumerate(layout.coords("register")[register]):
-        thread = state(cx).coordinate(cx, layout, axis)
+        thread = cx.state.coordinate(cx, layout, axis)
         found.append(b.constant(own) if thread is None else b.with_constant("xori", thread, own))
     return found
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from tile_cute.linear import LinearLayout
 from tile_tileas.dialect import layout_of
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.loops import bf16_add_text
 from tile_nvptx.passes.tileas.device.memory import atomic_text
-from tile_nvptx.passes.tileas.ruleset import rules, state, text
+from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.access import passed_on, qualifiers
 from tile_nvptx.passes.tileas.thread.build import Builder, token
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
 # rmw_mode -> PTX operation and the letter of its type (PTX ISA, "atom")
@@ -46,7 +46,7 @@ def rmw_instruction(op: ir.OpView, element: ir.Type) -> str:
 
 
 @rules.on("nv_tileas.atomic_rmw")
-def atomic_rmw(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def atomic_rmw(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """atomic_rmw => atom per element; bf16 sums by compare-and-swap where there is none"""
     instruction = rmw_instruction(op, element_of(op.value.type))
     emulated = instruction == _HALF_ADD["bf16"] and cx.target.sm < _BF16_ADD_SINCE
@@ -55,7 +55,7 @@ def atomic_rmw(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
 
 @rules.on("nv_tileas.atomic_cas")
-def atomic_cas(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def atomic_cas(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """atomic_cas => atom.cas per element, on bits"""
     width = element_of(op.value.type).width
     return [_atomic(op, cx, f"cas.b{width}", [op.cmp, op.value]), token(cx)]
@@ -63,7 +63,7 @@ def atomic_cas(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
 def _atomic(
     op: ir.OpView,
-    cx: Conversion,
+    cx: Kernel,
     instruction: str,
     values: list[ir.Value],
     make: Callable[[str, str, int, int], tuple[str, str]] = atomic_text,
@@ -83,7 +83,7 @@ def _atomic(
         flags += [element_at(b, mask, register)] if mask is not None else []
         flag = b.all_of(flags) or b.constant(1, b.i1)
         operands = [pointer, *(b.extract(f, register) for f in fragments), flag]
-        old = state(cx).helpers.call(cx, name, body, operands, element).result
+        old = cx.state.helpers.call(cx, name, body, operands, element).result
         found.append(b.splat(old, 1))
     old = b.concat(found)
     old = passed_on(op, cx, old, layout)
@@ -93,17 +93,17 @@ def _atomic(
     return b.extract(b.bitcast(old, vector_of(1, result)), 0)
 
 
-def acting_thread(op: ir.OpView, cx: Conversion, layout: LinearLayout | None) -> ir.Value | None:
+def acting_thread(op: ir.OpView, cx: Kernel, layout: LinearLayout | None) -> ir.Value | None:
     """i1: this thread acts for its elements; None if every thread does."""
     if layout is None:
         b = Builder(cx)
-        return b.compare(0, state(cx).thread_index(cx), b.constant(0))
+        return b.compare(0, cx.state.thread_index(cx), b.constant(0))
     if layout.free_mask("register"):
         raise error_at(op, f"cannot act on layout {layout}, in which threads hold copies")
-    return state(cx).holds_unique(cx, layout)
+    return cx.state.holds_unique(cx, layout)
 
 
-def bits_of(cx: Conversion, value: ir.Value) -> ir.Value:
+def bits_of(cx: Kernel, value: ir.Value) -> ir.Value:
     """A fragment as integers; of a scalar one of a single element."""
     b = Builder(cx)
     vector = value if isinstance(value.type, ir.VectorType) else b.splat(value, 1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tile_core.convert import KEEP, Conversion, Replacement
+from tile_core.convert import KEEP, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_nvptx.passes.tileas.ruleset import rules, state, text
+from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.formats import FORMATS
 from tile_nvptx.passes.tileas.thread.rounding import narrowed
@@ -22,6 +22,7 @@ from tile_nvptx.passes.tileas.thread.small_floats import (
     to_f32,
     to_tf32,
 )
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
 _ARITHMETIC = ("f16", "bf16", "f32", "f64")
@@ -29,9 +30,7 @@ _TF32 = "tf32"
 _SCALES = ("f8E8M0FNU", "f8E5M3FNU")
 
 
-def _on_vectors(
-    cx: Conversion, value: ir.Value, convert: Callable[[ir.Value], ir.Value]
-) -> ir.Value:
+def _on_vectors(cx: Kernel, value: ir.Value, convert: Callable[[ir.Value], ir.Value]) -> ir.Value:
     """`convert` on a fragment, or on a scalar as a fragment of one."""
     if isinstance(value.type, ir.VectorType):
         return convert(value)
@@ -39,15 +38,15 @@ def _on_vectors(
     return b.extract(convert(b.splat(value, 1)), 0)
 
 
-def _cast(cx: Conversion, name: str, value: ir.Value, element: ir.Type) -> ir.Value:
+def _cast(cx: Kernel, name: str, value: ir.Value, element: ir.Type) -> ir.Value:
     type_ = vector_of(count_of(value.type), element)
     return cx.create(f"arith.{name}", [value], [type_]).result
 
 
 @rules.on("nv_tileaa.fp_to_fp")
-def fp_to_fp(op: ir.OpView, cx: Conversion) -> ir.Value:
+def fp_to_fp(op: ir.OpView, cx: Kernel) -> ir.Value:
     """fp_to_fp => one rounding to nearest; formats of a byte saturate"""
-    before = _known(op, state(cx).source_types[op.results[0]])
+    before = _known(op, element_of(cx.before(op.operands[0])))
     after = _known(op, element_of(op.results[0].type))
     mode = text(op, "rounding_mode", NEAREST)
     if _is_exact(before, after):
@@ -89,7 +88,7 @@ def _known(op: ir.OpView, element: ir.Type) -> ir.Type:
     return element
 
 
-def _arithmetic(cx: Conversion, value: ir.Value, before: ir.Type, after: ir.Type) -> ir.Value:
+def _arithmetic(cx: Kernel, value: ir.Value, before: ir.Type, after: ir.Type) -> ir.Value:
     """extf or truncf; f16 <-> bf16 through f32, which is exact."""
     if before == after:
         return value
@@ -98,7 +97,7 @@ def _arithmetic(cx: Conversion, value: ir.Value, before: ir.Type, after: ir.Type
     return _cast(cx, "extf" if before.width < after.width else "truncf", value, after)
 
 
-def _widened(cx: Conversion, value: ir.Value, before: ir.Type) -> ir.Value:
+def _widened(cx: Kernel, value: ir.Value, before: ir.Type) -> ir.Value:
     """The same numbers in f32, or f64 as they are."""
     if str(before) in FORMATS:
         return to_f32(cx, value, FORMATS[str(before)])
@@ -107,14 +106,14 @@ def _widened(cx: Conversion, value: ir.Value, before: ir.Type) -> ir.Value:
     return value
 
 
-def as_f64(op: ir.OpView, cx: Conversion, value: ir.Value, before: ir.Type) -> ir.Value:
+def as_f64(op: ir.OpView, cx: Kernel, value: ir.Value, before: ir.Type) -> ir.Value:
     """A fragment of `before` as f64, which has all numbers of every format."""
     wide = _widened(cx, value, _known(op, before))
     return _arithmetic(cx, wide, element_of(wide.type), ir.F64Type.get())
 
 
 def _narrow(
-    cx: Conversion, value: ir.Value, after: ir.Type, *, saturate: bool, mode: str = NEAREST
+    cx: Kernel, value: ir.Value, after: ir.Type, *, saturate: bool, mode: str = NEAREST
 ) -> ir.Value:
     """f32 or f64 rounded to `after`, once."""
     kind, wide = str(after), isinstance(element_of(value.type), ir.F64Type)
@@ -133,7 +132,7 @@ def _narrow(
 
 
 @rules.on("arith.sitofp", "arith.uitofp", "nv_tileaa.int_to_fp")
-def int_to_fp(op: ir.OpView, cx: Conversion) -> Replacement:
+def int_to_fp(op: ir.OpView, cx: Kernel) -> Replacement:
     """sitofp stays for f16, f32 and f64; bf16, fp8 and tf32 are rounded once, from f64"""
     after = element_of(op.results[0].type)
     name = op.operation.name
@@ -159,10 +158,10 @@ def int_to_fp(op: ir.OpView, cx: Conversion) -> Replacement:
 
 
 @rules.on("arith.extsi", "arith.extui", "arith.trunci")
-def resize_int(op: ir.OpView, cx: Conversion) -> Replacement:
+def resize_int(op: ir.OpView, cx: Kernel) -> Replacement:
     """Stay, but for i4: four bits of a byte"""
     name, result = op.operation.name, op.results[0]
-    before = state(cx).source_types.get(result, element_of(op.operands[0].type))
+    before = element_of(cx.before(op.operands[0]))
     after, new = element_of(result.type), cx.type(result.type)
     if "i4" not in (str(before), str(after)):
         result.set_type(new)
@@ -180,14 +179,14 @@ def resize_int(op: ir.OpView, cx: Conversion) -> Replacement:
 
 
 @rules.on("nv_tileaa.fp_to_int")
-def fp_to_int(op: ir.OpView, cx: Conversion) -> ir.Value:
+def fp_to_int(op: ir.OpView, cx: Kernel) -> ir.Value:
     """fp_to_int => the intrinsic llvm.fptosi.sat or fptoui.sat: saturates, NaN is 0
 
     To i1: cmpf une zero. That is what a truth value of a number is; and LLVM's NVPTX back end
     selects the opposite test for fptoui to i1.
     """
     name = "fptoui" if text(op, "signedness") == "unsigned" else "fptosi"
-    before = _known(op, state(cx).source_types[op.results[0]])
+    before = _known(op, element_of(cx.before(op.operands[0])))
     after = element_of(cx.type(op.results[0].type))
 
     def convert(value: ir.Value) -> ir.Value:

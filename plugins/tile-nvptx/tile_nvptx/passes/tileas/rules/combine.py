@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from tile_tileas.tile_graph import kind_of
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_nvptx.passes.tileas.ruleset import state
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, vector_of
 
 Fragments = list[ir.Value]  # one vector per folded tile, all of one width
@@ -39,12 +38,12 @@ def is_symmetric(op: ir.OpView) -> bool:
     )
 
 
-def combine(
-    op: ir.OpView, cx: Conversion, elements: Fragments, accumulators: Fragments
-) -> Fragments:
+def combine(op: ir.OpView, cx: Kernel, elements: Fragments, accumulators: Fragments) -> Fragments:
     """The region of `op` on vectors; element by element if there is control flow in it."""
     block = op.regions[0].blocks[0]
     pairs = [v for pair in zip(elements, accumulators, strict=True) for v in pair]
+    for argument, value in zip(block.arguments, pairs, strict=True):
+        cx.stand_for(value, argument.type)
     _refuse_others(block)
     if any(len(inner.regions) for inner in block.operations):
         return _one_by_one(block, cx, pairs)
@@ -67,7 +66,7 @@ def _refuse_others(block: ir.Block) -> None:
                 _refuse_others(nested)
 
 
-def _on_vectors(block: ir.Block, cx: Conversion, pairs: Fragments) -> Fragments:
+def _on_vectors(block: ir.Block, cx: Kernel, pairs: Fragments) -> Fragments:
     """All elements at once: the operations are elementwise."""
     count = count_of(pairs[0].type)
     mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, pairs, strict=True))
@@ -78,22 +77,22 @@ def _on_vectors(block: ir.Block, cx: Conversion, pairs: Fragments) -> Fragments:
         for at, operand in enumerate(operands):
             clone.operands[at] = operand
         _widen_results(clone, count)
-        _remember_types(cx, inner.operation, clone)
         mapping.update(zip(inner.results, clone.results, strict=True))
         clones.append(clone)
     return _converted(cx, clones)
 
 
-def _one_by_one(block: ir.Block, cx: Conversion, pairs: Fragments) -> Fragments:
+def _one_by_one(block: ir.Block, cx: Kernel, pairs: Fragments) -> Fragments:
     """Each element of each thread takes its own way through the region."""
     b, found = Builder(cx), list[Fragments]()
     for at in range(count_of(pairs[0].type)):
         scalars = [b.extract(value, at) for value in pairs]
+        for argument, value in zip(block.arguments, scalars, strict=True):
+            cx.stand_for(value, argument.type)
         mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, scalars, strict=True))
         clones = []
         for inner in block.operations:
             clone = inner.operation.clone(ip=cx.insertion_point)
-            _remember_types(cx, inner.operation, clone)
             _remap(clone, mapping)
             mapping.update(zip(inner.results, clone.results, strict=True))
             clones.append(clone)
@@ -112,18 +111,7 @@ def _remap(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
                 _remap(inner.operation, mapping)
 
 
-def _remember_types(cx: Conversion, op: ir.Operation, clone: ir.Operation) -> None:
-    """What is known of the source types of `op`, and of operations in it, holds for its clone."""
-    known = state(cx).source_types
-    if len(op.results) and op.results[0] in known:
-        known[clone.results[0]] = known[op.results[0]]
-    for old, new in zip(list(op.regions), list(clone.regions), strict=True):
-        for before, after in zip(list(old.blocks), list(new.blocks), strict=True):
-            for inner, copy in zip(list(before.operations), list(after.operations), strict=True):
-                _remember_types(cx, inner.operation, copy.operation)
-
-
-def _converted(cx: Conversion, clones: list[ir.Operation]) -> Fragments:
+def _converted(cx: Kernel, clones: list[ir.Operation]) -> Fragments:
     """Convert the clones of a region's operations; what its terminator gives."""
     end = clones.pop()  # holds the results while the others are converted
     for clone in clones:
@@ -134,10 +122,11 @@ def _converted(cx: Conversion, clones: list[ir.Operation]) -> Fragments:
 
 
 def _as_vector(
-    cx: Conversion, value: ir.Value, mapping: dict[ir.Value, ir.Value], count: int
+    cx: Kernel, value: ir.Value, mapping: dict[ir.Value, ir.Value], count: int
 ) -> ir.Value:
     if value not in mapping:  # a scalar from outside the region
         mapping[value] = Builder(cx).splat(value, count)
+        cx.stand_for(mapping[value], cx.before(value))
     return mapping[value]
 
 

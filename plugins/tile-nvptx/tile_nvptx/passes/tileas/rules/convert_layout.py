@@ -14,16 +14,14 @@ from tile_cute.linear import (
     WarpShuffle,
     matrix_side,
 )
-from tile_tileas.dialect import layout_of
 from tile_tileas.scratch import plan_move
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.memory import load_matrices, store_matrices
-from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder, join
 from tile_nvptx.passes.tileas.thread.shared import SharedBuffer, scratch_pointer, shuffle, when
-from tile_nvptx.passes.tileas.thread.state import LANE_BITS
+from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
 #: Compute capability from which stmatrix exists, times 10 (PTX ISA, "stmatrix").
@@ -31,11 +29,10 @@ _STORES_SINCE = 90
 
 
 @rules.on("nv_tileas.convert_layout")
-def convert_layout(op: ir.OpView, cx: Conversion) -> ir.Value:
+def convert_layout(op: ir.OpView, cx: Kernel) -> ir.Value:
     """convert_layout => register permutation, warp shuffles or a shared-memory round trip"""
     value, result = op.operands[0], op.results[0]
-    source, target = state(cx).operand_layout(op, 0), layout_of(result.type)
-    assert target is not None
+    source, target = tile_layout(cx, op.operands[0]), tile_layout(cx, result)
     bits = storage_type(element_of(value.type)).width
     plan = plan_move(source, target, bits)
     if "barrier_before" in op.attributes:
@@ -47,19 +44,19 @@ def convert_layout(op: ir.OpView, cx: Conversion) -> ir.Value:
     return _through_shared(op, cx, value, plan)
 
 
-def _conditional(cx: Conversion, value: ir.Value, steps: tuple[ConditionalXor, ...]) -> ir.Value:
+def _conditional(cx: Kernel, value: ir.Value, steps: tuple[ConditionalXor, ...]) -> ir.Value:
     """Register r becomes register r ^ xor in the threads whose bit is set, step after step."""
     b = Builder(cx)
     for step in steps:
         bit = step.bit + (LANE_BITS if step.space == "warp" else 0)
-        index = state(cx).thread_index(cx)
+        index = cx.state.thread_index(cx)
         flag = b.compare(1, b.with_constant("andi", index, 1 << bit), b.constant(0))
         flipped = b.shuffle(value, [r ^ step.xor for r in range(count_of(value.type))])
         value = cx.create("llvm.select", [flag, flipped, value], [value.type]).result
     return value
 
 
-def _by_shuffles(cx: Conversion, value: ir.Value, plan: WarpShuffle) -> ir.Value:
+def _by_shuffles(cx: Kernel, value: ir.Value, plan: WarpShuffle) -> ir.Value:
     b = Builder(cx)
     ready = _conditional(cx, value, plan.before)
     received: list[ir.Value] = []
@@ -80,15 +77,13 @@ def _by_shuffles(cx: Conversion, value: ir.Value, plan: WarpShuffle) -> ir.Value
     return b.shuffle(settled, plan.gather)
 
 
-def _source_lane(cx: Conversion, plan: WarpShuffle, lane_xor: int) -> ir.Value:
+def _source_lane(cx: Kernel, plan: WarpShuffle, lane_xor: int) -> ir.Value:
     b = Builder(cx)
-    lane = state(cx).linear(cx, (*plan.lane_map, *plan.warp_map))
+    lane = cx.state.linear(cx, (*plan.lane_map, *plan.warp_map))
     return b.constant(lane_xor) if lane is None else b.with_constant("xori", lane, lane_xor)
 
 
-def _through_shared(
-    op: ir.OpView, cx: Conversion, value: ir.Value, plan: SharedRoundTrip
-) -> ir.Value:
+def _through_shared(op: ir.OpView, cx: Kernel, value: ir.Value, plan: SharedRoundTrip) -> ir.Value:
     b = Builder(cx)
     trip = RoundTrip(cx, plan, scratch_pointer(op, cx), b.to_storage(value))
     return b.from_storage(trip.run(), element_of(value.type))
@@ -107,7 +102,7 @@ class RoundTrip:
     Where a matrix instruction does the same as vector accesses, with no more wavefronts, it does.
     """
 
-    cx: Conversion
+    cx: Kernel
     plan: SharedRoundTrip
     base: ir.Value
     stored: ir.Value
@@ -155,7 +150,7 @@ class RoundTrip:
 
     def _turn(self, side: SharedSide, turn: int) -> ir.Value | None:
         """i1: pass(warp) is `turn`; None if that goes for every warp."""
-        mine = state(self.cx).linear(self.cx, (*[0] * LANE_BITS, *side.warp_pass))
+        mine = self.cx.state.linear(self.cx, (*[0] * LANE_BITS, *side.warp_pass))
         if mine is None:
             return None
         b = Builder(self.cx)
@@ -163,7 +158,7 @@ class RoundTrip:
 
     def _write(self, group: int, turn: ir.Value | None) -> None:
         b, plan = Builder(self.cx), self.plan
-        speaks = state(self.cx).speaks(self.cx, plan.redundant_lanes, plan.redundant_warps)
+        speaks = self.cx.state.speaks(self.cx, plan.redundant_lanes, plan.redundant_warps)
         with when(self.cx, b.all_of([flag for flag in (turn, speaks) if flag is not None])):
             self._store(group)
 
@@ -197,7 +192,7 @@ class RoundTrip:
             part = b.shuffle(self.stored, access.registers)
             words = b.bitcast(part, vector_of(side.matrices, b.i32))
             place = self._place(side, access.offset)
-            state(self.cx).helpers.call(self.cx, name, body, [place, words], None)
+            self.cx.state.helpers.call(self.cx, name, body, [place, words], None)
 
     def _load_matrices(self, side: MatrixSide) -> ir.Value:
         b, element = Builder(self.cx), element_of(self.stored.type)
@@ -205,7 +200,7 @@ class RoundTrip:
         words, parts = vector_of(side.matrices, b.i32), []
         for access in side.accesses:
             place = self._place(side, access.offset)
-            found = state(self.cx).helpers.call(self.cx, name, body, [place], words).result
+            found = self.cx.state.helpers.call(self.cx, name, body, [place], words).result
             parts.append(b.bitcast(found, vector_of(len(access.registers), element)))
         return join(b, parts)
 

@@ -9,30 +9,30 @@ from tile_tileas.dot_plan import atom_name
 from tile_tileas.dot_stage import Staging
 from tile_tileas.dots import FMA, atom_named, grid_of, product_shape
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.mma import Counts, mma_fragments
 from tile_nvptx.passes.tileas.rules.dot_fma import FmaProduct
 from tile_nvptx.passes.tileas.rules.dot_operands import Held, Operand, Staged, product_of
-from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import element_of
 
 
 @rules.on("nv_tileas.dot")
-def dot(op: ir.OpView, cx: Conversion) -> ir.Value:
+def dot(op: ir.OpView, cx: Kernel) -> ir.Value:
     """dot {atom} => mma.sync on whole fragments, or "fma": a loop over K in shared memory"""
     if atom_name(op) == FMA:
         return FmaProduct(op, cx).run()
     return _tensor_cores(op, cx)
 
 
-def _tensor_cores(op: ir.OpView, cx: Conversion) -> ir.Value:
+def _tensor_cores(op: ir.OpView, cx: Kernel) -> ir.Value:
     product = product_of(op, cx)
     a, b, layout = product.layouts
     atom, shape = atom_named(atom_name(op)), product_shape(a.shape, b.shape)
-    grid = grid_of(atom, shape, state(cx).num_warps, layout)
+    grid = grid_of(atom, shape, cx.state.num_warps, layout)
     if grid is None:
         raise error_at(op, f"has an accumulator that is no tile of {atom}: {layout}")
     batch, m, n, k = shape
@@ -45,7 +45,7 @@ def _tensor_cores(op: ir.OpView, cx: Conversion) -> ir.Value:
     return _TensorCores(op, cx, atom, counts, _operands(op, cx, product.staging())).run()
 
 
-def _operands(op: ir.OpView, cx: Conversion, staging: Staging) -> list[Operand]:
+def _operands(op: ir.OpView, cx: Kernel, staging: Staging) -> list[Operand]:
     """Where A and B come from: registers, or shared memory that they are written to here."""
     if "barrier_before" in op.attributes:
         Builder(cx).barrier()
@@ -67,7 +67,7 @@ class _TensorCores:
     """C + A B, one step of the atom along K after the other."""
 
     op: ir.OpView
-    cx: Conversion
+    cx: Kernel
     atom: MmaAtom
     counts: Counts  # atoms of a warp along B, M, N, K
     operands: list[Operand]
@@ -82,6 +82,6 @@ class _TensorCores:
             name, body = mma_fragments(
                 self.atom, (*elements, str(element_of(total.type))), (batches, ms, ns, 1)
             )
-            helpers = state(self.cx).helpers
+            helpers = self.cx.state.helpers
             total = helpers.call(self.cx, name, body, [a, b, total], total.type).result
         return total

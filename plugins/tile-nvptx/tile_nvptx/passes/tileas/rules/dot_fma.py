@@ -5,11 +5,11 @@ from __future__ import annotations
 from tile_cute.linear import subtile_registers
 from tile_tileas.dots import product_shape
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.rules.dot_operands import Staged, product_of
 from tile_nvptx.passes.tileas.ruleset import text
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import element_of, vector_of
 
 #: Steps along K that share the computation of an address.
@@ -24,7 +24,7 @@ class FmaProduct:
     are multiplied and accumulated in f32, and rounded once.
     """
 
-    def __init__(self, op: ir.OpView, cx: Conversion) -> None:
+    def __init__(self, op: ir.OpView, cx: Kernel) -> None:
         self.op, self.cx, self.b = op, cx, Builder(cx)
         product = product_of(op, cx)
         self.layouts = product.layouts

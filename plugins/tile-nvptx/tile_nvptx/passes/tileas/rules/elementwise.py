@@ -7,13 +7,14 @@ element; transcendental functions are libdevice's.
 
 from __future__ import annotations
 
-from tile_core.convert import KEEP, Conversion, Replacement
+from tile_core.convert import KEEP, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.vectors import map_scalar
-from tile_nvptx.passes.tileas.ruleset import rules, state, text
+from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.rounding import narrowed
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
 _PLAIN = {
@@ -59,7 +60,7 @@ _LIBDEVICE = {
 
 
 def _apply(
-    op: ir.OpView, cx: Conversion, callee: str, operands: list[ir.Value], *, intrinsic: bool
+    op: ir.OpView, cx: Kernel, callee: str, operands: list[ir.Value], *, intrinsic: bool
 ) -> ir.Value:
     """`callee` on each element of the operands; half types go through f32."""
     result = cx.type(op.results[0].type)
@@ -70,16 +71,14 @@ def _apply(
     is_scalar = not isinstance(result, ir.VectorType)
     if is_scalar:
         operands = [builder.splat(operand, 1) for operand in operands]
-    found = (
-        state(cx)
-        .helpers.call(cx, name, body, operands, vector_of(count, element_of(result)))
-        .result
-    )
+    found = cx.state.helpers.call(
+        cx, name, body, operands, vector_of(count, element_of(result))
+    ).result
     return builder.extract(found, 0) if is_scalar else found
 
 
 @rules.on(*_PLAIN)
-def rounded(op: ir.OpView, cx: Conversion) -> ir.Value:
+def rounded(op: ir.OpView, cx: Kernel) -> ir.Value:
     """nv_tileaa.addf => arith.addf; another rounding mode or ftz => the PTX instruction"""
     mode, ftz = text(op, "rounding_mode", "nearest_even"), "ftz" in op.attributes
     result = cx.type(op.results[0].type)
@@ -100,7 +99,7 @@ def _expect_mode(op: ir.OpView, mode: str) -> None:
         raise error_at(op, f"on elements of {element} does not round in mode '{mode}'")
 
 
-def _special(op: ir.OpView, cx: Conversion, mode: str, ftz: str) -> ir.Value:
+def _special(op: ir.OpView, cx: Kernel, mode: str, ftz: str) -> ir.Value:
     _expect_mode(op, mode)
     operands, name = list(op.operands), op.name
     if name == "nv_tileaa.subf":  # a - b == a + (-b) in every rounding mode
@@ -119,7 +118,7 @@ def _special(op: ir.OpView, cx: Conversion, mode: str, ftz: str) -> ir.Value:
     return _apply(op, cx, f"llvm.nvvm.{stem}{ftz}.{letter}", operands, intrinsic=True)
 
 
-def _directed(cx: Conversion, name: str, mode: str, operands: list[ir.Value]) -> ir.Value:
+def _directed(cx: Kernel, name: str, mode: str, operands: list[ir.Value]) -> ir.Value:
     """f16 and bf16 in f32: rounding twice in one direction is rounding once."""
     b, kind = Builder(cx), element_of(operands[0].type)
     scalar = not isinstance(operands[0].type, ir.VectorType)
@@ -130,13 +129,13 @@ def _directed(cx: Conversion, name: str, mode: str, operands: list[ir.Value]) ->
     wide = [cx.create("arith.extf", [operand], [f32]).result for operand in operands]
     callee = f"llvm.nvvm.{_INTRINSIC_STEM[name]}.{_ROUNDING_SUFFIX[mode]}.f"
     helper, body = map_scalar(callee, "f32", count, len(wide), None, True)
-    found = state(cx).helpers.call(cx, helper, body, wide, f32).result
+    found = cx.state.helpers.call(cx, helper, body, wide, f32).result
     narrow = narrowed(cx, found, kind, mode)
     return b.extract(narrow, 0) if scalar else narrow
 
 
 @rules.on(*_LIBDEVICE)
-def libdevice(op: ir.OpView, cx: Conversion) -> ir.Value:
+def libdevice(op: ir.OpView, cx: Kernel) -> ir.Value:
     """math.exp => __nv_expf per element, and so on; approx and ftz => the PTX instruction"""
     if "nv_tileaa.approx" in op.attributes or "ftz" in op.attributes:
         return _approximate(op, cx)
@@ -145,7 +144,7 @@ def libdevice(op: ir.OpView, cx: Conversion) -> ir.Value:
     return _apply(op, cx, _LIBDEVICE[op.name] + suffix, list(op.operands), intrinsic=False)
 
 
-def _approximate(op: ir.OpView, cx: Conversion) -> ir.Value:
+def _approximate(op: ir.OpView, cx: Kernel) -> ir.Value:
     """f32 only: ex2.approx, rsqrt.approx, tanh.approx; exp as ex2 of x * log2(e)"""
     ftz, operands = ".ftz" if "ftz" in op.attributes else "", list(op.operands)
     if op.name == "math.exp":
@@ -169,7 +168,7 @@ def _approximate(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 
 @rules.on("arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf")
-def extremum(op: ir.OpView, cx: Conversion) -> Replacement:
+def extremum(op: ir.OpView, cx: Kernel) -> Replacement:
     """f16, bf16 and f32 stay; f64 maximum is built from the number form and a NaN test"""
     element = element_of(op.operands[0].type)
     if not isinstance(element, ir.F64Type) or not op.name.endswith("imumf"):
@@ -179,14 +178,14 @@ def extremum(op: ir.OpView, cx: Conversion) -> Replacement:
 
 
 @rules.on("nv_tileaa.maxf", "nv_tileaa.minf")
-def flushed_extremum(op: ir.OpView, cx: Conversion) -> ir.Value:
+def flushed_extremum(op: ir.OpView, cx: Kernel) -> ir.Value:
     """nv_tileaa.maxf {ftz, nan} => max.ftz.NaN.f32"""
     stem = {"nv_tileaa.maxf": "fmax", "nv_tileaa.minf": "fmin"}[op.name]
     flags = "".join(f".{flag}" for flag in ("ftz", "nan") if flag in op.attributes)
     return _apply(op, cx, f"llvm.nvvm.{stem}{flags}.f", list(op.operands), intrinsic=True)
 
 
-def _nan_aware(op: ir.OpView, cx: Conversion) -> ir.Value:
+def _nan_aware(op: ir.OpView, cx: Kernel) -> ir.Value:
     left, right = op.operands
     name = "arith.maxnumf" if "max" in op.name else "arith.minnumf"
     best = cx.create(name, [left, right], [left.type]).result
@@ -200,31 +199,31 @@ def _nan_aware(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 
 @rules.on("nv_tileaa.bitcast")
-def bitcast(op: ir.OpView, cx: Conversion) -> ir.Value:
+def bitcast(op: ir.OpView, cx: Kernel) -> ir.Value:
     """bitcast => llvm.bitcast; pointers are opaque and stay"""
     return Builder(cx).bitcast(op.operands[0], cx.type(op.results[0].type))
 
 
 @rules.on("nv_tileaa.mulhiui")
-def mulhiui(op: ir.OpView, cx: Conversion) -> ir.Value:
+def mulhiui(op: ir.OpView, cx: Kernel) -> ir.Value:
     """mulhiui => the high result of arith.mului_extended"""
     type_ = cx.type(op.results[0].type)
     return cx.create("arith.mului_extended", list(op.operands), [type_, type_]).results[1]
 
 
 @rules.on("nv_tileaa.int_to_ptr")
-def int_to_ptr(op: ir.OpView, cx: Conversion) -> ir.Value:
+def int_to_ptr(op: ir.OpView, cx: Kernel) -> ir.Value:
     """int_to_ptr => llvm.inttoptr"""
     return cx.create("llvm.inttoptr", [op.operands[0]], [cx.type(op.results[0].type)]).result
 
 
 @rules.on("nv_tileaa.ptr_to_int")
-def ptr_to_int(op: ir.OpView, cx: Conversion) -> ir.Value:
+def ptr_to_int(op: ir.OpView, cx: Kernel) -> ir.Value:
     """ptr_to_int => llvm.ptrtoint"""
     return cx.create("llvm.ptrtoint", [op.operands[0]], [cx.type(op.results[0].type)]).result
 
 
 @rules.on("nv_tileaa.assume")
-def assume(op: ir.OpView, cx: Conversion) -> ir.Value:
+def assume(op: ir.OpView, cx: Kernel) -> ir.Value:
     """assume(x) => x; the analyses have used it"""
     return op.operands[0]

@@ -11,16 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from tile_core.convert import Conversion
+from tile_tileas.dialect import layout_of
+
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.printing import print_values
 from tile_nvptx.passes.tileas.rules.casts import as_f64
 from tile_nvptx.passes.tileas.rules.shape import held, numbers
-from tile_nvptx.passes.tileas.ruleset import rules, state, text
+from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.row_major import write_row_major
 from tile_nvptx.passes.tileas.thread.shared import scratch_pointer
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import element_of, storage_type, vector_of
 
 #: C's printf on the device takes no more arguments in one call.
@@ -67,7 +69,7 @@ def define_global(op: ir.Operation) -> None:
 
 
 @rules.on("nv_tileaa.get_global")
-def get_global(op: ir.OpView, cx: Conversion) -> ir.Value:
+def get_global(op: ir.OpView, cx: Kernel) -> ir.Value:
     """get_global => llvm.mlir.addressof"""
     symbol = {"global_name": op.attributes["symbol"]}
     type_ = cx.type(op.results[0].type)
@@ -87,22 +89,23 @@ class _Piece:
 
 
 @rules.on("nv_tileaa.print")
-def print_(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def print_(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """print => vprintf by one thread, in as many calls as its arguments need"""
     return _Print(op, cx).run()
 
 
 class _Print:
-    def __init__(self, op: ir.OpView, cx: Conversion) -> None:
+    def __init__(self, op: ir.OpView, cx: Kernel) -> None:
         self.op, self.cx, self.b = op, cx, Builder(cx)
-        self.layouts = state(cx).operand_layouts[op.results[0]]
-        self.kinds = state(cx).print_types[op.results[0]]
+        types = [cx.before(operand) for operand in op.operands]
+        self.layouts = [layout_of(type_) for type_ in types]
+        self.kinds = [element_of(type_) for type_ in types if type_ != op.results[0].type]
         self.places: dict[int, ir.Value] = {}
 
     def run(self) -> list[ir.Value]:
         pieces = list(self._pieces())
         self._share()
-        first = self.b.compare(0, state(self.cx).thread_index(self.cx), self.b.constant(0))
+        first = self.b.compare(0, self.cx.state.thread_index(self.cx), self.b.constant(0))
         branch = self.cx.create("scf.if", [first], regions=2)
         with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
             self._calls(pieces)
@@ -179,7 +182,7 @@ class _Print:
             is_first = b.compare(0, number, b.constant(0))
             here = b.binary("addi", start, b.with_constant("muli", number, inner))
             if axis == len(piece.shape) - 1:
-                forms = [state(cx).helpers.text(cx, f + piece.format) for f in ("", ", ")]
+                forms = [cx.state.helpers.text(cx, f + piece.format) for f in ("", ", ")]
                 form = cx.create("arith.select", [is_first, *forms], [forms[0].type]).result
                 self._print(form, [self._value(piece, here)])
             else:
@@ -195,11 +198,11 @@ class _Print:
 
     def _call(self, form: str, values: list[ir.Value]) -> None:
         if form:
-            self._print(state(self.cx).helpers.text(self.cx, form), values)
+            self._print(self.cx.state.helpers.text(self.cx, form), values)
 
     def _print(self, form: ir.Value, values: list[ir.Value]) -> None:
         name, body = print_values(tuple(str(value.type) for value in values))
-        state(self.cx).helpers.call(self.cx, name, body, [form, *values], None)
+        self.cx.state.helpers.call(self.cx, name, body, [form, *values], None)
 
     def _value(self, piece: _Piece, at: int | ir.Value) -> ir.Value:
         """Element `at` of the operand as C passes it: i32, i64 or f64."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from tile_tileas.dialect import layout_of
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.rules.atomics import acting_thread, bits_of, element_at
-from tile_nvptx.passes.tileas.ruleset import rules, state, text
+from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.access import passed_on, qualifiers
 from tile_nvptx.passes.tileas.thread.build import Builder, token
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of
 
 _SINCE = 90
@@ -29,7 +29,7 @@ _CONSTRAINT = {32: "r", 64: "l"}
 
 
 @rules.on("nv_tileas.multimem")
-def multimem(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def multimem(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """multimem {action} => multimem.ld_reduce, multimem.red or multimem.st per element"""
     if cx.target.sm < _SINCE:
         raise error_at(
@@ -53,7 +53,7 @@ def multimem(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
         assert flag is not None
         values = [] if value is None else [b.extract(value, register)]
         operands = [element_at(b, op.base, register), *values, flag]
-        old = state(cx).helpers.call(cx, name, body, operands, element).result
+        old = cx.state.helpers.call(cx, name, body, operands, element).result
         found.append(b.splat(old, 1))
     return [b.bitcast(passed_on(op, cx, b.concat(found), layout), result), token(cx)]
 

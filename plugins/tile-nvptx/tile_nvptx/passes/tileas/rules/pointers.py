@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from tile_tileas.access import AccessPlan
-from tile_tileas.dialect import layout_of
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.access import VectorAccess, passed_on, qualifiers, reader
 from tile_nvptx.passes.tileas.thread.build import Builder, token
+from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import element_of, storage_type
 
 
 @rules.on("nv_tileas.load")
-def load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """load => a vector load per run of neighbours; masked-off elements read `other`"""
     if "barrier_before" in op.attributes:
         Builder(cx).barrier()
@@ -24,7 +23,7 @@ def load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     return [_load_scalar(op, cx, type_), token(cx)]
 
 
-def _load_scalar(op: ir.OpView, cx: Conversion, type_: ir.Type) -> ir.Value:
+def _load_scalar(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
     """Every thread reads the one element, or one thread for all."""
     b, stored, first = Builder(cx), storage_type(type_), reader(op, cx, None)
     conditions = [flag for flag in (first, op.mask) if flag is not None]
@@ -35,10 +34,9 @@ def _load_scalar(op: ir.OpView, cx: Conversion, type_: ir.Type) -> ir.Value:
     return cx.create("arith.select", [op.mask, scalar, op.other], [type_]).result
 
 
-def _load_tile(op: ir.OpView, cx: Conversion, type_: ir.Type) -> ir.Value:
+def _load_tile(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
     b, base, mask = Builder(cx), op.base, op.mask
-    layout = layout_of(op.result.type)
-    assert layout is not None
+    layout = tile_layout(cx, op.result)
     element = element_of(type_)
     width = _width(op, layout)
     access = VectorAccess(cx, storage_type(element), width, qualifiers(op))
@@ -62,7 +60,7 @@ def _width(op: ir.OpView, layout) -> int:
 
 
 @rules.on("nv_tileas.store")
-def store(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """store => a vector store per run of neighbours, each element by one thread"""
     b = Builder(cx)
     if "barrier_before" in op.attributes:
@@ -71,20 +69,20 @@ def store(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     if isinstance(value.type, ir.VectorType):
         _store_tile(op, cx)
         return [token(cx)]
-    first = b.compare(0, state(cx).thread_index(cx), b.constant(0))
+    first = b.compare(0, cx.state.thread_index(cx), b.constant(0))
     condition = b.all_of([first] + ([op.mask] if op.mask is not None else []))
     stored = b.to_storage(b.splat(value, 1))
     VectorAccess(cx, storage_type(value.type), 1, qualifiers(op)).store(stored, op.base, condition)
     return [token(cx)]
 
 
-def _store_tile(op: ir.OpView, cx: Conversion) -> None:
+def _store_tile(op: ir.OpView, cx: Kernel) -> None:
     b, base, mask, value = Builder(cx), op.base, op.mask, op.value
-    layout = state(cx).operand_layout(op, 1)
+    layout = tile_layout(cx, op.operands[1])
     width = _width(op, layout)
     access = VectorAccess(cx, storage_type(element_of(value.type)), width, qualifiers(op))
     stored = b.to_storage(value)
-    owner = state(cx).holds_unique(cx, layout)
+    owner = cx.state.holds_unique(cx, layout)
     copies = layout.free_mask("register")
     for register in range(0, layout.elements_per_thread, width):
         if register & copies:

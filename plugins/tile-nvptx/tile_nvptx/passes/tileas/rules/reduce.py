@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from tile_cute.linear import slice_registers
 from tile_tileas.scratch import ReductionPlan, plan_reduction
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.rules.combine import Fragments, combine, is_symmetric
 from tile_nvptx.passes.tileas.rules.redux import over_all_lanes
-from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.shared import scratch_pointer, shuffle
-from tile_nvptx.passes.tileas.thread.state import LANE_BITS
+from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
 #: Elements of a chunk that a thread folds at once, and chunks that it folds halves at a time.
@@ -27,9 +26,9 @@ _MANY = 4
 
 
 @rules.on("nv_tileas.reduce", "nv_tileas.reduce_mixed")
-def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def reduce(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """reduce => folds over registers, lanes and warps that run along the axis"""
-    layout = state(cx).operand_layout(op, 0)
+    layout = tile_layout(cx, op.operands[0])
     axis = ir.IntegerAttr(op.attributes["axis"]).value
     plan = plan_reduction(layout, axis)
     if plan is None:
@@ -50,7 +49,7 @@ def reduce(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 @dataclass
 class _Fold:
     op: ir.OpView
-    cx: Conversion
+    cx: Kernel
     plan: ReductionPlan
     axis: int
 
@@ -84,7 +83,7 @@ class _Fold:
             values = self.combine(moved, values)
         if self.plan.lane_bits and not is_symmetric(self.op):
             # Lanes have combined in different orders: all take what the first one found.
-            index = state(self.cx).thread_index(self.cx)
+            index = self.cx.state.thread_index(self.cx)
             along = sum(1 << bit for bit in self.plan.lane_bits)
             first = self.builder.with_constant("andi", index, (1 << LANE_BITS) - 1 & ~along)
             values = [shuffle(self.cx, value, "idx", first) for value in values]
@@ -120,7 +119,7 @@ class _Fold:
 
     def _writer(self) -> ir.Value:
         """i1: of the lanes that hold equal results, this is the first."""
-        b, index = self.builder, state(self.cx).thread_index(self.cx)
+        b, index = self.builder, self.cx.state.thread_index(self.cx)
         result = self.plan.result
         mask = result.free_mask("lane")
         # Warps along the axis write different partials; other copies among warps stay silent.
@@ -131,7 +130,7 @@ class _Fold:
     def _element(self, register: int) -> ir.Value:
         """Row-major index, in the result, of the register's element; i32."""
         result = self.plan.result
-        thread = state(self.cx).linear(self.cx, (*result.flat("lane"), *result.flat("warp")))
+        thread = self.cx.state.linear(self.cx, (*result.flat("lane"), *result.flat("warp")))
         own = result.apply_flat({"register": register})
         if thread is None:
             return self.builder.constant(own)
@@ -142,7 +141,7 @@ class _Fold:
         part = [0] * LANE_BITS + [0] * self.plan.source.in_bits("warp")
         for position, bit in enumerate(self.plan.warp_bits):
             part[LANE_BITS + bit] = 1 << position
-        mine = state(self.cx).linear(self.cx, part)
+        mine = self.cx.state.linear(self.cx, part)
         base = scratch_pointer(self.op, self.cx, start)
         for register in range(count_of(value.type)):
             place = b.with_constant("muli", self._element(register), self.plan.partials)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.vectors import each_word
 from tile_nvptx.passes.tileas.rules.combine import is_symmetric
-from tile_nvptx.passes.tileas.ruleset import state
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
 #: Operation of a region -> kind of `nvvm.redux.sync`, and how narrower integers are widened.
@@ -24,7 +23,7 @@ _KINDS = {
 _WORD = 32
 
 
-def over_all_lanes(op: ir.OpView, cx: Conversion, values: list[ir.Value]) -> list[ir.Value] | None:
+def over_all_lanes(op: ir.OpView, cx: Kernel, values: list[ir.Value]) -> list[ir.Value] | None:
     """The fragments of a reduction, folded over all 32 lanes; None if there is no instruction."""
     first = op.regions[0].blocks[0].operations[0].operation.name
     element = element_of(values[0].type)
@@ -37,7 +36,7 @@ def over_all_lanes(op: ir.OpView, cx: Conversion, values: list[ir.Value]) -> lis
     if element.width < _WORD:
         value = cx.create(extension, [value], [words]).result
     name, body = _text(kind, count_of(words))
-    folded = state(cx).helpers.call(cx, name, body, [value], words).result
+    folded = cx.state.helpers.call(cx, name, body, [value], words).result
     if element.width < _WORD:
         folded = cx.create("llvm.trunc", [folded], [values[0].type]).result
     return [folded]

@@ -15,25 +15,24 @@ from tile_cute import gf2
 from tile_cute.linear import LinearLayout
 from tile_tileas.scans import scan_bytes, scan_extents, scan_layout
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.rules.combine import Fragments, combine
-from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.shared import SharedBuffer, scratch_pointer, shuffle, when
-from tile_nvptx.passes.tileas.thread.state import LANE_BITS
+from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
 _UGE = 9  # arith.CmpIPredicate
 
 
 @rules.on("nv_tileas.scan", "nv_tileas.scan_mixed")
-def scan(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def scan(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """scan => prefixes over registers, then over lanes, then over warps"""
-    layout = state(cx).operand_layout(op, 0)
+    layout = tile_layout(cx, op.operands[0])
     axis = ir.IntegerAttr(op.attributes["axis"]).value
-    if layout != scan_layout(layout.shape, axis, state(cx).num_warps):
+    if layout != scan_layout(layout.shape, axis, cx.state.num_warps):
         raise error_at(op, f"cannot scan axis {axis} of layout {layout}")
     if "barrier_before" in op.attributes:
         Builder(cx).barrier()
@@ -61,7 +60,7 @@ class _Before:
 @dataclass
 class _Prefixes:
     op: ir.OpView
-    cx: Conversion
+    cx: Kernel
     run: int  # registers along the axis, the fastest ones
     lanes: int  # lanes along the axis, the fastest ones
     reverse: bool
@@ -120,7 +119,7 @@ class _Prefixes:
         ]
 
     def _lane(self) -> ir.Value:
-        return self.builder.with_constant("andi", state(self.cx).thread_index(self.cx), 31)
+        return self.builder.with_constant("andi", self.cx.state.thread_index(self.cx), 31)
 
     def _moved(self, distance: int, values: Fragments) -> Fragments:
         """What the lane `distance` before this one holds; anything at the start."""
@@ -160,7 +159,7 @@ class _Segments:
     def _number(self) -> ir.Value:
         """How many segments lie before this warp's, i32."""
         b, cx = self.prefixes.builder, self.prefixes.cx
-        warp = b.with_constant("shrui", state(cx).thread_index(cx), LANE_BITS)
+        warp = b.with_constant("shrui", cx.state.thread_index(cx), LANE_BITS)
         own = b.with_constant("andi", warp, self.warps - 1)
         return b.with_constant("xori", own, self.warps - 1 if self.prefixes.reverse else 0)
 
@@ -169,9 +168,9 @@ class _Segments:
         prefixes, cx = self.prefixes, self.prefixes.cx
         lanes, warps = self.layout.free_mask("lane"), self.layout.free_mask("warp")
         b, last = prefixes.builder, prefixes.lanes - 1
-        conditions = [state(cx).speaks(cx, lanes, warps)]
+        conditions = [cx.state.speaks(cx, lanes, warps)]
         if last:
-            place = b.with_constant("andi", state(cx).thread_index(cx), last)
+            place = b.with_constant("andi", cx.state.thread_index(cx), last)
             conditions.append(b.compare(0, place, b.constant(0 if prefixes.reverse else last)))
         return b.all_of([condition for condition in conditions if condition is not None])
 

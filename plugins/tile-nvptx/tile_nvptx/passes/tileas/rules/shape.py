@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from tile_cute.linear import LinearLayout, broadcast_registers
 from tile_tileas.analysis.axis import pointee_bytes
-from tile_tileas.dialect import layout_of
 
-from tile_core.convert import KEEP, Conversion, Replacement
+from tile_core.convert import KEEP, Replacement
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder, wrap
 from tile_nvptx.passes.tileas.thread.formats import FORMATS
 from tile_nvptx.passes.tileas.thread.small_floats import float_values, nibbles
+from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import (
     count_of,
     element_of,
@@ -24,7 +24,7 @@ from tile_nvptx.passes.tileas.thread.types import (
 
 
 @rules.on("arith.constant")
-def constant(op: ir.OpView, cx: Conversion) -> Replacement:
+def constant(op: ir.OpView, cx: Kernel) -> Replacement:
     """A splat stays a splat, of the fragment; other dense constants are read from a table"""
     old = op.results[0].type
     if isinstance(old, ir.VectorType):  # in the region of a reduction
@@ -63,14 +63,13 @@ def held(number: ir.Attribute) -> ir.Attribute:
     return ir.FloatAttr.get(type_, number.value)
 
 
-def _table(op: ir.OpView, cx: Conversion, value: ir.Attribute) -> ir.Value:
+def _table(op: ir.OpView, cx: Kernel, value: ir.Attribute) -> ir.Value:
     """A constant array in global memory, read at each element's row-major index."""
-    layout = layout_of(op.results[0].type)
-    assert layout is not None
+    layout = tile_layout(cx, op.results[0])
     builder = Builder(cx)
     element = element_of(cx.type(op.results[0].type))
     stored = storage_type(element)
-    base = state(cx).helpers.table(cx, numbers(value, stored), stored)
+    base = cx.state.helpers.table(cx, numbers(value, stored), stored)
     loads = []
     for index in element_indices(cx, layout):
         pointer = builder.offset(base, index, stored)
@@ -98,11 +97,11 @@ def _literal(value: ir.Attribute) -> str:
     return str(value).rsplit(" : ", 1)[0]
 
 
-def element_indices(cx: Conversion, layout: LinearLayout) -> list[ir.Value]:
+def element_indices(cx: Kernel, layout: LinearLayout) -> list[ir.Value]:
     """Row-major index in the tile of each register's element, i64."""
     builder = Builder(cx)
     bases = (*layout.flat("lane"), *layout.flat("warp"))
-    thread = state(cx).linear(cx, bases)
+    thread = cx.state.linear(cx, bases)
     if thread is None:
         thread = builder.constant(0)
     found = []
@@ -114,10 +113,9 @@ def element_indices(cx: Conversion, layout: LinearLayout) -> list[ir.Value]:
 
 
 @rules.on("nv_tileaa.make_range")
-def make_range(op: ir.OpView, cx: Conversion) -> ir.Value:
+def make_range(op: ir.OpView, cx: Kernel) -> ir.Value:
     """make_range => the thread's coordinate XOR a constant per register"""
-    layout = layout_of(op.results[0].type)
-    assert layout is not None
+    layout = tile_layout(cx, op.results[0])
     type_, builder = cx.type(op.results[0].type), Builder(cx)
     element, count = element_of(type_), count_of(type_)
     offsets = [
@@ -126,7 +124,7 @@ def make_range(op: ir.OpView, cx: Conversion) -> ir.Value:
     ]
     attr = ir.DenseElementsAttr.get(offsets, type_)
     registers = cx.create("arith.constant", [], [type_], {"value": attr}).result
-    thread = state(cx).coordinate(cx, layout, 0)
+    thread = cx.state.coordinate(cx, layout, 0)
     if thread is None:
         return registers
     if element.width < 32:
@@ -136,17 +134,16 @@ def make_range(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 
 @rules.on("nv_tileaa.splat")
-def splat(op: ir.OpView, cx: Conversion) -> ir.Value:
+def splat(op: ir.OpView, cx: Kernel) -> ir.Value:
     """splat => the scalar in every register"""
     return Builder(cx).splat(op.operands[0], count_of(cx.type(op.results[0].type)))
 
 
 @rules.on("nv_tileaa.broadcast")
-def broadcast(op: ir.OpView, cx: Conversion) -> ir.Value:
+def broadcast(op: ir.OpView, cx: Kernel) -> ir.Value:
     """broadcast => registers repeat; layouts see to it that no data leaves its thread"""
     source, result = op.operands[0], op.results[0]
-    src, dst = state(cx).operand_layout(op, 0), layout_of(result.type)
-    assert dst is not None
+    src, dst = tile_layout(cx, op.operands[0]), tile_layout(cx, result)
     picks = broadcast_registers(src, dst)
     if picks is None:
         raise error_at(op, f"needs a layout change from {src} to {dst} before it")
@@ -154,19 +151,19 @@ def broadcast(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 
 @rules.on("nv_tileas.view")
-def view(op: ir.OpView, cx: Conversion) -> ir.Value:
+def view(op: ir.OpView, cx: Kernel) -> ir.Value:
     """view => the same registers"""
     return op.operands[0]
 
 
 @rules.on("nv_tileaa.extract")
-def extract(op: ir.OpView, cx: Conversion) -> ir.Value:
+def extract(op: ir.OpView, cx: Kernel) -> ir.Value:
     """extract => register 0, which every thread has"""
     return Builder(cx).extract(op.operands[0], 0)
 
 
 @rules.on("nv_tileaa.addptr")
-def addptr(op: ir.OpView, cx: Conversion) -> ir.Value:
+def addptr(op: ir.OpView, cx: Kernel) -> ir.Value:
     """addptr => getelementptr in units of the pointee, the offset sign-extended"""
     base, offset = op.operands
     size = pointee_bytes(op.results[0].type)

@@ -8,15 +8,16 @@ known, any that LLVM likes elsewhere. Neither costs an instruction.
 
 from __future__ import annotations
 
-from tile_core.convert import KEEP, Conversion, Replacement
+from tile_core.convert import KEEP, Replacement
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import element_of
 
 
 @rules.on("arith.shli", "arith.shrui", "arith.shrsi")
-def shift(op: ir.OpView, cx: Conversion) -> Replacement:
+def shift(op: ir.OpView, cx: Kernel) -> Replacement:
     """shift by a known amount => stays within the width; else => llvm.freeze of the shift"""
     source, by = op.operands
     width, amount = element_of(source.type).width, known_amount(by)

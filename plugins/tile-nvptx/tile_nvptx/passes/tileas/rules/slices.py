@@ -7,28 +7,26 @@ from __future__ import annotations
 from itertools import product
 
 from tile_cute.linear import LinearLayout, subtile, subtile_registers
-from tile_tileas.dialect import layout_of
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.row_major import flat_indices, write_row_major
 from tile_nvptx.passes.tileas.thread.shared import scratch_pointer
+from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
 
 @rules.on("nv_tileaa.permute")
-def permute(op: ir.OpView, cx: Conversion) -> ir.Value:
+def permute(op: ir.OpView, cx: Kernel) -> ir.Value:
     """permute => the same registers; the layout says that axes have changed places"""
     return op.operands[0]
 
 
 @rules.on("nv_tileas.cat")
-def cat(op: ir.OpView, cx: Conversion) -> ir.Value:
+def cat(op: ir.OpView, cx: Kernel) -> ir.Value:
     """cat => each register of the result comes from one of the operands"""
-    part, result = state(cx).operand_layout(op, 0), layout_of(op.results[0].type)
-    assert result is not None
+    part, result = tile_layout(cx, op.operands[0]), tile_layout(cx, op.results[0])
     axis = ir.IntegerAttr(op.attributes["axis"]).value
     half = part.shape[axis]
     place = {coords: at for at, coords in reversed(list(enumerate(part.coords("register"))))}
@@ -41,16 +39,15 @@ def cat(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 
 @rules.on("nv_tileas.extract_slice")
-def extract_slice(op: ir.OpView, cx: Conversion) -> ir.Value:
+def extract_slice(op: ir.OpView, cx: Kernel) -> ir.Value:
     """extract_slice => registers picked by the index, or a slice read from shared memory"""
-    source, result = state(cx).operand_layout(op, 0), layout_of(op.results[0].type)
-    assert result is not None
+    source, result = tile_layout(cx, op.operands[0]), tile_layout(cx, op.results[0])
     if subtile(source, result.shape) == result:
         return _pick(op, cx, source, result)
     return _through_shared(op, cx, source, result)
 
 
-def _pick(op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout) -> ir.Value:
+def _pick(op: ir.OpView, cx: Kernel, source: LinearLayout, result: LinearLayout) -> ir.Value:
     """Halve the candidates with each bit of an index; constant bits cost nothing."""
     grid = [whole // part for whole, part in zip(source.shape, result.shape, strict=True)]
     order: list[int] = []
@@ -63,7 +60,7 @@ def _pick(op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLay
     return value
 
 
-def _choose(cx: Conversion, value: ir.Value, index: ir.Value, count: int) -> ir.Value:
+def _choose(cx: Kernel, value: ir.Value, index: ir.Value, count: int) -> ir.Value:
     """Part `index` of the `count` equal parts of a fragment; taken modulo `count`."""
     b, known = Builder(cx), _constant(index)
     while count > 1:
@@ -86,7 +83,7 @@ def _constant(value: ir.Value) -> int | None:
 
 
 def _through_shared(
-    op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout
+    op: ir.OpView, cx: Kernel, source: LinearLayout, result: LinearLayout
 ) -> ir.Value:
     """The source in row-major order in shared memory; every thread reads its elements there."""
     b = Builder(cx)
@@ -105,7 +102,7 @@ def _through_shared(
     return b.from_storage(b.concat(loaded), element_of(cx.type(op.results[0].type)))
 
 
-def _origin(op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearLayout) -> ir.Value:
+def _origin(op: ir.OpView, cx: Kernel, source: LinearLayout, result: LinearLayout) -> ir.Value:
     """Row-major index, in the source, of the slice's first element, i32; in bounds always."""
     b, step, total = Builder(cx), 1, Builder(cx).constant(0)
     for axis in reversed(range(source.rank)):
@@ -119,15 +116,15 @@ def _origin(op: ir.OpView, cx: Conversion, source: LinearLayout, result: LinearL
 
 
 @rules.on("nv_tileas.insert_slice")
-def insert_slice(op: ir.OpView, cx: Conversion) -> ir.Value:
+def insert_slice(op: ir.OpView, cx: Kernel) -> ir.Value:
     """insert_slice => registers replaced where the index says so, or read from shared memory"""
-    source, whole = (state(cx).operand_layout(op, at) for at in (0, 1))
+    source, whole = (tile_layout(cx, op.operands[at]) for at in (0, 1))
     if subtile(whole, source.shape) == source:
         return _replace(op, cx, source, whole)
     return _merge(op, cx, source, whole)
 
 
-def _replace(op: ir.OpView, cx: Conversion, source: LinearLayout, whole: LinearLayout) -> ir.Value:
+def _replace(op: ir.OpView, cx: Kernel, source: LinearLayout, whole: LinearLayout) -> ir.Value:
     """Every slice of the tile that a thread holds, or the new one in its place."""
     b, value = Builder(cx), op.operands[1]
     count = whole.elements_per_thread
@@ -148,15 +145,13 @@ def _replace(op: ir.OpView, cx: Conversion, source: LinearLayout, whole: LinearL
     return value
 
 
-def _padded_to(cx: Conversion, value: ir.Value, count: int) -> ir.Value:
+def _padded_to(cx: Kernel, value: ir.Value, count: int) -> ir.Value:
     """A fragment with registers that nobody reads behind it."""
     own = count_of(value.type)
     return Builder(cx).shuffle(value, [min(at, own - 1) for at in range(count)])
 
 
-def _is_at(
-    op: ir.OpView, cx: Conversion, place: tuple[int, ...], grid: list[int]
-) -> ir.Value | bool:
+def _is_at(op: ir.OpView, cx: Kernel, place: tuple[int, ...], grid: list[int]) -> ir.Value | bool:
     """Whether the indices, taken modulo the grid, are `place`: known here, or an i1."""
     b, flags = Builder(cx), []
     for axis, wanted in enumerate(place):
@@ -171,7 +166,7 @@ def _is_at(
     return True if found is None else found
 
 
-def _merge(op: ir.OpView, cx: Conversion, source: LinearLayout, whole: LinearLayout) -> ir.Value:
+def _merge(op: ir.OpView, cx: Kernel, source: LinearLayout, whole: LinearLayout) -> ir.Value:
     """The slice in row-major order in shared memory, read where the tile's elements lie in it."""
     b, value = Builder(cx), op.operands[1]
     if "barrier_before" in op.attributes:
@@ -193,14 +188,14 @@ def _merge(op: ir.OpView, cx: Conversion, source: LinearLayout, whole: LinearLay
 
 
 def _inside(
-    op: ir.OpView, cx: Conversion, source: LinearLayout, whole: LinearLayout, register: int
+    op: ir.OpView, cx: Kernel, source: LinearLayout, whole: LinearLayout, register: int
 ) -> tuple[ir.Value, ir.Value | None]:
     """Where a register's element lies in its slice, and whether (None: always) that is the new."""
     b, step, place, flags = Builder(cx), 1, Builder(cx).constant(0), []
     coords = whole.coords("register")[register]
     for axis in reversed(range(whole.rank)):
         extent, count = source.shape[axis], whole.shape[axis] // source.shape[axis]
-        thread = state(cx).coordinate(cx, whole, axis)
+        thread = cx.state.coordinate(cx, whole, axis)
         own = b.constant(coords[axis])
         along = own if thread is None else b.with_constant("xori", thread, coords[axis])
         inside = b.with_constant("andi", along, extent - 1)

@@ -6,11 +6,11 @@ guide, "Dynamic Global Memory Allocation and Operations"). One thread calls them
 
 from __future__ import annotations
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.shared import scratch_pointer
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import global_pointer, vector_of
 
 #: `malloc` gives multiples of this, in bytes.
@@ -49,7 +49,7 @@ _FREE = "\n".join(
 
 
 @rules.on("nv_tileaa.alloca")
-def alloca(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def alloca(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """alloca => one thread calls malloc, all hear of the address; (aligned, as it was given)"""
     b = Builder(cx)
     if "barrier_before" in op.attributes:
@@ -60,7 +60,7 @@ def alloca(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     branch = cx.create("scf.if", [_is_first(cx)], regions=2)
     with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
         wanted = b.constant(max(1, size + extra), b.i64)
-        found = state(cx).helpers.call(cx, "__tile_malloc", _MALLOC, [wanted], global_pointer())
+        found = cx.state.helpers.call(cx, "__tile_malloc", _MALLOC, [wanted], global_pointer())
         number = cx.create("llvm.ptrtoint", [found.result], [b.i64]).result
         b.store(b.splat(number, 1), place, _POINTER_BYTES)
         cx.create("scf.yield")
@@ -77,23 +77,23 @@ def alloca(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
 
 @rules.on("nv_tileaa.free")
-def free(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def free(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """free => one thread calls free when all threads have made their accesses"""
     Builder(cx).barrier()
     branch = cx.create("scf.if", [_is_first(cx)], regions=2)
     with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
-        state(cx).helpers.call(cx, "__tile_free", _FREE, [op.operands[0]], None)
+        cx.state.helpers.call(cx, "__tile_free", _FREE, [op.operands[0]], None)
         cx.create("scf.yield")
     return []
 
 
-def _is_first(cx: Conversion) -> ir.Value:
+def _is_first(cx: Kernel) -> ir.Value:
     b = Builder(cx)
-    return b.compare(0, state(cx).thread_index(cx), b.constant(0))
+    return b.compare(0, cx.state.thread_index(cx), b.constant(0))
 
 
 @rules.on("nv_tileaa.gdc_launch_dependents", "nv_tileaa.gdc_wait")
-def dependent_grids(op: ir.OpView, cx: Conversion) -> ir.Value:
+def dependent_grids(op: ir.OpView, cx: Kernel) -> ir.Value:
     """gdc_wait => griddepcontrol.wait, and so on; nothing where grids run one after the other"""
     if cx.target.sm >= _DEPENDENT_GRIDS:
         word = "wait" if op.operation.name.endswith("wait") else "launch_dependents"
@@ -102,13 +102,13 @@ def dependent_grids(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 
 @rules.on("nv_tileaa.fence_alias")
-def fence_alias(op: ir.OpView, cx: Conversion) -> ir.Value:
+def fence_alias(op: ir.OpView, cx: Kernel) -> ir.Value:
     """fence_alias => fence.proxy.alias (PTX ISA, "membar/fence"); barriers go by its token"""
     _instruction(cx, "fence.proxy.alias")
     return token(cx)
 
 
-def _instruction(cx: Conversion, text: str) -> None:
+def _instruction(cx: Kernel, text: str) -> None:
     """An instruction without operands that no access to memory passes."""
     name = "__tile_" + text.replace(".", "_")
     body = [
@@ -117,4 +117,4 @@ def _instruction(cx: Conversion, text: str) -> None:
         "  llvm.return",
         "}",
     ]
-    state(cx).helpers.call(cx, name, "\n".join(body), [], None)
+    cx.state.helpers.call(cx, name, "\n".join(body), [], None)

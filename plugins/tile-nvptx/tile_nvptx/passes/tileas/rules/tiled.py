@@ -13,14 +13,13 @@ from collections.abc import Callable
 from tile_cute.linear import LinearLayout
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.views import TiledView, tiled_view
-from tile_tileas.dialect import layout_of
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.ruleset import rules, state
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.access import VectorAccess, passed_on, qualifiers, reader
 from tile_nvptx.passes.tileas.thread.build import Builder, token, wrap
 from tile_nvptx.passes.tileas.thread.formats import FORMATS
+from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
 _EQ, _ULT = 0, 6  # arith.CmpIPredicate
@@ -32,7 +31,7 @@ class TileAddress:
 
     def __init__(
         self,
-        cx: Conversion,
+        cx: Kernel,
         view: TiledView,
         coords: list[ir.Value],
         layout: LinearLayout,
@@ -82,7 +81,7 @@ class TileAddress:
         for axis, origin in enumerate(origins):
             pointer = b.offset(pointer, self._scaled(origin, axis), self.stored)
         for axis in range(len(origins)):
-            thread = state(self.cx).coordinate(self.cx, self.layout, axis)
+            thread = self.cx.state.coordinate(self.cx, self.layout, axis)
             if thread is not None and self._is_separate(axis):
                 wide = b.widen(thread, b.i64)
                 pointer = b.offset(pointer, self._scaled(wide, axis), self.stored)
@@ -91,7 +90,7 @@ class TileAddress:
     def _is_separate(self, axis: int) -> bool:
         """Whether thread and register parts of a coordinate share no bits, so that they add."""
         threads = registers = 0
-        for value in state(self.cx).thread_bases(self.layout, axis):
+        for value in self.cx.state.thread_bases(self.layout, axis):
             threads |= value
         for coords in self._registers:
             registers |= coords[axis]
@@ -99,7 +98,7 @@ class TileAddress:
 
     def coordinate(self, axis: int, register: int) -> ir.Value:
         """The register's coordinate in the tile, i32."""
-        thread = state(self.cx).coordinate(self.cx, self.layout, axis)
+        thread = self.cx.state.coordinate(self.cx, self.layout, axis)
         own = self._registers[register][axis]
         if thread is None:
             return self.builder.constant(own)
@@ -140,7 +139,7 @@ class TileAddress:
         )
 
 
-def _prepare(op: ir.OpView, cx: Conversion, layout: LinearLayout) -> TileAddress:
+def _prepare(op: ir.OpView, cx: Kernel, layout: LinearLayout) -> TileAddress:
     plan = AccessPlan.of(op)
     view = tiled_view(op.view)
     if plan is None:
@@ -152,10 +151,9 @@ def _prepare(op: ir.OpView, cx: Conversion, layout: LinearLayout) -> TileAddress
 
 
 @rules.on("nv_tileas.tiled_load")
-def tiled_load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def tiled_load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """tiled_load => vector loads; padded and predicated where the tile leaves the view"""
-    layout = layout_of(op.result.type)
-    assert layout is not None
+    layout = tile_layout(cx, op.result)
     where = _prepare(op, cx, layout)
     type_ = cx.type(op.result.type)
     held = vector_of(count_of(type_), where.stored)
@@ -170,7 +168,7 @@ def tiled_load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
     if not where.checked:
         value = inside()
-    elif state(cx).fast_path and where.splits:
+    elif cx.state.fast_path and where.splits:
         value = _either(cx, where.is_full(), held, inside, partly).result
     else:
         value = partly()
@@ -179,7 +177,7 @@ def tiled_load(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
 
 def _either(
-    cx: Conversion,
+    cx: Kernel,
     condition: ir.Value | None,
     type_: ir.Type | None,
     then: Callable[[], ir.Value | None],
@@ -227,12 +225,12 @@ def _padded(where: TileAddress, value: ir.Value, condition: ir.Value | None) -> 
 
 
 @rules.on("nv_tileas.tiled_store")
-def tiled_store(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
+def tiled_store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """tiled_store => vector stores; predicated where the tile leaves the view"""
-    layout = state(cx).operand_layout(op, 1)
+    layout = tile_layout(cx, op.operands[1])
     value = op.value
     where = _prepare(op, cx, layout)
-    owner = state(cx).holds_unique(cx, layout)
+    owner = cx.state.holds_unique(cx, layout)
     extra = qualifiers(op)
 
     def inside() -> None:
@@ -243,7 +241,7 @@ def tiled_store(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
     if not where.checked:
         inside()
-    elif state(cx).fast_path and where.splits and owner is None:
+    elif cx.state.fast_path and where.splits and owner is None:
         _either(cx, where.is_full(), None, inside, partly)
     else:
         partly()

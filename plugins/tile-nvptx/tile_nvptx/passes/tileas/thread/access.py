@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from tile_cute.linear import LinearLayout
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.memory import predicated_load, predicated_store, words_of
-from tile_nvptx.passes.tileas.ruleset import state, text
+from tile_nvptx.passes.tileas.ruleset import text
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.row_major import flat_indices, write_row_major
 from tile_nvptx.passes.tileas.thread.shared import expect_scratch, scratch_pointer
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import element_of, vector_of
 
 _SCOPES = {"tl_blk": "cta", "cluster": "cluster", "gpu": "gpu", "sys": "sys"}
@@ -26,7 +26,7 @@ def qualifiers(op: ir.OpView) -> str:
     return f".{semantic}.{_SCOPES[text(op, 'mem_scope')]}"
 
 
-def reader(op: ir.OpView, cx: Conversion, layout: LinearLayout | None) -> ir.Value | None:
+def reader(op: ir.OpView, cx: Kernel, layout: LinearLayout | None) -> ir.Value | None:
     """i1: this thread reads its elements for all threads that hold them (`layout` None: a scalar).
 
     None if every thread may read for itself. Memory may change between two ordered reads, and
@@ -36,14 +36,12 @@ def reader(op: ir.OpView, cx: Conversion, layout: LinearLayout | None) -> ir.Val
         return None
     expect_scratch(op)
     if layout is not None:
-        return state(cx).holds_unique(cx, layout)
+        return cx.state.holds_unique(cx, layout)
     b = Builder(cx)
-    return b.compare(0, state(cx).thread_index(cx), b.constant(0))
+    return b.compare(0, cx.state.thread_index(cx), b.constant(0))
 
 
-def passed_on(
-    op: ir.OpView, cx: Conversion, found: ir.Value, layout: LinearLayout | None
-) -> ir.Value:
+def passed_on(op: ir.OpView, cx: Kernel, found: ir.Value, layout: LinearLayout | None) -> ir.Value:
     """What the reading threads have found (of storage type), in all threads."""
     if "shared_offset" not in op.attributes:
         return found
@@ -68,7 +66,7 @@ def passed_on(
 class VectorAccess:
     """Accesses of `width` elements of one storage type, with PTX qualifiers."""
 
-    cx: Conversion
+    cx: Kernel
     stored: ir.Type  # element as it is in memory
     width: int
     qualifiers: str = ""
@@ -84,7 +82,7 @@ class VectorAccess:
             return self.builder.load(pointer, self.type, self.size)
         flag = condition or self.builder.constant(1, self.builder.i1)
         name, body = predicated_load(self.size, self.qualifiers)
-        found = state(self.cx).helpers.call(self.cx, name, body, [pointer, flag], self._words())
+        found = self.cx.state.helpers.call(self.cx, name, body, [pointer, flag], self._words())
         return self.builder.bitcast(found.result, self.type)
 
     def store(self, value: ir.Value, pointer: ir.Value, condition: ir.Value | None) -> None:
@@ -95,7 +93,7 @@ class VectorAccess:
         flag = condition or self.builder.constant(1, self.builder.i1)
         name, body = predicated_store(self.size, self.qualifiers)
         words = self.builder.bitcast(value, self._words())
-        state(self.cx).helpers.call(self.cx, name, body, [pointer, words, flag], None)
+        self.cx.state.helpers.call(self.cx, name, body, [pointer, words, flag], None)
 
     def _words(self) -> ir.Type:
         word, count = words_of(self.size)

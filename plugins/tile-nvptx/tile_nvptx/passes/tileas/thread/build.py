@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.convert import Conversion
+from tile_core.insertion import Inserter
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
@@ -21,7 +21,7 @@ def wrap(value: int, width: int) -> int:
 class Builder:
     """Emits operations where a conversion currently inserts."""
 
-    def __init__(self, cx: Conversion) -> None:
+    def __init__(self, cx: Inserter) -> None:
         self.cx = cx
         self.i1 = ir.IntegerType.get_signless(1)
         self.i8 = ir.IntegerType.get_signless(8)
@@ -215,7 +215,7 @@ class Builder:
         self.cx.create("nvvm.barrier", attributes={"aligned": ir.BoolAttr.get(True)})
 
 
-def token(cx: Conversion) -> ir.Value:
+def token(cx: Inserter) -> ir.Value:
     """What a memory token becomes: a constant that nobody reads."""
     return Builder(cx).constant(0)
 

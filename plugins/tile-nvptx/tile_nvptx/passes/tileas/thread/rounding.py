@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.vectors import map_asm
-from tile_nvptx.passes.tileas.ruleset import state
 from tile_nvptx.passes.tileas.thread.small_floats import Vectors
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
 _SUFFIX = {"zero": "rz", "negative_inf": "rm", "positive_inf": "rp"}
@@ -14,7 +13,7 @@ _NE, _SLT, _SGE = 1, 2, 5  # arith.CmpIPredicate
 _UNO = 14  # arith.CmpFPredicate
 
 
-def narrowed(cx: Conversion, value: ir.Value, kind: ir.Type, mode: str) -> ir.Value:
+def narrowed(cx: Kernel, value: ir.Value, kind: ir.Type, mode: str) -> ir.Value:
     """A vector of f32 as f16 or bf16, or of f64 as f32, rounded in `mode`.
 
     f16 and f32 have instructions (PTX ISA, "cvt"). bf16 is the upper half of f32, and one more
@@ -24,7 +23,7 @@ def narrowed(cx: Conversion, value: ir.Value, kind: ir.Type, mode: str) -> ir.Va
         source, count = str(element_of(value.type)), count_of(value.type)
         asm = f"cvt.{_SUFFIX[mode]}.{kind}.{source} $0, $1;"
         name, body = map_asm(f"cvt_{_SUFFIX[mode]}_{kind}", asm, source, str(kind), count)
-        return state(cx).helpers.call(cx, name, body, [value], vector_of(count, kind)).result
+        return cx.state.helpers.call(cx, name, body, [value], vector_of(count, kind)).result
     v = Vectors(cx, count_of(value.type))
     bits = v.bits(value)
     upper = v.op("shrui", bits, 16)

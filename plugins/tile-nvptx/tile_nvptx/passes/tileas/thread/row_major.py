@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from tile_cute.linear import LinearLayout
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.ruleset import state
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import element_of
 
 
-def flat_indices(cx: Conversion, layout: LinearLayout, shape: tuple[int, ...]) -> list[ir.Value]:
+def flat_indices(cx: Kernel, layout: LinearLayout, shape: tuple[int, ...]) -> list[ir.Value]:
     """Per register the row-major index, in a tile of `shape`, of its element, i32."""
     b = Builder(cx)
     steps = [1] * len(shape)
@@ -22,7 +21,7 @@ def flat_indices(cx: Conversion, layout: LinearLayout, shape: tuple[int, ...]) -
         return sum(c * step for c, step in zip(coords, steps, strict=True))
 
     bits = (*layout.bases["lane"], *layout.bases["warp"])
-    thread = state(cx).linear(cx, tuple(flat(basis) for basis in bits))
+    thread = cx.state.linear(cx, tuple(flat(basis) for basis in bits))
     found = []
     for coords in layout.coords("register"):
         own = flat(coords)
@@ -30,9 +29,9 @@ def flat_indices(cx: Conversion, layout: LinearLayout, shape: tuple[int, ...]) -
     return found
 
 
-def write_row_major(cx: Conversion, stored: ir.Value, layout: LinearLayout, base: ir.Value) -> None:
+def write_row_major(cx: Kernel, stored: ir.Value, layout: LinearLayout, base: ir.Value) -> None:
     """Write a fragment (of storage type) to shared memory, each element by one thread."""
-    b, owner = Builder(cx), state(cx).holds_unique(cx, layout)
+    b, owner = Builder(cx), cx.state.holds_unique(cx, layout)
     if owner is None:
         _write(cx, stored, layout, base)
         return
@@ -42,7 +41,7 @@ def write_row_major(cx: Conversion, stored: ir.Value, layout: LinearLayout, base
         b.cx.create("scf.yield")
 
 
-def _write(cx: Conversion, stored: ir.Value, layout: LinearLayout, base: ir.Value) -> None:
+def _write(cx: Kernel, stored: ir.Value, layout: LinearLayout, base: ir.Value) -> None:
     b, element = Builder(cx), element_of(stored.type)
     copies = layout.free_mask("register")
     indices = flat_indices(cx, layout, layout.shape)

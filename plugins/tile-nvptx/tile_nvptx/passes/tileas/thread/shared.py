@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.vectors import shuffle_words
-from tile_nvptx.passes.tileas.ruleset import state
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import (
     count_of,
     element_of,
@@ -31,7 +30,7 @@ def expect_scratch(op: ir.OpView) -> None:
         raise error_at(op, "has no place in shared memory; run 'tileas-allocate-shared' before")
 
 
-def scratch_pointer(op: ir.OpView, cx: Conversion, extra: int = 0) -> ir.Value:
+def scratch_pointer(op: ir.OpView, cx: Kernel, extra: int = 0) -> ir.Value:
     """Address of the operation's scratch, `extra` bytes in."""
     expect_scratch(op)
     b = Builder(cx)
@@ -49,7 +48,7 @@ Moved = tuple[ir.Value, int]
 class SharedBuffer:
     """A buffer whose offsets are linear in the bits of the thread's index."""
 
-    cx: Conversion
+    cx: Kernel
     base: ir.Value
     element: ir.Type  # storage type
 
@@ -63,7 +62,7 @@ class SharedBuffer:
         in the instruction's immediate.
         """
         b = Builder(self.cx)
-        place = state(self.cx).linear(self.cx, thread_bases)
+        place = self.cx.state.linear(self.cx, thread_bases)
         used = reduce(or_, thread_bases, 0)
         if moved is not None:
             place = moved[0] if place is None else b.binary("xori", place, moved[0])
@@ -75,7 +74,7 @@ class SharedBuffer:
 
 
 @contextmanager
-def when(cx: Conversion, condition: ir.Value | None) -> Iterator[None]:
+def when(cx: Kernel, condition: ir.Value | None) -> Iterator[None]:
     """Emit what is inside under `condition` (i1); without one, as it is."""
     if condition is None:
         yield
@@ -86,7 +85,7 @@ def when(cx: Conversion, condition: ir.Value | None) -> Iterator[None]:
         cx.create("scf.yield")
 
 
-def shuffle(cx: Conversion, value: ir.Value, mode: str, lane: ir.Value) -> ir.Value:
+def shuffle(cx: Kernel, value: ir.Value, mode: str, lane: ir.Value) -> ir.Value:
     """The fragment of another lane: `bfly` of lane ^ operand, `idx` of lane `operand`.
 
     32 bits travel at a time; smaller elements are packed where they fill words, and widened
@@ -107,6 +106,6 @@ def shuffle(cx: Conversion, value: ir.Value, mode: str, lane: ir.Value) -> ir.Va
     return b.from_storage(b.bitcast(back, stored.type), element)
 
 
-def _move(cx: Conversion, words: ir.Value, mode: str, lane: ir.Value) -> ir.Value:
+def _move(cx: Kernel, words: ir.Value, mode: str, lane: ir.Value) -> ir.Value:
     name, body = shuffle_words(count_of(words.type), mode)
-    return state(cx).helpers.call(cx, name, body, [words, lane], words.type).result
+    return cx.state.helpers.call(cx, name, body, [words, lane], words.type).result

@@ -12,12 +12,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.vectors import pack_fp8
-from tile_nvptx.passes.tileas.ruleset import state
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.formats import FORMATS, SmallFloat
+from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
 _HARDWARE_SINCE = 89
@@ -29,7 +28,7 @@ NEAREST = "nearest_even"
 class Vectors:
     """Arithmetic of vectors with constants."""
 
-    def __init__(self, cx: Conversion, count: int) -> None:
+    def __init__(self, cx: Kernel, count: int) -> None:
         self.cx, self.b, self.count = cx, Builder(cx), count
 
     def number(self, value: int | float, element: ir.Type) -> ir.Value:
@@ -77,7 +76,7 @@ class Vectors:
         return self.b.bitcast(value, vector_of(self.count, ir.F32Type.get()))
 
 
-def to_f32(cx: Conversion, codes: ir.Value, kind: SmallFloat) -> ir.Value:
+def to_f32(cx: Kernel, codes: ir.Value, kind: SmallFloat) -> ir.Value:
     """Codes (vector of i8) as f32: exponent and mantissa in place, then scaled exactly."""
     v = Vectors(cx, count_of(codes.type))
     wide = v.cast("extui", codes, v.b.i32)
@@ -108,7 +107,7 @@ def _power_to_f32(v: Vectors, wide: ir.Value) -> ir.Value:
 
 
 def from_f32(
-    cx: Conversion, value: ir.Value, kind: SmallFloat, *, saturate: bool, mode: str = NEAREST
+    cx: Kernel, value: ir.Value, kind: SmallFloat, *, saturate: bool, mode: str = NEAREST
 ) -> ir.Value:
     """f32 as codes; what is too large is the largest number, or overflows.
 
@@ -119,11 +118,11 @@ def from_f32(
     if saturate and kind.ptx and cx.target.sm >= _HARDWARE_SINCE:
         name, body = pack_fp8(kind.ptx, count_of(value.type))
         result = vector_of(count_of(value.type), ir.IntegerType.get_signless(8))
-        return state(cx).helpers.call(cx, name, body, [value], result).result
+        return cx.state.helpers.call(cx, name, body, [value], result).result
     return _round(cx, value, kind, saturate=saturate)
 
 
-def _round(cx: Conversion, value: ir.Value, kind: SmallFloat, *, saturate: bool) -> ir.Value:
+def _round(cx: Kernel, value: ir.Value, kind: SmallFloat, *, saturate: bool) -> ir.Value:
     v = Vectors(cx, count_of(value.type))
     bits = v.bits(value)
     magnitude = v.op("andi", bits, 0x7FFFFFFF)
@@ -158,7 +157,7 @@ def _with_sign(v: Vectors, value: ir.Value, code: ir.Value, kind: SmallFloat) ->
     return v.select(negative, none, v.select(unordered, none, code))
 
 
-def _to_power(cx: Conversion, value: ir.Value, mode: str) -> ir.Value:
+def _to_power(cx: Kernel, value: ir.Value, mode: str) -> ir.Value:
     """f32 as f8E8M0FNU, towards zero or up; numbers below the smallest power are that power."""
     v = Vectors(cx, count_of(value.type))
     magnitude = v.op("andi", v.bits(value), 0x7FFFFFFF)
@@ -171,7 +170,7 @@ def _to_power(cx: Conversion, value: ir.Value, mode: str) -> ir.Value:
     return v.cast("trunci", _with_sign(v, value, code, FORMATS["f8E8M0FNU"]), v.b.i8)
 
 
-def to_tf32(cx: Conversion, value: ir.Value, mode: str = NEAREST) -> ir.Value:
+def to_tf32(cx: Kernel, value: ir.Value, mode: str = NEAREST) -> ir.Value:
     """f32 rounded at 10 bits of mantissa, in f32: to nearest, even or away, or towards zero."""
     v = Vectors(cx, count_of(value.type))
     bits = v.bits(value)
@@ -185,7 +184,7 @@ def to_tf32(cx: Conversion, value: ir.Value, mode: str = NEAREST) -> ir.Value:
     return v.floats(v.select(nan, v.number(0x7FFFE000, v.b.i32), cut))
 
 
-def odd_f32(cx: Conversion, value: ir.Value) -> ir.Value:
+def odd_f32(cx: Kernel, value: ir.Value) -> ir.Value:
     """f64 rounded to odd in f32: towards zero, the last bit set if anything was lost."""
     v = Vectors(cx, count_of(value.type))
     near = v.cast("truncf", value, ir.F32Type.get())
@@ -196,7 +195,7 @@ def odd_f32(cx: Conversion, value: ir.Value) -> ir.Value:
     return v.floats(v.op("ori", v.op("subi", v.bits(near), over), lost))
 
 
-def exact_f64(cx: Conversion, value: ir.Value, *, signed: bool) -> ir.Value:
+def exact_f64(cx: Kernel, value: ir.Value, *, signed: bool) -> ir.Value:
     """Integers as f64 that round to any narrower format as the integers do.
 
     64 bits do not fit: the low ones of large numbers are gathered in one that does.
@@ -214,13 +213,13 @@ def exact_f64(cx: Conversion, value: ir.Value, *, signed: bool) -> ir.Value:
     return v.cast("sitofp" if signed else "uitofp", value, ir.F64Type.get())
 
 
-def differs_from_zero(cx: Conversion, value: ir.Value) -> ir.Value:
+def differs_from_zero(cx: Kernel, value: ir.Value) -> ir.Value:
     """i1: whether a number is anything but zero; NaN is."""
     v = Vectors(cx, count_of(value.type))
     return v.compare("cmpf", _UNE, value, v.number(0.0, element_of(value.type)))
 
 
-def bit_as_float(cx: Conversion, value: ir.Value, element: ir.Type, *, signed: bool) -> ir.Value:
+def bit_as_float(cx: Kernel, value: ir.Value, element: ir.Type, *, signed: bool) -> ir.Value:
     """-1 or 1, and 0: LLVM's NVPTX back end converts i1 to bf16 as if it were unsigned."""
     v = Vectors(cx, count_of(value.type))
     return v.select(value, v.number(-1.0 if signed else 1.0, element), v.number(0.0, element))

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tile_cute.linear import LinearLayout
+from tile_tileas.dialect import layout_of
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.helpers import Helpers
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.types import WITHOUT_LAYOUT
 
 LANE_BITS = 5
 
@@ -27,23 +29,10 @@ class KernelState:
     helpers: Helpers
     num_warps: int
     fast_path: bool
-    #: Layouts of the operands of operations whose rules need them; types forget them.
-    #: Keyed by first result: the hash of an operation changes with its operands.
-    operand_layouts: dict[ir.Value, list[LinearLayout | None]] = field(default_factory=dict)
-    #: Element types of what is printed, as the program has them.
-    print_types: dict[ir.Value, list[ir.Type]] = field(default_factory=dict)
-    #: Element type of operand 0 of conversions from formats that threads hold as something else.
-    source_types: dict[ir.Value, ir.Type] = field(default_factory=dict)
     views: list[ir.OpView] = field(default_factory=list)  # erased at the end
     _values: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
 
-    def operand_layout(self, op: ir.OpView, at: int) -> LinearLayout:
-        """The layout in which operand `at` of a tile operation comes."""
-        layout = self.operand_layouts[op.results[0]][at]
-        assert layout is not None, f"operand {at} of {op.name} is no tile"
-        return layout
-
-    def thread_index(self, cx: Conversion) -> ir.Value:
+    def thread_index(self, cx: Kernel) -> ir.Value:
         """The linear index of the thread in its block, i32."""
         return self.once(
             cx,
@@ -51,21 +40,21 @@ class KernelState:
             lambda b: cx.create("nvvm.read.ptx.sreg.tid.x", [], [b.i32]).result,
         )
 
-    def once(self, cx: Conversion, key: tuple[object, ...], make) -> ir.Value:
+    def once(self, cx: Kernel, key: tuple[object, ...], make) -> ir.Value:
         """`make(builder)` at the top of the kernel, computed at most once per key."""
         if key not in self._values:
             with cx.at(ir.InsertionPoint(self.anchor)):
                 self._values[key] = make(Builder(cx))
         return self._values[key]
 
-    def linear(self, cx: Conversion, bases: Sequence[int]) -> ir.Value | None:
+    def linear(self, cx: Kernel, bases: Sequence[int]) -> ir.Value | None:
         """XOR of `bases[i]` over the set bits i of the thread index, i32; None if always 0."""
         if not any(bases):
             return None
         index = self.thread_index(cx)
         return self.once(cx, ("linear", tuple(bases)), lambda b: linear(b, index, bases))
 
-    def coordinate(self, cx: Conversion, layout: LinearLayout, dim: int) -> ir.Value | None:
+    def coordinate(self, cx: Kernel, layout: LinearLayout, dim: int) -> ir.Value | None:
         """The thread's part of coordinate `dim`, i32; None if it is always 0."""
         return self.linear(cx, self.thread_bases(layout, dim))
 
@@ -74,11 +63,11 @@ class KernelState:
         bits = layout.coord_bits(dim)
         return (*bits.get("lane", ()), *bits.get("warp", ()))
 
-    def holds_unique(self, cx: Conversion, layout: LinearLayout) -> ir.Value | None:
+    def holds_unique(self, cx: Kernel, layout: LinearLayout) -> ir.Value | None:
         """i1: the thread is the one that speaks for its elements; None if every thread is."""
         return self.speaks(cx, layout.free_mask("lane"), layout.free_mask("warp"))
 
-    def speaks(self, cx: Conversion, lanes: int, warps: int) -> ir.Value | None:
+    def speaks(self, cx: Kernel, lanes: int, warps: int) -> ir.Value | None:
         """i1: none of these bits of the lane's and warp's numbers are set; None if always."""
         mask = lanes | warps << LANE_BITS
         if not mask:
@@ -89,6 +78,21 @@ class KernelState:
             return b.compare(0, b.with_constant("andi", index, mask), b.constant(0))
 
         return self.once(cx, ("unique", mask), make)
+
+
+Kernel = Conversion[KernelState]
+
+
+def tile_layout(cx: Kernel, value: ir.Value) -> LinearLayout:
+    """The layout of the tile that `value` is this thread's part of.
+
+    Raises:
+        CompileError: the tile had none.
+    """
+    layout = layout_of(cx.before(value))
+    if layout is None:
+        raise cx.error(WITHOUT_LAYOUT)
+    return layout
 
 
 def linear(b: Builder, index: ir.Value, bases: Sequence[int]) -> ir.Value:

@@ -8,6 +8,7 @@ from tile_tileas.dialect import layout_of
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 
+WITHOUT_LAYOUT = "works on a tile without a layout; run 'tileas-assign-layouts' before"
 GLOBAL_SPACE = 1
 SHARED_SPACE = 3
 
@@ -46,7 +47,7 @@ def convert_type(type_: ir.Type) -> ir.Type:
     if isinstance(type_, ir.RankedTensorType):
         layout = layout_of(type_)
         if layout is None:
-            raise CompileError(f"a tile reached code generation without a layout: {type_}")
+            raise CompileError(WITHOUT_LAYOUT)
         element = convert_type(type_.element_type)
         return ir.VectorType.get([layout.elements_per_thread], element)
     if isinstance(type_, PtrType):
