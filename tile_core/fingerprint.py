@@ -8,26 +8,51 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import importlib_metadata
 
 from tile_core.registry import Registry
+from tile_core.snapshot import remembered
 
 #: File name endings that take part.
 _SUFFIXES = (".py", ".toml", ".so", ".ll", ".bc")
 
 
+def installed(disabled: Collection[str] = ()) -> str:
+    """The fingerprint of everything installed, from the snapshot where nothing has changed.
+
+    Args:
+        disabled: plugins or distributions to leave out.
+    """
+    without = sorted(set(disabled))
+
+    def make() -> tuple[str, list[Path]]:
+        registry = Registry.discover(without, strict=False)
+        return fingerprint(registry), _behind(registry)
+
+    which = hashlib.sha256("\n".join(without).encode()).hexdigest()[:8] if without else "all"
+    return remembered(f"fingerprint-{which}", make)
+
+
+def _behind(registry: Registry) -> list[Path]:
+    """Files and folders that a fingerprint depends on."""
+    found: list[Path] = []
+    for package in sorted(_packages(registry)):
+        for _, path in _files(package):
+            found += [path.parent, path]
+    return list(dict.fromkeys(found))
+
+
 def fingerprint(registry: Registry) -> str:
     """Sixteen hex digits over the plugins, their files, and the versions of what they need."""
     digest = hashlib.sha256()
-    packages = {"tile_core", "tile_pipelines"}
+    packages = _packages(registry)
     needed: set[str] = set()
     for plugin in registry.plugins:
         digest.update(f"{plugin.name} {plugin}\n".encode())
-        packages.add(plugin.package)
         needed |= _requirements(plugin.distribution)
     for name in sorted(needed):
         digest.update(f"{name} {_version(name)}\n".encode())
@@ -36,6 +61,10 @@ def fingerprint(registry: Registry) -> str:
             digest.update(f"{package}/{name}\n".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
+
+
+def _packages(registry: Registry) -> set[str]:
+    return {"tile_core", "tile_pipelines", *(plugin.package for plugin in registry.plugins)}
 
 
 def _requirements(distribution: str) -> set[str]:

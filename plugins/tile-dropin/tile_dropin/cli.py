@@ -1,0 +1,1 @@
+"""`tilec activate` and `tilec deactivate`."""

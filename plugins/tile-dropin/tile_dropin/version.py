@@ -1,0 +1,30 @@
+"""What `--version` and `--list-versions` print."""
+
+from __future__ import annotations
+
+#: The release of NVIDIA's tool whose command line this is; clients read "release X.Y, VX.Y.Z".
+RELEASE = "13.5"
+
+
+def version_text() -> str:
+    """Five lines, as clients expect; caches of cubins take the whole text as their key.
+
+    Hence the last line: a digest of everything installed that decides what comes out.
+    """
+    from tile_core.fingerprint import installed
+    from tile_core.plugins import core_version
+
+    return (
+        "tileiras: tilec, an open compiler for CUDA Tile IR\n"
+        "Copyright of the tilec authors, Apache License 2.0 with LLVM exceptions\n"
+        f"tilec {core_version()}\n"
+        f"Cuda compilation tools, release {RELEASE}, V{RELEASE}.0\n"
+        f"Build tilec.{installed()}\n"
+    )
+
+
+def bytecode_versions() -> str:
+    """The versions that the reader takes, oldest first, a line each."""
+    from tile_cudatile.versions import SUPPORTED, version_text
+
+    return "".join(f"{version_text(version)}\n" for version in SUPPORTED)

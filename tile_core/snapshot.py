@@ -1,0 +1,82 @@
+"""What is installed, remembered between processes: answers keyed by the files they came from.
+
+Reading every source file to digest it, or every plugin's metadata, takes longer than a small
+compilation. A snapshot holds such an answer with the time and size of each file and folder behind
+it; looking at those again takes a millisecond or two, and any difference makes the answer anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+#: Path, modification time in ns, size; -1 and -1 for a path that is not there.
+Stamp = tuple[str, int, int]
+
+#: Rises when what a snapshot holds changes its form.
+_FORM = 1
+
+
+def cache_folder() -> Path:
+    """Where this user's files of tilec are kept: TILEC_CACHE_DIR, or `tilec` in XDG_CACHE_HOME."""
+    chosen = os.environ.get("TILEC_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    # The XDG specification: a relative path is to be ignored.
+    if base and Path(base).is_absolute():
+        return Path(base) / "tilec"
+    return Path.home() / ".cache" / "tilec"
+
+
+def stamp(path: str | Path) -> Stamp:
+    """What a file or folder looks like now."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return str(path), -1, -1
+    return str(path), found.st_mtime_ns, found.st_size
+
+
+def installation() -> str:
+    """A digest that tells installations apart: interpreter and search path."""
+    text = "\n".join((sys.version, sys.prefix, *sys.path))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def remembered(name: str, make: Callable[[], tuple[Any, Iterable[str | Path]]]) -> Any:
+    """The answer called `name`, from the snapshot if nothing behind it has changed.
+
+    Args:
+        name: of the answer, and of its file.
+        make: returns the answer, of what JSON can hold, and the files and folders behind it.
+            Folders of the search path belong to every answer: installing changes them.
+    """
+    path = cache_folder() / "snapshots" / f"{name}-{installation()}.json"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(path.read_bytes())
+        if kept["form"] == _FORM and all(stamp(s[0]) == tuple(s) for s in kept["stamps"]):
+            return kept["answer"]
+    stamps = [stamp(folder) for folder in sys.path if folder]
+    answer, behind = make()
+    stamps += [stamp(file) for file in behind]
+    _write(path, {"form": _FORM, "answer": answer, "stamps": stamps})
+    return answer
+
+
+def _write(path: Path, value: Any) -> None:
+    """Best effort: a disk that is full or read-only only makes the next process slower."""
+    temporary = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary.write_text(json.dumps(value), encoding="utf-8")
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
