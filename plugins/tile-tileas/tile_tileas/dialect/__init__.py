@@ -1,6 +1,6 @@
 """The nv_tileas dialect; importing this package declares every operation."""
 
-from tile_tileas.dialect import barriers, copies, dot, memory, staging, tile
+from tile_tileas.dialect import agents, barriers, copies, dot, memory, pipelines, staging, tile, tma
 from tile_tileas.dialect.base import (
     LayoutAttr,
     NvTileAS,
@@ -13,6 +13,7 @@ from tile_tileas.dialect.base import (
 __all__ = [
     "LayoutAttr",
     "NvTileAS",
+    "agents",
     "barriers",
     "copies",
     "distributed",
@@ -22,8 +23,10 @@ __all__ = [
     "layout_of",
     "load",
     "memory",
+    "pipelines",
     "staging",
     "tile",
+    "tma",
 ]
 
 
