@@ -39,7 +39,8 @@ gpu.module @m {
   func.func @converts() attributes {nv_tileas.shared_bytes = 2048 : i32, nv_tileaa.kernel_spec = {num_warps = 4 : i32, num_ctas = 1 : i32}} {
     %i = "nv_tileaa.make_range"() : () -> tensor<512xi32, #a>
     %0 = "nv_tileas.convert_layout"(%i) : (tensor<512xi32, #a>) -> tensor<512xi32, #b>
-    %1 = "nv_tileas.convert_layout"(%0) {barrier_before, shared_bytes = 2048 : i32, shared_offset = 0 : i32} : (tensor<512xi32, #b>) -> tensor<512xi32, #c>
+    "nv_tileas.sync"() : () -> ()
+    %1 = "nv_tileas.convert_layout"(%0) {shared_bytes = 2048 : i32, shared_offset = 0 : i32} : (tensor<512xi32, #b>) -> tensor<512xi32, #c>
     return
   }
 }

@@ -4,8 +4,9 @@
 // CHECK: func.func @reuses
 // CHECK-NEXT: "nv_tileas.convert_layout"
 // CHECK-SAME: {shared_bytes = 2048 : i32, shared_offset = 0 : i32}
+// CHECK-NEXT: "nv_tileas.sync"
 // CHECK-NEXT: "nv_tileas.convert_layout"
-// CHECK-SAME: {barrier_before, shared_bytes = 2048 : i32, shared_offset = 1024 : i32}
+// CHECK-SAME: {shared_bytes = 2048 : i32, shared_offset = 1024 : i32}
 // CHECK-NEXT: "nv_tileas.convert_layout"
 // CHECK-SAME: {shared_bytes = 2048 : i32, shared_offset = 4096 : i32}
 #a = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] warp=[[128],[256]] : 512">
@@ -20,9 +21,8 @@ func.func @reuses(%x: tensor<512xf32, #a>) {
 // A load whose token waits for a store through pointers, which another thread may have made.
 // CHECK: func.func @waits
 // CHECK: "nv_tileas.store"
-// CHECK-NOT: barrier_before
-// CHECK: "nv_tileas.load"
-// CHECK-SAME: {barrier_before,
+// CHECK-NEXT: "nv_tileas.sync"
+// CHECK-NEXT: "nv_tileas.load"
 #l = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] warp=[[32],[64]] : 128">
 !p = tensor<128x!nv_tileaa.ptr<f32, 1 : i32>, #l>
 !f = tensor<128xf32, #l>
@@ -35,7 +35,7 @@ func.func @waits(%p: !p, %x: !f) {
 // -----
 // No token, no order: nothing waits.
 // CHECK: func.func @unordered
-// CHECK-NOT: barrier_before
+// CHECK-NOT: nv_tileas.sync
 #l = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] warp=[[32],[64]] : 128">
 !p = tensor<128x!nv_tileaa.ptr<f32, 1 : i32>, #l>
 !f = tensor<128xf32, #l>

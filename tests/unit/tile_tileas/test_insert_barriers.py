@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from support.tiles import registry
 
@@ -75,11 +77,11 @@ def marked(*lines: str) -> set[str]:
     body = "\n".join(lines)
     text = f"{HEAD}func.func @f({ARGUMENTS}) {{\n{body}\nreturn\n}}"
     job = OptJob(registry(), Selection(passes="tileas-insert-barriers"))
-    found = optimize(text, 0, job).text
+    found = optimize(text, 0, job).text.splitlines()
     return {
-        line.split('mark = "')[1].split('"')[0]
-        for line in found.splitlines()
-        if "barrier_before" in line
+        after.split('mark = "')[1].split('"')[0]
+        for line, after in pairwise(found)
+        if '"nv_tileas.sync"' in line
     }
 
 
@@ -145,7 +147,7 @@ def test_tiles_whose_elements_share_addresses() -> None:
       return
     }}"""  # noqa: E501
     job = OptJob(registry(), Selection(passes="tileas-insert-barriers"))
-    assert optimize(text, 0, job).text.count("barrier_before") == 1
+    assert optimize(text, 0, job).text.count('"nv_tileas.sync"') == 1
 
 
 def for_loop(*body: str, carry: str = "") -> str:

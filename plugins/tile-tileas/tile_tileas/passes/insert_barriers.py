@@ -1,6 +1,6 @@
 """tileas-insert-barriers: a block-wide barrier where threads would meet each other's data.
 
-Walks the function with the accesses since the last barrier. An operation gets `barrier_before`
+Walks the function with the accesses since the last barrier. A `sync` goes before an operation
 if its scratch overlaps scratch that may still be read, or if its token orders it after an access
 to global memory that another thread may have made (of memory that may be the same, or one that
 others may wait for). Scalars are the same in every thread, so
@@ -24,6 +24,8 @@ from tile_tileas.analysis.alias import (
 from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
+
+_SYNC = "nv_tileas.sync"
 
 
 @dataclass
@@ -53,7 +55,7 @@ class _Pending:
 
 @dataclass(frozen=True)
 class InsertBarriers(Pass):
-    """Mark the operations that need a barrier before them."""
+    """Put a `sync` before the operations that need one."""
 
     name = "tileas-insert-barriers"
     anchor = "func.func"
@@ -63,12 +65,12 @@ class InsertBarriers(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         walk = _Walk(cx.analysis(AliasAnalysis, op))
         walk.region(op.regions[0], _Pending())
-        cx.count("barriers", len(walk.marked))
+        cx.count("barriers", walk.barriers)
 
 
 class _Walk:
     def __init__(self, roots: AliasAnalysis) -> None:
-        self.marked: set[ir.Value] = set()
+        self.barriers = 0
         self._order = TokenOrder()
         self._roots = roots
 
@@ -95,6 +97,8 @@ class _Walk:
             pending.clear()
             for branch in branches:
                 pending.join(branch)
+        elif op.name == _SYNC:
+            pending.clear()
         else:
             if op.name in ACCESSES:
                 self._access(op, pending)
@@ -106,20 +110,19 @@ class _Walk:
         start = ir.IntegerAttr(op.attributes["shared_offset"]).value
         end = start + ir.IntegerAttr(op.attributes["shared_bytes"]).value
         if any(a < end and start < b for a, b in pending.scratch):
-            self._mark(op)
+            self._meet_before(op)
         pending.clear()  # the barrier between its own stores and loads
         pending.scratch.add((start, end))
 
     def _access(self, op: ir.OpView, pending: _Pending) -> None:
         if self._conflicts(op, pending.accesses):
-            self._mark(op)
+            self._meet_before(op)
             pending.clear()
         pending.accesses.add(op.results[0])
 
-    def _mark(self, op: ir.OpView) -> None:
-        if op.results[0] not in self.marked:
-            self.marked.add(op.results[0])
-            op.attributes["barrier_before"] = ir.UnitAttr.get()
+    def _meet_before(self, op: ir.OpView) -> None:
+        self.barriers += 1
+        ir.Operation.create(_SYNC, loc=op.location, ip=ir.InsertionPoint(op))
 
     def _conflicts(self, op: ir.OpView, earlier: set[ir.Value]) -> bool:
         if not earlier or op.token is None:

@@ -16,6 +16,7 @@ from tile_nvptx.passes.tileas.rules import (
     shape,
     shifts,
     slices,
+    synchronization,
     system,
     tiled,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "shape",
     "shifts",
     "slices",
+    "synchronization",
     "system",
     "tiled",
 ]

@@ -69,8 +69,6 @@ def _atomic(
     make: Callable[[str, str, int, int], tuple[str, str]] = atomic_text,
 ) -> ir.Value:
     b = Builder(cx)
-    if "barrier_before" in op.attributes:
-        b.barrier()
     layout = layout_of(op.result.type)
     owner = acting_thread(op, cx, layout)
     fragments = [bits_of(cx, value) for value in values]

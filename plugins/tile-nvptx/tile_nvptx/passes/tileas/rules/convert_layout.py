@@ -35,8 +35,6 @@ def convert_layout(op: ir.OpView, cx: Kernel) -> ir.Value:
     source, target = tile_layout(cx, op.operands[0]), tile_layout(cx, result)
     bits = storage_type(element_of(value.type)).width
     plan = plan_move(source, target, bits)
-    if "barrier_before" in op.attributes:
-        Builder(cx).barrier()
     if isinstance(plan, RegisterPermute):
         return Builder(cx).shuffle(value, plan.perm)
     if isinstance(plan, WarpShuffle):

@@ -47,8 +47,6 @@ def _tensor_cores(op: ir.OpView, cx: Kernel) -> ir.Value:
 
 def _operands(op: ir.OpView, cx: Kernel, staging: Staging) -> list[Operand]:
     """Where A and B come from: registers, or shared memory that they are written to here."""
-    if "barrier_before" in op.attributes:
-        Builder(cx).barrier()
     operands: list[Operand] = []
     for value, plan, fragments in zip(
         list(op.operands)[:2], staging.plans, staging.fragments, strict=True

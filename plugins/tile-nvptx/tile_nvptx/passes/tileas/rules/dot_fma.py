@@ -40,7 +40,7 @@ class FmaProduct:
         """The new accumulator."""
         total = self._cast(self.op.operands[2], self.kind)
         for part in range(self.shape[3] // self.plan.step):
-            if part or "barrier_before" in self.op.attributes:
+            if part:
                 self.b.barrier()
             operands = [self._write(at, part) for at in (0, 1)]
             self.b.barrier()

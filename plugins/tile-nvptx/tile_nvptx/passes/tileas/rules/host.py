@@ -114,8 +114,6 @@ class _Print:
 
     def _share(self) -> None:
         """Tiles to shared memory, in row-major order."""
-        if "barrier_before" in self.op.attributes:
-            self.b.barrier()
         start = 0
         for at, layout in enumerate(self.layouts):
             if layout is not None:

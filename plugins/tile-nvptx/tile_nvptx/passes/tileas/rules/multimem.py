@@ -38,8 +38,6 @@ def multimem(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
             hint=f"compile for sm_{_SINCE} or later",
         )
     b = Builder(cx)
-    if "barrier_before" in op.attributes:
-        b.barrier()
     result, kind = cx.type(op.result.type), element_of(cx.type(op.result.type))
     layout = layout_of(op.result.type)
     owner = acting_thread(op, cx, layout)

@@ -15,8 +15,6 @@ from tile_nvptx.passes.tileas.thread.types import element_of, storage_type
 @rules.on("nv_tileas.load")
 def load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """load => a vector load per run of neighbours; masked-off elements read `other`"""
-    if "barrier_before" in op.attributes:
-        Builder(cx).barrier()
     type_ = cx.type(op.result.type)
     if isinstance(type_, ir.VectorType):
         return [_load_tile(op, cx, type_), token(cx)]
@@ -63,8 +61,6 @@ def _width(op: ir.OpView, layout) -> int:
 def store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """store => a vector store per run of neighbours, each element by one thread"""
     b = Builder(cx)
-    if "barrier_before" in op.attributes:
-        b.barrier()
     value = op.value
     if isinstance(value.type, ir.VectorType):
         _store_tile(op, cx)

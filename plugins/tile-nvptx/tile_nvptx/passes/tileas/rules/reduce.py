@@ -33,8 +33,6 @@ def reduce(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     plan = plan_reduction(layout, axis)
     if plan is None:
         raise error_at(op, f"cannot fold axis {axis} of layout {layout}")
-    if "barrier_before" in op.attributes:
-        Builder(cx).barrier()
     fold = _Fold(op, cx, plan, axis)
     values = fold.registers(list(op.operands))
     values = fold.lanes(values)

@@ -34,8 +34,6 @@ def scan(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     axis = ir.IntegerAttr(op.attributes["axis"]).value
     if layout != scan_layout(layout.shape, axis, cx.state.num_warps):
         raise error_at(op, f"cannot scan axis {axis} of layout {layout}")
-    if "barrier_before" in op.attributes:
-        Builder(cx).barrier()
     extents = scan_extents(layout, axis)
     reverse = ir.BoolAttr(op.attributes["reverse"]).value
     prefixes = _Prefixes(op, cx, extents.registers, extents.lanes, reverse)

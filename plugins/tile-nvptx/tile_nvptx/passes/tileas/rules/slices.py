@@ -87,8 +87,6 @@ def _through_shared(
 ) -> ir.Value:
     """The source in row-major order in shared memory; every thread reads its elements there."""
     b = Builder(cx)
-    if "barrier_before" in op.attributes:
-        b.barrier()
     stored, base = b.to_storage(op.operands[0]), scratch_pointer(op, cx)
     write_row_major(cx, stored, source, base)
     b.barrier()
@@ -169,8 +167,6 @@ def _is_at(op: ir.OpView, cx: Kernel, place: tuple[int, ...], grid: list[int]) -
 def _merge(op: ir.OpView, cx: Kernel, source: LinearLayout, whole: LinearLayout) -> ir.Value:
     """The slice in row-major order in shared memory, read where the tile's elements lie in it."""
     b, value = Builder(cx), op.operands[1]
-    if "barrier_before" in op.attributes:
-        b.barrier()
     stored, base = b.to_storage(op.operands[0]), scratch_pointer(op, cx)
     write_row_major(cx, stored, source, base)
     b.barrier()

@@ -52,8 +52,6 @@ _FREE = "\n".join(
 def alloca(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """alloca => one thread calls malloc, all hear of the address; (aligned, as it was given)"""
     b = Builder(cx)
-    if "barrier_before" in op.attributes:
-        b.barrier()
     size, alignment = (ir.IntegerAttr(op.attributes[n]).value for n in ("size", "alignment"))
     extra = max(0, alignment - _HEAP_ALIGNMENT)
     place = scratch_pointer(op, cx)

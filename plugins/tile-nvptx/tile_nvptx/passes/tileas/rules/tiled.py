@@ -145,8 +145,6 @@ def _prepare(op: ir.OpView, cx: Kernel, layout: LinearLayout) -> TileAddress:
     if plan is None:
         every = tuple(range(len(view.tile)))
         plan = AccessPlan(tuple(reversed(every)), 1, True, every)
-    if "barrier_before" in op.attributes:
-        Builder(cx).barrier()
     return TileAddress(cx, view, list(op.coords), layout, plan)
 
 
