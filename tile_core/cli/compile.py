@@ -31,7 +31,13 @@ _SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll"}
 @click.option("--start-at", metavar="STAGE", help="Segment, pass or emitter to begin with.")
 @click.option("--lineinfo", is_flag=True, help="Line numbers in the code.")
 @click.option("-g", "--device-debug", is_flag=True, help="Full debug information; needs -O0.")
-@click.option("--ptxas", type=click.Path(path_type=Path), help="The ptxas to use.")
+@click.option("--ptxas", type=click.Path(path_type=Path), metavar="FILE", help="The ptxas to use.")
+@click.option(
+    "--libdevice",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The libdevice (bitcode of NVIDIA's math library) to use.",
+)
 @observe_options
 @click.pass_obj
 def compile_(
@@ -51,6 +57,7 @@ def compile_(
     lineinfo: bool,
     device_debug: bool,
     ptxas: Path | None,
+    libdevice: Path | None,
     **observing: Any,
 ) -> None:
     """Compile INPUT (TileIR bytecode or textual MLIR) for a GPU."""
@@ -61,6 +68,8 @@ def compile_(
     options: dict[str, Any] = settings_of(settings, scheduler, layout_strategy)
     flags = {"lineinfo": lineinfo, "device-debug": device_debug}
     options |= {name: True for name, given in flags.items() if given}
+
+    tools = {"ptxas": ptxas, "libdevice": libdevice}
 
     def work() -> Any:
         return compile_program(
@@ -76,13 +85,14 @@ def compile_(
             instrumentations=watch.instrumentations,
             registry=app.registry,
             verify=watch.verify,
-            toolchain={} if ptxas is None else {"ptxas": ptxas},
+            toolchain={name: path for name, path in tools.items() if path is not None},
             name="<stdin>" if source == STDIO else source,
             keep_stages=False,
             on_stage=watch.on_stage,
         )
 
-    _compile_to(output or _default_output(source, emit, stop_after), work, watch)
+    path = _default_output(source, emit, stop_after) if output is None else output
+    _compile_to(path, work, watch)
 
 
 def _compile_to(path: str, work: Callable[[], Any], watch: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -153,8 +154,14 @@ def run(arguments: list[str] | None = None) -> int:
         return _fail(f"{message}\nhint: {TRACEBACK}=1 shows where", ExitCode.COMPILE)
 
 
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """One line in the words of our errors, without the place in our own sources."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Entry point of `tilec`."""
+    warnings.showwarning = _show_warning
     # A compilation makes few cycles; looking for them while modules load costs a tenth of it.
     gc.set_threshold(_COLLECT_AFTER)
     code = int(run())

@@ -38,16 +38,19 @@ class Output:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        # A file that a link leads to is written, and the link stays.
+        self._file = Path(os.path.realpath(path))
         self._temporary: str | None = None
 
     def __enter__(self) -> Self:
         if self._path == STDIO:
             return self
-        path = Path(self._path)
+        path = self._file
         try:
-            if path.exists() and not path.is_file():
+            if _is_stream(self._path):
                 # A device or pipe cannot be renamed over; a directory is refused here.
-                with path.open("ab"):
+                self._file = Path(self._path)
+                with self._file.open("ab"):
                     return self
             if path.exists() and not os.access(path, os.W_OK):
                 raise PermissionError(13, "Permission denied")
@@ -68,11 +71,11 @@ class Output:
             return
         try:
             if self._temporary is None:
-                Path(self._path).write_bytes(raw)
+                self._file.write_bytes(raw)
                 return
             Path(self._temporary).write_bytes(raw)
             Path(self._temporary).chmod(0o666 & ~_umask())
-            Path(self._temporary).replace(self._path)
+            Path(self._temporary).replace(self._file)
             self._temporary = None
         except OSError as error:
             raise self._refused(error) from error
@@ -89,6 +92,14 @@ class Output:
 
     def _refused(self, error: OSError) -> ConfigurationError:
         return ConfigurationError(f"cannot write '{self._path}': {error.strerror}")
+
+
+def _is_stream(path: str) -> bool:
+    """Whether what is there has no place in a folder: devices, pipes, /dev/stdout."""
+    there = Path(path)
+    if not there.exists():
+        return False
+    return not there.is_file() or not Path(os.path.realpath(path)).exists()
 
 
 def _umask() -> int:

@@ -140,6 +140,49 @@ def test_failures(tilec, files: Path, arguments, wanted: ExitCode, words: str) -
     assert sorted(files.iterdir()) == before
 
 
+def test_a_link_stays_and_its_file_is_written(tilec, files: Path) -> None:
+    (files / "far").mkdir()
+    (files / "far" / "real.bin").write_text("old")
+    (files / "link.bin").symlink_to("far/real.bin")
+    (files / "new.bin").symlink_to("far/made.bin")
+    for name in ("link.bin", "new.bin"):
+        assert tilec("compile", "in.mlir", *TOY, "--emit", "bytes", "-o", name)[0] == 0
+        assert (files / name).is_symlink()
+    for name in ("real.bin", "made.bin"):
+        assert (files / "far" / name).read_text().startswith("sm_90\n")
+
+
+def test_a_pipe_by_name_is_written_to(tilec, files: Path) -> None:
+    code, out, _ = tilec("compile", "in.mlir", *TOY, "--emit", "bytes", "-o", "/dev/stdout")
+    assert (code, out[:6]) == (0, "sm_90\n")
+
+
+@pytest.mark.parametrize("folder", [".", "./with space", "../up/down"])
+def test_every_path_may_be_relative(tilec, files: Path, monkeypatch, folder: str) -> None:
+    """Input, pipeline, output, and what observes: all relative to the working directory."""
+    (files / "work").mkdir()
+    (files / "up" / "down").mkdir(parents=True)
+    (files / "work" / "with space").mkdir()
+    monkeypatch.chdir(files / "work")
+    for name in ("in.mlir", "p.toml"):
+        Path(folder, name).write_text((files / name).read_text())
+    watch = [f"--trace={folder}/t.json", f"--remarks={folder}/r.yaml", f"--dump-dir={folder}/d/e"]
+    code, out, err = tilec(
+        "compile", f"{folder}/in.mlir", "--gpu-name", "sm_90", "--pipeline", f"{folder}/p.toml",
+        "--emit", "bytes", "-o", f"{folder}/o.bin", *watch,
+    )  # fmt: skip
+    assert (code, out, err) == (0, "", "")
+    there = {path.name for path in Path(folder).iterdir()}
+    assert {"o.bin", "t.json", "r.yaml", "d"} <= there
+    assert list(Path(folder, "d", "e").iterdir())
+
+
+def test_an_output_without_a_name_is_an_error(tilec, files: Path) -> None:
+    code, _, err = tilec("compile", "in.mlir", *TOY, "--emit", "bytes", "-o", "")
+    assert code == ExitCode.CONFIGURATION
+    assert "cannot write ''" in err
+
+
 def test_a_failing_run_keeps_the_old_output(tilec, files: Path) -> None:
     (files / "o").write_text("old")
     (files / "refuse").write_text("module @refuse {}")

@@ -199,8 +199,91 @@ def test_places_are_tried_in_the_documented_order(
         assert toolchain.require(name).path == wheel / place
         (wheel / place).unlink()
         assert toolchain.require(name).path == home / place
-        (home / place).unlink()
+    monkeypatch.delenv("CUDA_HOME")
+    monkeypatch.delenv("CUDA_PATH")
+    for name, place in (("ptxas", "bin/ptxas"), ("libdevice", "nvvm/libdevice/libdevice.10.bc")):
         assert toolchain.require(name).path == on_path / place
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No wheels, nothing in the environment; the working directory is an empty folder."""
+    monkeypatch.setattr(toolchain, "_wheel_roots", list)
+    monkeypatch.setattr(toolchain, "DEFAULT_ROOT", tmp_path / "usr" / "local" / "cuda")
+    for variable in toolchain.ROOT_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    work = tmp_path / "my work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+@pytest.mark.parametrize("spelling", ["ptxas", "./ptxas", "../my work/ptxas", "link"])
+def test_a_named_ptxas_is_that_file_however_it_is_spelt(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
+) -> None:
+    """`./ptxas` is the one in this folder, even if another is on the PATH."""
+    other = tmp_path / "other"
+    other.mkdir()
+    fake_ptxas(other, "echo 'the one on the PATH'; exit 9")
+    monkeypatch.setenv("PATH", f"{other}:/usr/bin:/bin")
+    fake_ptxas(bare, "echo 'the one that was named'; exit 3")
+    (bare / "link").symlink_to("ptxas")
+    cx = EmitContext(builtin_targets()["sm_90"], {}, {"ptxas": Path(spelling)})
+    with pytest.raises(CompileError, match="exit code 3") as caught:
+        CubinEmitter().emit("", cx)
+    assert caught.value.notes == ("the one that was named",)
+
+
+def test_an_empty_root_is_none_and_a_relative_one_is_a_folder(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolkit(bare)  # bin/ptxas in the working directory
+    monkeypatch.setenv("CUDA_ROOT", "")
+    assert toolchain.find("ptxas") is None
+    monkeypatch.setenv("CUDA_HOME", "./")
+    found = toolchain.require("ptxas")
+    assert (found.path, found.origin) == (bare / "bin" / "ptxas", "CUDA_HOME")
+    monkeypatch.setenv("CUDA_ROOT", ".")
+    assert toolchain.require("libdevice").origin == "CUDA_ROOT"
+
+
+def test_a_relative_path_variable_is_made_absolute(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolkit(bare)
+    monkeypatch.setenv("PATH", "bin")
+    assert toolchain.require("ptxas").path == bare / "bin" / "ptxas"
+
+
+def test_a_wrong_root_is_an_error_where_it_would_be_used(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_path = toolkit(tmp_path / "path")
+    monkeypatch.setenv("PATH", str(on_path / "bin"))
+    assert toolchain.require("ptxas").origin == "PATH"
+    monkeypatch.setenv("CUDA_ROOT", str(bare / "none"))
+    for name in toolchain.TOOLS:
+        with pytest.raises(ConfigurationError, match=f"{name} not found") as caught:
+            toolchain.require(name)
+        assert any("(CUDA_ROOT)" in note for note in caught.value.notes)
+
+
+def test_a_wrong_root_is_a_warning_where_a_wheel_comes_first(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = toolkit(tmp_path / "wheel")
+    monkeypatch.setattr(toolchain, "_wheel_roots", lambda: [wheel])
+    monkeypatch.setenv("CUDA_ROOT", str(bare / "none"))
+    with pytest.warns(toolchain.ToolchainWarning, match="CUDA_ROOT=.* holds no ptxas; using"):
+        assert toolchain.require("ptxas").origin == "wheel"
+
+
+def test_a_tool_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match="there is no tool 'ptxsa'"):
+        tile_core.compile(write_bytecode(Module(), version=(13, 4)), "sm_90",
+                          toolchain={"ptxsa": Path("x")})  # fmt: skip
 
 
 def test_versions_of_ptxas(tmp_path: Path) -> None:
@@ -222,14 +305,41 @@ def test_a_wheel_is_not_asked_for_its_version(tmp_path: Path) -> None:
     assert (version.full, version.highest_ptx) == ("13.2.78", 92)
 
 
-def test_an_old_ptxas_gets_plain_ptx_or_a_clear_error(tmp_path: Path) -> None:
+EMPTY_KERNEL = 'define ptx_kernel void @k() "nvvm.reqntid"="32" { ret void }'
+
+
+@pytest.mark.parametrize(("release", "taken"), [("12.8", False), ("13.1", False), ("13.2", True)])
+def test_a_ptxas_that_cannot_mark_kernels_is_refused(
+    tmp_path: Path, release: str, taken: bool
+) -> None:
+    """Unmarked, a kernel that is launched with a block of (1, 1, 1) runs one thread."""
+    script = f"""
+        case "$*" in
+          *--version*) echo 'Cuda compilation tools, release {release}, V{release}.1';;
+          *) while [ "$1" != -o ]; do shift; done; echo cubin > "$2";;
+        esac
+    """
+    cx = fake_ptxas(tmp_path, script)
+    ptx = PtxEmitter().emit(EMPTY_KERNEL, cx)
+    assert ptx == PtxEmitter().emit(EMPTY_KERNEL, context())  # the same whatever is installed
+    assert ".language 7" in ptx
+    if taken:
+        assert CubinEmitter().emit(ptx, cx) == b"cubin\n"
+        return
+    with pytest.raises(ConfigurationError, match="cannot mark kernels as Tile IR") as caught:
+        CubinEmitter().emit(ptx, cx)
+    assert "-D ptx.tile-launch=false" in str(caught.value.hint)
+    plain = PtxEmitter(tile_launch=False).emit(EMPTY_KERNEL, cx)
+    assert ".language" not in plain
+    assert CubinEmitter().emit(plain, cx) == b"cubin\n"
+
+
+def test_an_old_ptxas_gets_its_own_ptx_or_a_clear_error(tmp_path: Path) -> None:
     cx = fake_ptxas(tmp_path, "echo 'Cuda compilation tools, release 12.8, V12.8.1'")
-    ptx = PtxEmitter().emit("define ptx_kernel void @k() { ret void }", cx)
-    assert ".version 8.7\n" in ptx
-    assert ".language" not in ptx
+    assert ".version 8.7\n" in PtxEmitter(tile_launch=False).emit(EMPTY_KERNEL, cx)
     newer = EmitContext(builtin_targets()["sm_110"], {}, cx.toolchain)
     with pytest.raises(ConfigurationError, match=r"needs PTX 9\.0, but ptxas reads only 8\.7"):
-        PtxEmitter().emit("define ptx_kernel void @k() { ret void }", newer)
+        PtxEmitter(tile_launch=False).emit(EMPTY_KERNEL, newer)
 
 
 def test_the_doctor_names_the_tools(monkeypatch: pytest.MonkeyPatch) -> None:

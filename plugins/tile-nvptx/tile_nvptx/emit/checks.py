@@ -44,6 +44,7 @@ def _ptxas() -> Finding:
     detail = f"{version.full} at {found.path} ({found.origin})"
     if version.highest_ptx < ptx_text.LANGUAGE_SINCE:
         detail += "; too old to mark kernels as Tile IR, which needs 13.2"
+        return Finding("ptxas", False, detail, f'pip install "{toolchain.TOOLS["ptxas"].wheel}"')
     return Finding("ptxas", True, detail)
 
 

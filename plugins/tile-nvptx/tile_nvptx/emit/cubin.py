@@ -7,9 +7,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from tile_core.diagnostics import ConfigurationError
 from tile_core.emit import EmitContext
 from tile_core.options import option
-from tile_nvptx.emit import toolchain
+from tile_nvptx.emit import ptx_text, toolchain
 from tile_nvptx.emit.large_shared import with_shared_sizes, without_large_arrays
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.ptxas import assemble, ptxas_arguments
@@ -46,10 +47,11 @@ class CubinEmitter:
 
         Raises:
             CompileError: ptxas fails; with everything it printed.
-            ConfigurationError: there is no ptxas.
+            ConfigurationError: there is no ptxas, or it is too old for the PTX.
         """
         options = EmitOptions.of(cx.options)
         ptxas = toolchain.require("ptxas", cx.toolchain)
+        _check_marks(source, ptxas)
         start = time.perf_counter()
         extra = shlex.split(self.ptxas_options)
         arguments = [*ptxas_arguments(cx.target, options), *extra]
@@ -62,3 +64,22 @@ class CubinEmitter:
             "seconds": {"ptxas": time.perf_counter() - start},
         }
         return with_shared_sizes(made.cubin, large.sizes)
+
+
+def _check_marks(ptx: str, ptxas: toolchain.Found) -> None:
+    """Refuse a ptxas that cannot mark kernels as Tile IR.
+
+    Launched with a block of (1, 1, 1), a kernel without the mark runs with one thread, and says
+    nothing.
+    """
+    if not ptx_text.has_tile_kernels(ptx):
+        return
+    version = toolchain.ptxas_version(ptxas)
+    if version.highest_ptx < ptx_text.LANGUAGE_SINCE:
+        raise ConfigurationError(
+            f"ptxas {version.full} ({ptxas.path}, {ptxas.origin}) cannot mark kernels as Tile IR, "
+            "which needs 13.2 or later",
+            notes=("without the mark, a launch with a block of (1, 1, 1) runs one thread",),
+            hint=f'pip install "{toolchain.TOOLS["ptxas"].wheel}", or -D ptx.tile-launch=false for '
+            "unmarked kernels, to be launched with a block of .reqntid threads",
+        )

@@ -33,7 +33,8 @@ class PtxEmitter:
     produces: ClassVar[str] = "ptx"
 
     tile_launch: bool = option(
-        True, "mark kernels as Tile IR, so that the driver takes a block of (1, 1, 1)"
+        True,
+        "mark kernels as Tile IR, so that the driver takes a block of (1, 1, 1)",
     )
     ptx_version: int = option(0, "lowest .version, times ten; 0 is what the kernel needs")
     timeout: float = option(600.0, "seconds that LLVM may take for one module")
@@ -52,7 +53,7 @@ class PtxEmitter:
             ConfigurationError: libdevice is needed and missing, or ptxas too old for the target.
         """
         options = EmitOptions.of(cx.options)
-        ptxas_reads = _highest_ptx(cx)
+        ptxas_reads = None if self.tile_launch else _highest_ptx(cx)
         request = {
             "ir": source,
             "chip": cx.target.chip,
@@ -67,7 +68,7 @@ class PtxEmitter:
         except WorkerFailure as failure:
             raise _located(failure, source, cx.target) from None
         _check_known(reply["warnings"], cx.target)
-        ptx = self._finish(reply["ptx"], ptxas_reads)
+        ptx = self._finish(reply["ptx"])
         self.metadata = {
             "seconds": reply["seconds"],
             "warnings": reply["warnings"],
@@ -75,8 +76,8 @@ class PtxEmitter:
         }
         return ptx
 
-    def _finish(self, ptx: str, ptxas_reads: int | None) -> str:
-        if self.tile_launch and (ptxas_reads is None or ptxas_reads >= ptx_text.LANGUAGE_SINCE):
+    def _finish(self, ptx: str) -> str:
+        if self.tile_launch:  # whatever ptxas is installed: the cubin emitter refuses an old one
             ptx = ptx_text.as_tile_kernels(ptx)
         return ptx_text.with_version(ptx, self.ptx_version)
 

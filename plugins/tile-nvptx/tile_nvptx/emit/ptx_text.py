@@ -13,6 +13,7 @@ LANGUAGE_SINCE = 92
 _VERSION = re.compile(r"^\.version (\d+)\.(\d+)", re.MULTILINE)
 _ENTRY = re.compile(r"^(?:\.visible |\.weak )?\.entry ([\w$]+)", re.MULTILINE)
 _REQNTID = re.compile(r"^\.reqntid [^\n]*\n", re.MULTILINE)
+_LANGUAGE = re.compile(r"^\.language \d", re.MULTILINE)
 _BODY = re.compile(r"^\{", re.MULTILINE)
 
 
@@ -25,6 +26,11 @@ def version_of(ptx: str) -> int:
 def entries_of(ptx: str) -> tuple[str, ...]:
     """The kernels of `ptx`, in order."""
     return tuple(found[1] for found in _ENTRY.finditer(ptx))
+
+
+def has_tile_kernels(ptx: str) -> bool:
+    """Whether a kernel of `ptx` has a mark of its language."""
+    return _LANGUAGE.search(ptx) is not None
 
 
 def with_version(ptx: str, version: int) -> str:

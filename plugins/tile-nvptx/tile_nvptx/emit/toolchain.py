@@ -1,9 +1,13 @@
 """Where ptxas and libdevice are, and where they were looked for.
 
 Order: what the user names (`--ptxas`, `--libdevice`), NVIDIA's wheels in this Python, the toolkit
-that CUDA_ROOT, CUDA_HOME or CUDA_PATH names (the first one set), the PATH (ptxas) or the toolkit
-that holds the ptxas on it (libdevice), and /usr/local/cuda. Wheels come before the environment:
-they are what was installed beside this program.
+that CUDA_ROOT, CUDA_HOME or CUDA_PATH names (the first one set and not empty), the PATH (ptxas) or
+the toolkit that holds the ptxas on it (libdevice), and /usr/local/cuda. Wheels come before the
+environment: they are what was installed beside this program.
+
+What is named is never passed over in silence: a file or a toolkit without the tool is an error
+where it would have been used, and a warning where a wheel comes first. Paths are made absolute
+here, so that a relative one is never looked up on the PATH by whoever runs it.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,29 +69,56 @@ class Candidate:
         return self.path.is_file()
 
 
+class ToolchainWarning(UserWarning):
+    """A toolkit that was named cannot be used, and another one is."""
+
+
 def candidates(tool: Tool, named: Mapping[str, Path]) -> Iterator[Candidate]:
-    """Every place where `tool` may lie, best first."""
+    """Every place where `tool` may lie, best first; absolute paths."""
     if tool.name in named:
         # A tool that the user names is the only candidate: falling back would be a surprise.
-        yield Candidate(Path(named[tool.name]), f"--{tool.name}")
+        yield Candidate(Path(named[tool.name]).absolute(), f"--{tool.name}")
         return
     for origin, root in _roots():
         for place in tool.places:
-            yield Candidate(root / place, origin)
+            yield Candidate(root.absolute() / place, origin)
 
 
 def _roots() -> Iterator[tuple[str, Path]]:
     """Toolkit folders; a link on the PATH counts as where it stands and where it leads."""
     yield from (("wheel", root) for root in _wheel_roots())
-    for variable in ROOT_VARIABLES:
-        if variable in os.environ:
-            yield variable, Path(os.environ[variable])
-            break
+    named = _named_root()
+    if named is not None:
+        # So is a toolkit: a newer or older one in its place would be a surprise.
+        yield named
+        return
     on_path = shutil.which(_EXECUTABLE)
     if on_path is not None:
-        yield "PATH", Path(on_path).parent.parent
+        yield "PATH", Path(on_path).absolute().parent.parent
         yield "PATH", Path(on_path).resolve().parent.parent
     yield str(DEFAULT_ROOT), DEFAULT_ROOT
+
+
+def _named_root() -> tuple[str, Path] | None:
+    """The first variable that names a toolkit, and the folder."""
+    for variable in ROOT_VARIABLES:
+        if os.environ.get(variable):  # an empty one is as good as none, not the current folder
+            return variable, Path(os.environ[variable])
+    return None
+
+
+def _warn_of_named_root(tool: Tool, used: Found) -> None:
+    """Say so if the environment names a toolkit without the tool, and `used` is another's."""
+    named = _named_root()
+    if named is None or used.origin != "wheel":
+        return
+    variable, root = named
+    if not any((root / place).is_file() for place in tool.places):
+        warnings.warn(
+            f"{variable}={root} holds no {tool.name}; using {used.path}",
+            ToolchainWarning,
+            stacklevel=2,
+        )
 
 
 def _wheel_roots() -> list[Path]:
@@ -102,7 +134,14 @@ def find(name: str, named: Mapping[str, Path] | None = None) -> Found | None:
     Args:
         name: a key of `TOOLS`.
         named: what the user said explicitly, by tool name.
+
+    Raises:
+        ConfigurationError: `named` has a tool that does not exist.
     """
+    for unknown in sorted(set(named or {}) - set(TOOLS)):
+        raise ConfigurationError(
+            f"there is no tool '{unknown}'", hint=f"tools are {' and '.join(TOOLS)}"
+        )
     for candidate in candidates(TOOLS[name], named or {}):
         if candidate.exists:
             return Found(candidate.path, candidate.origin)
@@ -110,15 +149,15 @@ def find(name: str, named: Mapping[str, Path] | None = None) -> Found | None:
 
 
 def require(name: str, named: Mapping[str, Path] | None = None) -> Found:
-    """Like `find`, but an error when there is none.
+    """Like `find`, but an error when there is none, and a warning as said above.
 
     Raises:
         ConfigurationError: with the places looked at and how to install the tool.
     """
-    found = find(name, named)
+    found, tool = find(name, named), TOOLS[name]
     if found is not None:
+        _warn_of_named_root(tool, found)
         return found
-    tool = TOOLS[name]
     looked = tuple(f"looked for {c.path} ({c.origin})" for c in candidates(tool, named or {}))
     raise ConfigurationError(
         f"{name} not found",
