@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_core.artifact import Artifact, Stage, Stages
+from tile_core.blame import internal_error
 from tile_core.diagnostics import (
-    CompileError,
     ConfigurationError,
     InputError,
     SourceLocation,
@@ -306,10 +306,8 @@ class _Job:
                     raise
                 except Exception as error:
                     owner = self.registry.owner("emitter", call.name)
-                    raise CompileError(
-                        f"internal error in emitter '{call.name}': {type(error).__name__}: {error}",
-                        hint=f"this is a mistake in {owner}",
-                    ) from error
+                    what = f"emitter '{call.name}'"
+                    raise internal_error(what, error, self.registry, owner=owner) from error
             kind = _lazy_emitter(call.name, self.registry).produces
             artifact.stages.add(kind, product)
             artifact.metadata[call.name] = getattr(emitter, "metadata", {})

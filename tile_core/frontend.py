@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tile_core.blame import internal_error
 from tile_core.diagnostics import InputError, SourceLocation, TileError
 
 if TYPE_CHECKING:
@@ -65,10 +66,9 @@ def _read_with(entry: Entry, data: bytes, cx: FrontendContext, registry: Registr
     except ir.MLIRError as error:
         raise from_mlir(error, InputError, "the program is not valid") from None
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise InputError(
-            f"internal error in reader '{entry.lazy.name}': {type(error).__name__}: {reason}",
-            hint=f"this is a mistake in {entry.plugin}, or the input is broken",
+        what, hint = f"reader '{entry.lazy.name}'", ", or the input is broken"
+        raise internal_error(
+            what, error, registry, owner=entry.plugin, kind=InputError, hint=hint
         ) from error
 
 

@@ -157,6 +157,17 @@ class Registry:
             return self.plugins[0]
         return self.entry(kind, name).plugin
 
+    def plugin_of_package(self, package: str) -> Plugin | None:
+        """The plugin whose code an importable package holds; None for the framework's own."""
+        for plugin in self.plugins[1:]:
+            if plugin.package == package:
+                return plugin
+        for known in self._entries.values():
+            for entry in known.values():
+                if entry.lazy.target.partition(":")[0].partition(".")[0] == package:
+                    return None if entry.plugin is self.plugins[0] else entry.plugin
+        return None
+
     def load(self, kind: str, name: str) -> Any:
         """The object behind `name`, imported on first use.
 

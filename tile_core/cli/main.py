@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import traceback
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from tile_core.blame import TRACEBACK
 from tile_core.diagnostics import ExitCode, TileError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Environment variable with names of plugins to leave out, separated by commas.
 DISABLE = "TILEC_DISABLE_PLUGINS"
-#: Environment variable that asks for Python tracebacks of internal errors.
-TRACEBACK = "TILEC_TRACEBACK"
 #: Objects between two runs of Python's collector of cycles, in the process of a command.
 _COLLECT_AFTER = 50_000
 
@@ -138,6 +138,8 @@ def run(arguments: list[str] | None = None) -> int:
         result = cli.main(args=arguments, prog_name="tilec", standalone_mode=False)
         return result if isinstance(result, int) else ExitCode.OK
     except TileError as error:
+        if error.__cause__ is not None and os.environ.get(TRACEBACK):
+            traceback.print_exception(error.__cause__)
         return _fail(error.render(), error.exit_code)
     except click.ClickException as error:
         return _fail(f"error: {_sentence(error.format_message())}", ExitCode.USAGE)
@@ -149,7 +151,7 @@ def run(arguments: list[str] | None = None) -> int:
         return ExitCode.OK
     except Exception as error:
         if os.environ.get(TRACEBACK):
-            raise
+            traceback.print_exception(error)
         message = f"error: internal error: {type(error).__name__}: {error}".splitlines()[0]
         return _fail(f"{message}\nhint: {TRACEBACK}=1 shows where", ExitCode.COMPILE)
 

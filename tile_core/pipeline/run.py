@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+from tile_core.blame import internal_error
 from tile_core.diagnostics import CompileError, SourceLocation, TileError
 from tile_core.locations import source_location
 from tile_core.mlir import ir
@@ -173,16 +174,16 @@ class Run:
         except Exception as error:
             raise self._internal(step, op, error) from error
 
-    def _internal(self, step: Step, op: ir.Operation, error: Exception) -> CompileError:
-        owner = "MLIR"
-        if step.work is not None and self.session.registry.has("pass", step.name):
-            owner = str(self.session.registry.owner("pass", step.name))
-        reason = str(error).strip().splitlines()
-        return CompileError(
-            f"internal error in pass '{step.name}': {type(error).__name__}"
-            + (f": {reason[0]}" if reason else ""),
+    def _internal(self, step: Step, op: ir.Operation, error: Exception) -> TileError:
+        registry = self.session.registry
+        known = step.work is not None and registry.has("pass", step.name)
+        return internal_error(
+            f"pass '{step.name}'",
+            error,
+            registry,
+            owner=registry.owner("pass", step.name) if known else "MLIR",
             notes=(_running(step, op),),
-            hint=f"this is a mistake in {owner}; --reproducer=FILE saves what replays it",
+            hint="; --reproducer=FILE saves what replays it",
         )
 
     def _anchors(self, step: Step) -> list[ir.Operation]:
@@ -202,16 +203,30 @@ class Run:
             raise found from None
         except TileError as error:
             raise error.noted(f"the IR after '{step.qualified}' is not valid") from None
+        except Exception as error:
+            what = f"a verifier, on the IR after '{step.qualified}'"
+            owner = "the plugin whose operation it is"
+            raise internal_error(what, error, self.session.registry, owner=owner) from error
 
     # --- watchers --------------------------------------------------------------------------------
 
     def _before(self, hook: str, *args: Any) -> None:
         for watcher in self._watchers:
-            getattr(watcher, hook)(*args, self)
+            self._tell(watcher, hook, *args, self)
 
     def _after(self, hook: str, *args: Any, extra: tuple[Any, ...] = ()) -> None:
         for watcher in reversed(self._watchers):
-            getattr(watcher, hook)(*args, self, *extra)
+            self._tell(watcher, hook, *args, self, *extra)
+
+    def _tell(self, watcher: Instrumentation, hook: str, *args: Any) -> None:
+        try:
+            getattr(watcher, hook)(*args)
+        except (TileError, OSError):
+            raise
+        except Exception as error:
+            name = watcher.name or type(watcher).__name__
+            what, owner = f"instrumentation '{name}'", type(watcher).__module__
+            raise internal_error(what, error, self.session.registry, owner=owner) from error
 
     def _take_diagnostic(self, diagnostic: Any) -> bool:
         """Warnings and remarks become remarks; errors end the run when the pass is done."""

@@ -1,0 +1,63 @@
+"""Whose mistake an exception is: the plugin whose code raised it."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from tile_core.diagnostics import CompileError, TileError
+
+if TYPE_CHECKING:
+    from tile_core.plugins import Plugin
+    from tile_core.registry import Registry
+
+#: Environment variable that asks for Python tracebacks of internal errors.
+TRACEBACK = "TILEC_TRACEBACK"
+
+
+def internal_error(
+    what: str,
+    error: Exception,
+    registry: Registry,
+    *,
+    owner: Plugin | str,
+    kind: type[TileError] = CompileError,
+    notes: tuple[str, ...] = (),
+    hint: str = "",
+) -> TileError:
+    """An error of ours for one that nobody expected. The caller raises it `from error`.
+
+    Args:
+        what: where it came up, e.g. "pass 'tileas-slicing'".
+        owner: who is to blame when no frame of the traceback belongs to a plugin.
+        hint: what else can be done.
+    """
+    frames = list(_frames(error))
+    mine = [(frame, line, plugin) for frame, line in frames if (plugin := _owner(frame, registry))]
+    reason = str(error).strip().partition("\n")[0]
+    place: tuple[str, ...] = ()
+    if mine:
+        frame, line, owner = mine[-1]
+        name = frame.f_globals.get("__name__", "?")
+        place = (f"raised in {name}.{frame.f_code.co_qualname}, line {line}",)
+    return kind(
+        f"internal error in {what}: {type(error).__name__}" + (f": {reason}" if reason else ""),
+        notes=(*place, *notes),
+        hint=f"this is a mistake in {owner}{hint}; {TRACEBACK}=1 shows where",
+    )
+
+
+def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
+    """Frames of the traceback and lines in them, the innermost last."""
+    found: list[tuple[FrameType, int]] = []
+    step = error.__traceback__
+    while step is not None:
+        found.append((step.tb_frame, step.tb_lineno))
+        step = step.tb_next
+    return found
+
+
+def _owner(frame: FrameType, registry: Registry) -> Plugin | None:
+    """The plugin whose package a frame's code is in; none for the framework's own."""
+    module = str(frame.f_globals.get("__name__", ""))
+    return registry.plugin_of_package(module.partition(".")[0])
