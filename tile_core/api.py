@@ -19,7 +19,7 @@ from tile_core.diagnostics import (
     nearest,
 )
 from tile_core.emit import EmitContext
-from tile_core.frontend import FrontendContext, read_input
+from tile_core.frontend import FrontendContext, check_format, read_input
 from tile_core.hookspecs import LazyEmitter
 from tile_core.options import configured
 from tile_core.pipeline.build import Plan, build
@@ -66,8 +66,9 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
         pass_options: {"pass.option": value}.
         emit: the last stage to make: "tileir", "mlir", "mlir:SEGMENT", "mlir:PASS", "llvm",
             "ptx" or "cubin".
-        stop_after: a segment, pass or emitter to end with, instead of `emit`.
-        start_at: a segment, pass or emitter to begin with.
+        stop_after: a segment, pass or emitter to end with, instead of `emit`; or what an emitter
+            makes ("llvm"). Where that is a segment's name as well, say "segment:NAME".
+        start_at: a segment, pass or emitter to begin with; or what an emitter takes.
         without: passes to leave out, as "segment/id" (`Resolved.names`).
         instrumentations: `tile_core.pipeline.instrument.Instrumentation` objects, or names of
             registered ones.
@@ -85,12 +86,15 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
         registry = registry or default_registry()
         request = Request(target, opt_level, pipeline, options or {}, pass_options or {})
         ends = _Ends(emit, stop_after, start_at, frozenset(without))
+        data = source.encode() if isinstance(source, str) else bytes(source)
+        registry.target(target)
+        if start_at is None:
+            check_format(data, name, registry)  # before the options, as tileiras has it
         course = _course(request, registry, ends)
     job = _Job(
         registry, verify, watchers(instrumentations, registry), dict(toolchain or {}),
         name, keep_stages, on_stage,
     )  # fmt: skip
-    data = source.encode() if isinstance(source, str) else bytes(source)
     return job.run(data, course, clock)
 
 
@@ -164,7 +168,7 @@ def _make_course(request: Request, registry: Registry, ends: _Ends) -> _Course:
     resolved = resolve(merged, request, registry)
     kinds = [_lazy_emitter(call.name, registry) for call in resolved.emitters]
     if ends.stop_after is not None:
-        emit = _stage_of(ends.stop_after, kinds)
+        emit = _stage_of(ends.stop_after, kinds, resolved)
     if ends.without:
         resolved = resolved.leaving_out(ends.without)
     reads = True
@@ -192,11 +196,29 @@ def _lazy_emitter(name: str, registry: Registry) -> LazyEmitter:
     return lazy
 
 
-def _stage_of(stop_after: str, kinds: list[LazyEmitter]) -> str:
+def _stage_of(stop_after: str, kinds: list[LazyEmitter], resolved: Resolved) -> str:
     for lazy in kinds:
         if stop_after in (lazy.name, lazy.produces):
+            _check_unique(stop_after, resolved, lazy.name)
             return lazy.produces
     return stop_after if stop_after in (INPUT_STAGE, MLIR_STAGE) else f"mlir:{stop_after}"
+
+
+def _check_unique(name: str, resolved: Resolved, emitter: str) -> None:
+    """Refuse what names an emitter, or what it takes or makes, and a segment or pass as well."""
+    for segment in resolved.segments:
+        if segment.name == name:
+            kind, mine = "segment", f"segment:{name}"
+        elif calls := [c for c in segment.passes if name in (c.name, c.id)]:
+            kind, mine = "pass", f"{segment.name}/{calls[0].id}"
+        else:
+            continue
+        raise ConfigurationError(
+            f"'{name}' is a {kind} of pipeline '{resolved.name}', and a stage of emitter "
+            f"'{emitter}'",
+            hint=f"say {mine} for the {kind}"
+            + ("" if name == emitter else f", {emitter} for the emitter"),
+        )
 
 
 def _until(resolved: Resolved, emit: str, kinds: list[LazyEmitter]) -> Resolved:
@@ -222,6 +244,7 @@ def _from(resolved: Resolved, start_at: str, kinds: list[LazyEmitter]) -> tuple[
     """The pipeline from `start_at` on, and whether its input is MLIR."""
     for at, lazy in enumerate(kinds):
         if start_at in (lazy.name, lazy.consumes):
+            _check_unique(start_at, resolved, lazy.name)
             rest = replace(resolved, segments=(), emitters=resolved.emitters[at:])
             return rest, lazy.consumes == MLIR_STAGE
     return resolved.since(start_at), True

@@ -54,6 +54,16 @@ def read_input(data: bytes, cx: FrontendContext, session: Session) -> ir.Module:
         ) from None
 
 
+def check_format(data: bytes, name: str, registry: Registry) -> None:
+    """Look at how the input starts, before anything is loaded to read it.
+
+    Raises:
+        InputError: no front end reads it, and it is not text.
+    """
+    if registry.frontend_for(data) is None and _as_text(data) is None:
+        raise _unknown_format(data, name, registry)
+
+
 def _read_with(entry: Entry, data: bytes, cx: FrontendContext, registry: Registry) -> ir.Module:
     from tile_core.mlir import ir
     from tile_core.session import from_mlir

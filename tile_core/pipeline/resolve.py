@@ -112,8 +112,8 @@ class Resolved:
     def _find(self, name: str) -> tuple[int, int | None]:
         """Where `name` is: index of the segment, and of the pass in it."""
         segments = [segment.name for segment in self.segments]
-        if name in segments:
-            return segments.index(name), None
+        if (plain := name.removeprefix("segment:")) in segments:
+            return segments.index(plain), None
         found = [
             (s, p, f"{segment.name}/{call.id}")
             for s, segment in enumerate(self.segments)

@@ -7,6 +7,8 @@ import threading
 import pytest
 
 import tile_core
+import tile_core.api
+import tile_core.registry
 from tile_core.diagnostics import (
     CompileError,
     ConfigurationError,
@@ -15,6 +17,7 @@ from tile_core.diagnostics import (
     SourceLocation,
     UsageError,
 )
+from tile_core.hookspecs import LazyEmitter
 
 PIPELINE = """\
 [pipeline]
@@ -94,6 +97,44 @@ def test_stopping_and_starting(compile_toy, values, kept, gone) -> None:
         assert word in text
     for word in gone:
         assert word not in text
+
+
+@pytest.mark.parametrize("end", ["stop_after", "start_at"])
+@pytest.mark.parametrize(
+    ("kind", "own", "change"),
+    [
+        ("segment", "segment:text", ('name = "two"', 'name = "text"')),
+        ("pass", "one/text", ('"toy-mark",', '"toy-mark", id = "text",')),
+    ],
+)
+def test_a_name_of_two_stages_is_refused(
+    compile_toy, write_pipeline, end: str, kind: str, own: str, change: tuple[str, str]
+) -> None:
+    """A segment or pass that is called as what an emitter makes or takes."""
+    path = write_pipeline(PIPELINE.replace(*change))
+    with pytest.raises(ConfigurationError, match=f"'text' is a {kind} of") as caught:
+        compile_toy(pipeline=path, **{end: "text"})
+    assert f"say {own} for the {kind}, toy-" in str(caught.value.hint)
+    assert compile_toy(pipeline=path, emit="mlir", **{end: own}).output
+
+
+def test_every_stage_of_the_levels_has_a_name_of_its_own() -> None:
+    registry = tile_core.registry.default_registry()
+    emitters = [entry.lazy for entry in registry.entries("emitter")]
+    made = {lazy.produces for lazy in emitters if isinstance(lazy, LazyEmitter)}
+    for level in range(4):
+        plan = tile_core.api.plan_for("sm_90", opt_level=level)
+        assert not made & {segment.name for segment in plan.segments}
+
+
+def test_what_is_no_program_is_refused_before_its_options(compile_toy) -> None:
+    """As tileiras has it: the target, then how the input starts, then the level."""
+    with pytest.raises(InputError, match="does not correspond to Tile IR bytecode"):
+        compile_toy(b"\x00\x01", pipeline=None, opt_level=5)
+    with pytest.raises(ConfigurationError, match="invalid optimization level '5'"):
+        compile_toy(b"TOYx", pipeline=None, opt_level=5)
+    with pytest.raises(ConfigurationError, match="sm_99 is not supported"):
+        compile_toy(b"\x00\x01", target="sm_99", opt_level=5)
 
 
 def test_a_stopped_compilation_can_go_on(compile_toy) -> None:

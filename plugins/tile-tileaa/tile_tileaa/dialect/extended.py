@@ -1,7 +1,7 @@
 """Operations of the specification that no program of cuda_tile needs.
 
-They are verified, and `convert-tileaa-to-tileas` refuses those that it has no form for
-(`WITHOUT_FORM`). IRDL asks all operands of one group to be of one type.
+They are verified, and `convert-tileaa-to-tileas` refuses them (`NOT_COMPILED`).
+IRDL asks all operands of one group to be of one type.
 """
 
 # pyright: reportGeneralTypeIssues=false
@@ -199,8 +199,11 @@ SPECS = (
     ),
 )
 
-#: What `convert-tileaa-to-tileas` has no form for.
-WITHOUT_FORM = tuple(f"nv_tileaa.{spec.name}" for spec in SPECS)
+#: What nothing compiles yet. `generate` and `pragma` have nv_tileas forms of the same name, the
+#: others pass through nv_tileas as they are (Tile IR specification, "Lowering nv_tileaa to
+#: nv_tileas" and "nv_tileas operation roster"); of convolutions it describes no conversion at all.
+NOT_COMPILED = tuple(f"nv_tileaa.{spec.name}" for spec in SPECS)
+WITHOUT_CONVERSION = ("nv_tileaa.conv_tile", "nv_tileaa.conv_dot")
 
 for _spec in SPECS:
     declare(NvTileAA, _spec, module=__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_tileaa.dialect.accesses import operands_by_name
-from tile_tileaa.dialect.extended import WITHOUT_FORM
+from tile_tileaa.dialect.extended import NOT_COMPILED, WITHOUT_CONVERSION
 from tile_tileaa.dialect.types import element_of, is_float
 from tile_tileaa.passes.cudatile.gather import ViewAddresses
 
@@ -87,13 +87,16 @@ def tiled_atomic_rmw(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
     return list(made.results)
 
 
-@rules.on(*WITHOUT_FORM)
-def without_form(op: ir.OpView, cx: Conversion) -> Replacement:
-    """what the specification says no more of than that it exists"""
+@rules.on(*NOT_COMPILED)
+def not_compiled(op: ir.OpView, cx: Conversion) -> Replacement:
+    """what is declared and verified, but lowered by nothing"""
+    why = "no pass of this compiler lowers it yet"
+    if op.operation.name in WITHOUT_CONVERSION:
+        why = "the specification describes no conversion of it"
     raise error_at(
         op,
-        f"is not supported by '{cx.name}': the specification describes no form of it in nv_tileas",
-        hint="write it with operations that have one; no operation of cuda_tile needs it",
+        f"is not supported by '{cx.name}': {why}",
+        hint="write it with other operations; none of cuda_tile needs it",
     )
 
 
