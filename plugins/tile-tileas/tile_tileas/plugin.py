@@ -56,6 +56,11 @@ def tile_passes() -> Iterable[Lazy]:
             "operations in the order of their schedule",
         ),
         Lazy(
+            "tileas-verify-pipes",
+            "tile_tileas.passes.verify_pipes:VerifyPipes",
+            "pipes are used in turn, and all agents can finish",
+        ),
+        Lazy(
             "tileas-allocate-shared",
             "tile_tileas.passes.allocate_shared:AllocateShared",
             "places of scratch in shared memory",

@@ -259,7 +259,7 @@ REFUSED = [
     (
         produce(types="!b"),
         "produce_one",
-        "expects region arguement types to match with producer types [<...>], but got: [",
+        "expects region arguement types to match with producer types [<...>], but got: [<...>]",
     ),
     (
         produce(made="(!pt, i32)", results=1),
