@@ -1,4 +1,4 @@
-"""What tile-tileas brings: the nv_tileas dialect, layout strategies, schedulers, their passes."""
+"""What tile-tileas brings: the nv_tileas dialect, layout strategies, passes."""
 
 from collections.abc import Iterable
 
@@ -86,12 +86,4 @@ def tile_layout_strategies() -> Iterable[Lazy]:
             "tile_tileas.strategies.first_legal:FirstLegalStrategy",
             "the first layout that works",
         ),
-    )
-
-
-@hookimpl
-def tile_schedulers() -> Iterable[Lazy]:
-    return (
-        Lazy("serial", "tile_tileas.sched.serial:SerialScheduler", "program order"),
-        Lazy("list", "tile_tileas.sched.list:ListScheduler", "critical path first"),
     )

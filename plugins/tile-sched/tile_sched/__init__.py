@@ -1,0 +1,1 @@
+"""Schedulers: plain graphs in, plain schedules out; no MLIR."""

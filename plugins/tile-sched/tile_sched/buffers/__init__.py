@@ -1,0 +1,1 @@
+"""What a schedule asks of buffers: depths of rings, lifetimes, barriers, bytes, pipes."""

@@ -1,0 +1,1 @@
+"""Algorithms on dependence graphs."""

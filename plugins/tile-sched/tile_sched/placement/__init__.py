@@ -1,0 +1,1 @@
+"""Placing operations at one initiation interval: state, gates, costs, arms, driver."""

@@ -1,0 +1,1 @@
+"""The schedulers, one per file."""

@@ -1,0 +1,64 @@
+"""`serial`: program order, one iteration in flight; what remains when nothing else fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from tile_core.sched import (
+    Infeasible,
+    LoopGraph,
+    MachineModel,
+    ReservationTable,
+    Schedule,
+    topological_order,
+)
+from tile_sched.graph.bounds import longest_interval
+from tile_sched.schedulers.list import one_iteration
+from tile_sched.search import problem_of
+
+
+
+class SerialScheduler:
+    """Each operation starts after the one before it, when what it waits for is there.
+
+    Program order, but for operations that depend on later ones. All constraints hold in one
+    stage, so none is looked at.
+    """
+
+    name: ClassVar[str] = "serial"
+
+    def schedule(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
+        problem = problem_of(loop, model)
+        if isinstance(problem, Infeasible):
+            return problem
+        order = topological_order(loop)
+        assert order is not None, "the problem has no cycle within an iteration"
+        horizon = longest_interval(loop) + len(loop.ops) + 1
+        table = ReservationTable(horizon, model)
+        start, last = [0] * len(loop.ops), -1
+        for op in order:
+            first = last + 1
+            for edge in problem.near.before[op]:
+                if edge.distance == 0:
+                    first = max(first, start[edge.src] + edge.latency)
+            uses = loop.ops[op].footprint
+            free = table.earliest(uses, first, horizon - 1)
+            assert free is not None, "the horizon holds everything in sequence"
+            start[op] = last = free
+            table.commit(uses, free)
+        return Schedule(tuple(start), one_iteration(loop, start))
+
+
+def or_serial(
+    found: Schedule | Infeasible, loop: LoopGraph, model: MachineModel
+) -> Schedule | Infeasible:
+    """`found`; where a search ended without a schedule, the serial one, which says so."""
+    if isinstance(found, Schedule):
+        return found
+    fallback = SerialScheduler().schedule(loop, model)
+    if isinstance(fallback, Infeasible):
+        return fallback
+    return replace(
+        fallback, decisions=found.decisions, notes=(f"{found.reason}: serial order instead",)
+    )

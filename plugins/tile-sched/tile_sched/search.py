@@ -1,0 +1,220 @@
+"""The search for an interval: bounds, attempts, refinement of constraints, coarser time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tile_core.sched import (
+    Infeasible,
+    LoopGraph,
+    MachineModel,
+    ReservationTable,
+    Schedule,
+    violations,
+)
+from tile_core.sched.graph import Use
+from tile_sched.graph.bounds import Bounds, bounds, longest_interval
+from tile_sched.placement.costs import spill_surcharge
+from tile_sched.placement.groups import groups_of
+from tile_sched.placement.state import Neighbours, State
+from tile_sched.pressure import pressure
+
+#: Intervals that are tried one by one; beyond, each step is a 64th of the interval, so that the
+#: search ends soon and misses the smallest feasible interval by less than 2 %.
+ONE_BY_ONE = 64
+_STEPS = 64
+_SEED = 20260722
+_LONGEST_DELAY = 3
+
+#: Places every op of a state, or returns False.
+Placer = Callable[[State], bool]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A body, its machine, its bounds, and what refinement has added."""
+
+    loop: LoopGraph
+    model: MachineModel
+    near: Neighbours
+    bounds: Bounds
+    surcharges: tuple[tuple[tuple[int, int], int], ...] = ()
+    lifted: bool = False
+
+    def state(self, ii: int) -> State:
+        """An empty attempt at `ii`."""
+        groups = groups_of(self.loop, lifted=self.lifted)
+        return State(self.loop, self.model, ii, groups, self.near, dict(self.surcharges),
+                     delays=_delays(self.loop))  # fmt: skip
+
+
+def problem_of(loop: LoopGraph, model: MachineModel) -> Problem | Infeasible:
+    """The problem, or why it has no solution at any interval."""
+    found = bounds(loop, model)
+    if found is None:
+        return Infeasible("it depends on itself within one iteration")
+    longest = ReservationTable(longest_interval(loop), model)
+    for op in loop.ops:
+        conflict = None if longest.fits(op.footprint) else longest.conflict(op.footprint, 0)
+        if conflict is not None:
+            have = f"{conflict.capacity}" if conflict.capacity else "none"
+            return Infeasible(
+                f"'{op.name}' needs '{conflict.resource}', of which the SM has {have}"
+            )
+    return Problem(loop, model, Neighbours.of(loop), found)
+
+
+def intervals(problem: Problem) -> Iterator[int]:
+    """Intervals to try, from the lower bound up to one at which everything fits."""
+    ii, last = problem.bounds.mii, max(problem.bounds.mii, longest_interval(problem.loop))
+    for tried in range(last):
+        yield ii
+        if ii >= last:
+            return
+        ii = min(last, ii + (1 if tried < ONE_BY_ONE else max(1, ii // _STEPS)))
+
+
+def search(problem: Problem, placer: Placer) -> Schedule | Infeasible:
+    """The schedule of the first interval at which `placer` places everything."""
+    decisions = []
+    for ii in intervals(problem):
+        state = problem.state(ii)
+        placed = placer(state)
+        decisions += state.decisions
+        if placed:
+            starts = [at for at in state.start if at is not None]
+            assert len(starts) == len(state.start), "an op was left out"
+            return Schedule(_from_zero(starts, ii), ii, tuple(decisions))
+    return Infeasible("modulo scheduler returned no feasible II", tuple(decisions))
+
+
+def _from_zero(starts: list[int], ii: int) -> tuple[int, ...]:
+    """Starts less the whole intervals that none of them needs."""
+    spare = min(starts, default=0) // ii * ii
+    return tuple(at - spare for at in starts)
+
+
+# --- refinement ----------------------------------------------------------------------------------
+
+
+def refined(problem: Problem, placer: Placer, costly: Placer) -> Schedule | Infeasible:
+    """Search, and search again while rounds derive new constraints from what was found.
+
+    A schedule that keeps more registers alive than the model allows gets a surcharge on the seats
+    of its worst cycles, and, where it has stages to lose, one stage less; the best schedule by
+    (registers over budget, interval, stages) is kept. Without any, the softest constraint, the
+    groups, is lifted.
+    """
+    best = search(problem, placer)
+    if isinstance(best, Infeasible):
+        if not any(problem.state(1).groups.joint):
+            return best
+        again = search(replace(problem, lifted=True), placer)
+        if isinstance(again, Infeasible):
+            return again
+        return replace(again, notes=("groups were lifted: no interval satisfies them",))
+    budget, rounds = problem.model.registers, problem.loop.options.max_constraint_iterations
+    found, excess = best, _excess(problem.loop, best, budget)
+    for _ in range(rounds):
+        constrained = _constrained(problem, found, budget)
+        if constrained is None:
+            break
+        problem = constrained
+        again = search(problem, costly)
+        if isinstance(again, Infeasible):
+            break
+        found, over = again, _excess(problem.loop, again, budget)
+        if (over, found.ii, found.num_stages) < (excess, best.ii, best.num_stages):
+            best, excess = found, over
+    else:
+        if rounds and excess:
+            note = f"budget of {rounds} constraint iterations used up, {excess} registers over"
+            best = replace(best, notes=(*best.notes, note))
+    return best
+
+
+def _excess(loop: LoopGraph, schedule: Schedule, budget: int) -> int:
+    most = max(registers for _, registers in pressure(loop, schedule))
+    return max(0, most - budget) if budget else 0
+
+
+def _constrained(problem: Problem, schedule: Schedule, budget: int) -> Problem | None:
+    """The problem with what a round derives from `schedule`; None if that is nothing new."""
+    if not budget or not _excess(problem.loop, schedule, budget):
+        return None
+    surcharges = dict(problem.surcharges)
+    rows = pressure(problem.loop, schedule)
+    for op, at in enumerate(schedule.start):
+        live = [registers for row, registers in rows if row <= at % schedule.ii][-1]
+        more = spill_surcharge(live, budget)
+        if more:
+            surcharges[op, at] = min(4096, surcharges.get((op, at), 0) + more)
+    stages = schedule.num_stages - 1
+    options = problem.loop.options
+    new = tuple(sorted(surcharges.items()))
+    if stages < 1:
+        return None if new == problem.surcharges else replace(problem, surcharges=new)
+    loop = replace(problem.loop, options=replace(options, max_stages=stages))
+    found = bounds(loop, problem.model)
+    assert found is not None, "the graph was schedulable before"
+    return replace(problem, loop=loop, bounds=found, surcharges=new)
+
+
+# --- coarser time --------------------------------------------------------------------------------
+
+
+def quantised(
+    loop: LoopGraph,
+    model: MachineModel,
+    solve: Callable[[LoopGraph, MachineModel], Schedule | Infeasible],
+) -> Schedule | Infeasible:
+    """`solve` on time in units of q cycles, where the table would exceed its threshold.
+
+    Durations and latencies are rounded up, starts and interval scaled back. Rounding up keeps
+    dependences and resources legal; it is checked all the same.
+    """
+    threshold = loop.options.rrt_size_threshold
+    found = bounds(loop, model)
+    if not threshold or found is None or found.mii <= threshold:
+        return solve(loop, model)
+    q = -(-found.mii // threshold)
+    coarse = solve(_coarser(loop, q), model)
+    if isinstance(coarse, Infeasible):
+        return coarse
+    note = f"time was counted in units of {q} cycles (rrt-size-threshold {threshold})"
+    scaled = replace(
+        coarse,
+        start=tuple(at * q for at in coarse.start),
+        ii=coarse.ii * q,
+        notes=(*coarse.notes, note),
+    )
+    wrong = next(violations(loop, model, scaled), None)
+    if wrong is not None:
+        return Infeasible(f"quantised schedule {wrong.message}", coarse.decisions)
+    return scaled
+
+
+def _coarser(loop: LoopGraph, q: int) -> LoopGraph:
+    ops = tuple(
+        replace(
+            op,
+            latency=-(-op.latency // q),
+            uses=tuple(
+                Use(use.resource, -(-(use.at + use.cycles) // q) - use.at // q, use.amount,
+                    use.at // q)
+                for use in op.footprint
+            ),
+        )
+        for op in loop.ops
+    )  # fmt: skip
+    edges = tuple(replace(edge, latency=-(-edge.latency // q)) for edge in loop.edges)
+    return replace(loop, ops=ops, edges=edges)
+
+
+def _delays(loop: LoopGraph) -> tuple[int, ...]:
+    if not loop.options.random_delay:
+        return ()
+    chance = random.Random(_SEED)
+    return tuple(chance.randint(0, _LONGEST_DELAY) for _ in loop.ops)
