@@ -39,10 +39,14 @@ W = of_class("W", "smem_write")
 R = of_class("R", "smem_read")
 
 
-def graph(ops: tuple[LoopOp, ...], *edges: tuple[int, int, int, int], **options: object) -> LoopGraph:
+def graph(
+    ops: tuple[LoopOp, ...], *edges: tuple[int, int, int, int], **options: object
+) -> LoopGraph:
     """A loop of `ops`, edges as (src, dst, latency, distance)."""
     return LoopGraph(
-        ops, tuple(Edge(*edge) for edge in edges), options=ScheduleOptions(**options)  # pyright: ignore
+        ops,
+        tuple(Edge(*edge) for edge in edges),
+        options=ScheduleOptions(**options),  # pyright: ignore
     )
 
 

@@ -38,13 +38,40 @@ class Hopeless:
         return Infeasible("the weather is bad")
 
 
+class Impatient:
+    """One operation per cycle, however long the one before it takes."""
+
+    name = "impatient"
+
+    def schedule(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
+        return Schedule(tuple(range(len(loop.ops))), ii=1000)
+
+
+class Crowding:
+    """Every operation when all before it are done, but a new iteration in every cycle."""
+
+    name = "crowding"
+
+    def schedule(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
+        return Schedule(_one_by_one(loop), ii=1)
+
+
 class Overlapping:
-    """Program order, a new iteration every other cycle: correct, but of many stages."""
+    """Every operation when all before it are done, two iterations at a time: right, but staged."""
 
     name = "overlapping"
 
     def schedule(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
-        return Schedule(tuple(range(len(loop.ops))), ii=2)
+        starts = _one_by_one(loop)
+        return Schedule(starts, ii=max(starts))
+
+
+def _one_by_one(loop: LoopGraph) -> tuple[int, ...]:
+    starts, cycle = [], 0
+    for op in loop.ops:
+        starts.append(cycle)
+        cycle += max(1, op.latency)
+    return tuple(starts)
 
 
 @hookimpl
@@ -52,5 +79,5 @@ def tile_schedulers() -> Iterable[Lazy]:
     """The schedulers above, under their names."""
     return tuple(
         Lazy(cls.name, f"support.schedulers:{cls.__name__}")
-        for cls in (Backwards, Forgetful, Hopeless, Overlapping)
+        for cls in (Backwards, Crowding, Forgetful, Hopeless, Impatient, Overlapping)
     )

@@ -38,6 +38,7 @@ def registry(**more: Any) -> Registry:
     import tile_cudatile.plugin
     import tile_cute.plugin
     import tile_nvptx.plugin
+    import tile_sched.plugin
     import tile_tileaa.plugin
     import tile_tileas.plugin
 
@@ -47,6 +48,7 @@ def registry(**more: Any) -> Registry:
         nvptx=tile_nvptx.plugin,
         tests=support.strategies,
         tileaa=tile_tileaa.plugin,
+        sched=tile_sched.plugin,
         tileas=tile_tileas.plugin,
         **more,
     )

@@ -38,9 +38,7 @@ def violations(loop: LoopGraph, model: MachineModel, schedule: Schedule) -> Iter
         IncompleteError: not one start for every operation, or an interval below 1.
     """
     if len(schedule.start) != len(loop.ops):
-        raise IncompleteError(
-            f"has {len(schedule.start)} starts for {len(loop.ops)} operations"
-        )
+        raise IncompleteError(f"has {len(schedule.start)} starts for {len(loop.ops)} operations")
     if schedule.ii < 1:
         raise IncompleteError(f"has an initiation interval of {schedule.ii}")
     for op, start in enumerate(schedule.start):

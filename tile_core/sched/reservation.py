@@ -148,9 +148,9 @@ class ReservationTable:
         """The numbered slots that are taken in each cycle, as the specification prints them."""
         found = [0] * self.ii
         for resource, number in self.model.slots:
-            levels = self._levels.get(resource)
-            for row in range(self.ii) if levels else ():
-                if levels[0] >> row & 1:
+            taken = (self._levels.get(resource) or (0,))[0]
+            for row in range(self.ii) if taken else ():
+                if taken >> row & 1:
                     found[row] |= 1 << (number - 1)
         return tuple(found)
 
@@ -220,7 +220,9 @@ class ReservationTable:
                 continue
             whole, rest = divmod(use.cycles, self.ii)
             masks = [self._full] * (whole * use.amount)
-            masks += [self._rotated((1 << rest) - 1, use.at % self.ii)] * (use.amount if rest else 0)
+            masks += [self._rotated((1 << rest) - 1, use.at % self.ii)] * (
+                use.amount if rest else 0
+            )
             for mask in masks:
                 _ripple(found.setdefault(use.resource, []), mask)
         return tuple(

@@ -12,9 +12,9 @@ from tile_core.diagnostics import ConfigurationError
 from tile_core.inspection import problems_of_plugin
 from tile_core.opt import OptJob, Selection, optimize
 from tile_core.registry import Registry
-from tile_core.sched import Edge, LoopGraph, LoopOp, MachineModel, Schedule, violated_edge
+from tile_core.sched import Edge, LoopGraph, LoopOp, MachineModel, Schedule, violations
 
-MODEL = MachineModel("sm_90", (("alu", 1),), 4)
+MODEL = MachineModel("sm_90", (("alu", 2),), 4)
 LIMIT = "example-limit-registers"
 
 
@@ -41,7 +41,7 @@ def test_schedules_respect_every_dependence() -> None:
     loop = graph(6, (0, 2, 5, 0), (1, 2, 0, 0), (2, 4, 1, 0), (3, 5, 9, 0), (5, 0, 3, 1))
     found = LatestStart().schedule(loop, MODEL)
     assert isinstance(found, Schedule)
-    assert violated_edge(loop, found) is None
+    assert not list(violations(loop, MODEL, found))
     assert found.num_stages == 1
 
 

@@ -14,8 +14,6 @@ def tile_schedulers() -> Iterable[Lazy]:
         Lazy("list", "tile_sched.schedulers.list:ListScheduler", "critical path first"),
         Lazy("cost", "tile_sched.schedulers.cost:CostScheduler", "iterations overlap, four arms"),
         Lazy("fast", "tile_sched.schedulers.cost:FastScheduler", "iterations overlap, first arm"),
-        Lazy(
-            "ims", "tile_sched.schedulers.ims:IterativeScheduler", "iterations overlap, eviction"
-        ),
+        Lazy("ims", "tile_sched.schedulers.ims:IterativeScheduler", "iterations overlap, eviction"),
         Lazy("exact", "tile_sched.schedulers.exact:ExactScheduler", "the shortest interval"),
     )

@@ -52,9 +52,6 @@ class Problem:
 
 def problem_of(loop: LoopGraph, model: MachineModel) -> Problem | Infeasible:
     """The problem, or why it has no solution at any interval."""
-    found = bounds(loop, model)
-    if found is None:
-        return Infeasible("it depends on itself within one iteration")
     longest = ReservationTable(longest_interval(loop), model)
     for op in loop.ops:
         conflict = None if longest.fits(op.footprint) else longest.conflict(op.footprint, 0)
@@ -63,6 +60,9 @@ def problem_of(loop: LoopGraph, model: MachineModel) -> Problem | Infeasible:
             return Infeasible(
                 f"'{op.name}' needs '{conflict.resource}', of which the SM has {have}"
             )
+    found = bounds(loop, model)
+    if found is None:
+        return Infeasible("it depends on itself within one iteration")
     return Problem(loop, model, Neighbours.of(loop), found)
 
 

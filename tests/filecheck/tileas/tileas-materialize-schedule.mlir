@@ -8,12 +8,12 @@
 // CHECK-NEXT: math.exp
 // CHECK-NEXT: return
 // CHECK-NOT: nv_tileas.start
-func.func @moves(%x: f32) attributes {nv_tileas.ii = 6 : i32} {
+func.func @moves(%x: f32) attributes {nv_tileas.ii = 60 : i32} {
   %0 = math.absf %x {nv_tileas.start = 2 : i32} : f32
-  %1 = math.exp %x {nv_tileas.start = 5 : i32} : f32
-  %2 = arith.negf %0 {nv_tileas.start = 4 : i32} : f32
+  %1 = math.exp %x {nv_tileas.start = 50 : i32} : f32
+  %2 = arith.negf %0 {nv_tileas.start = 40 : i32} : f32
   %3 = math.sqrt %x {nv_tileas.start = 0 : i32} : f32
-  return {nv_tileas.start = 5 : i32}
+  return {nv_tileas.start = 50 : i32}
 }
 // -----
 // Without a schedule, program order stays.
@@ -38,11 +38,19 @@ func.func @stages(%n: i32, %x: f32) {
   return
 }
 // -----
-// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 3]]:8): error: 'arith.negf' op starts before an operation it depends on
+// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 3]]:8): error: 'arith.negf' op starts before 'math.absf', which it depends on, or less than 20 cycles after it
 func.func @too_early(%x: f32) attributes {nv_tileas.ii = 9 : i32} {
   %0 = math.absf %x {nv_tileas.start = 4 : i32} : f32
   %1 = arith.negf %0 {nv_tileas.start = 3 : i32} : f32
   return {nv_tileas.start = 8 : i32}
+}
+// -----
+// In order, but before the result is there.
+// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 3]]:8): error: 'arith.negf' op starts before 'math.absf', which it depends on, or less than 20 cycles after it
+func.func @too_soon(%x: f32) attributes {nv_tileas.ii = 30 : i32} {
+  %0 = math.absf %x {nv_tileas.start = 0 : i32} : f32
+  %1 = arith.negf %0 {nv_tileas.start = 19 : i32} : f32
+  return {nv_tileas.start = 20 : i32}
 }
 // -----
 // CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 2]]:8): error: 'math.absf' op has no 'nv_tileas.start', although its block is scheduled

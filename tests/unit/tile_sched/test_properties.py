@@ -79,7 +79,7 @@ def test_the_check_finds_what_is_broken(loop: LoopGraph, data: st.DataObject) ->
     moved = list(found.start)
     moved[op] = data.draw(st.integers(0, 2 * found.ii))
     changed = Schedule(tuple(moved), found.ii)
-    wrong = [v for v in violations(loop, SMALL, changed)]
+    wrong = list(violations(loop, SMALL, changed))
     try:
         assert_legal_but_groups(loop, changed)
     except AssertionError:
@@ -92,9 +92,7 @@ def test_the_check_finds_what_is_broken(loop: LoopGraph, data: st.DataObject) ->
 def assert_legal_but_groups(loop: LoopGraph, found: Schedule) -> None:
     from dataclasses import replace
 
-    ops = tuple(
-        replace(op, constraints=replace(op.constraints, gid=None)) for op in loop.ops
-    )
+    ops = tuple(replace(op, constraints=replace(op.constraints, gid=None)) for op in loop.ops)
     assert_legal(replace(loop, ops=ops), found)
 
 
@@ -110,8 +108,10 @@ def brute_force(loop: LoopGraph, most: int) -> int | None:
     count = len(loop.ops)
     for ii in range(1, most + 1):
         for cycles in product(range(ii), repeat=count):
-            if cycles[0] and all(op.constraints.gid is None for op in loop.ops) and not any(
-                op.constraints.max_depth is not None for op in loop.ops
+            if (
+                cycles[0]
+                and all(op.constraints.gid is None for op in loop.ops)
+                and not any(op.constraints.max_depth is not None for op in loop.ops)
             ):
                 continue  # all can be shifted alike
             table = ReservationTable(ii, SMALL)

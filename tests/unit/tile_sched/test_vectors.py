@@ -112,9 +112,7 @@ def test_v4_recurrence_over_two_iterations() -> None:
 
 
 def test_v5_pool() -> None:
-    nine = tuple(
-        LoopOp(f"o{at}", "compute", 1, uses=(Use("alu_fma_issue", 1),)) for at in range(9)
-    )
+    nine = tuple(LoopOp(f"o{at}", "compute", 1, uses=(Use("alu_fma_issue", 1),)) for at in range(9))
     found = cost(graph(nine))
     assert mii(graph(nine))["fine"] == 3
     assert (found.start, found.ii) == ((0,) * 4 + (1,) * 4 + (2,), 3)
@@ -128,9 +126,7 @@ def test_v6_resources_push_an_op_behind_its_dependence() -> None:
     assert mii(V6)["res"] == 5
     assert (found.start, found.ii) == ((0, 8), 5)
     assert stage_orders(found) == ((0, 0), (1, 0))
-    traced = CostScheduler().schedule(
-        replace(V6, options=replace(V6.options, trace=True)), MODEL
-    )
+    traced = CostScheduler().schedule(replace(V6, options=replace(V6.options, trace=True)), MODEL)
     assert [(d.cycle, d.gate) for d in traced.decisions if d.op == 1] == [
         (4, "G3"), (5, "G3"), (6, "G3"), (7, "G3"), (8, ""),
     ]  # fmt: skip

@@ -6,14 +6,15 @@ from functools import cache
 
 import pytest
 import support.schedulers
+import tile_sched.plugin
 import tile_tileaa.plugin
 import tile_tileas.plugin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.functions import function
-from tile_tileas.sched.list import ListScheduler
+from tile_sched.schedulers.list import ListScheduler
+from tile_sched.schedulers.serial import SerialScheduler
 from tile_tileas.sched.model import loop_graph, machine_model
-from tile_tileas.sched.serial import SerialScheduler
 
 from tile_core.diagnostics import CompileError
 from tile_core.opt import OptJob, Selection, optimize
@@ -88,13 +89,16 @@ def test_list_starts_the_critical_path_first() -> None:
     )
     graph = LoopGraph(ops, (Edge(0, 2, 4), Edge(1, 2, 400)))
     found = ListScheduler().schedule(graph, MODEL)
+    assert isinstance(found, Schedule)
     assert found == Schedule((1, 0, 400), ii=401)
     assert found.order() == (1, 0, 2)
 
 
-def test_a_use_before_its_definition_is_infeasible() -> None:
-    graph = LoopGraph((LoopOp("a", "compute", 1), LoopOp("b", "compute", 1)), (Edge(1, 0, 1),))
-    assert ListScheduler().schedule(graph, MODEL) == Infeasible("'a' uses a later operation")
+def test_a_circle_within_an_iteration_is_infeasible() -> None:
+    ops = (LoopOp("a", "compute", 1), LoopOp("b", "compute", 1))
+    graph = LoopGraph(ops, (Edge(0, 1, 1), Edge(1, 0, 1)))
+    reason = "it depends on itself within one iteration"
+    assert ListScheduler().schedule(graph, MODEL) == Infeasible(reason)
 
 
 def test_a_unit_the_machine_lacks_is_infeasible() -> None:
@@ -107,13 +111,14 @@ def test_a_unit_the_machine_lacks_is_infeasible() -> None:
 @pytest.mark.parametrize(
     ("edge", "schedule", "broken"),
     [
-        (Edge(0, 1, 4), Schedule((0, 1), 8), False),
-        (Edge(0, 1, 4), Schedule((1, 1), 8), False),  # one cycle, program order decides
+        (Edge(0, 1, 4), Schedule((0, 4), 8), False),
+        (Edge(0, 1, 4), Schedule((0, 3), 8), True),  # in order, but too early
+        (Edge(0, 1, 0), Schedule((1, 1), 8), False),  # one cycle, program order decides
         (Edge(0, 1, 4), Schedule((2, 1), 8), True),
         (Edge(1, 0, 4), Schedule((1, 1), 8), True),
-        (Edge(1, 0, 4, distance=1), Schedule((0, 5), 8), False),
-        (Edge(1, 0, 4, distance=1), Schedule((0, 5), 4), True),
-        (Edge(1, 0, 4, distance=2), Schedule((0, 5), 4), False),
+        (Edge(1, 0, 4, distance=1), Schedule((0, 5), 9), False),
+        (Edge(1, 0, 4, distance=1), Schedule((0, 5), 8), True),
+        (Edge(1, 0, 4, distance=2), Schedule((0, 5), 5), False),
     ],
 )
 def test_violated_edge(edge: Edge, schedule: Schedule, broken: bool) -> None:
@@ -170,7 +175,10 @@ def test_machine_model_names_its_target() -> None:
 @cache
 def registry() -> Registry:
     return Registry.of(
-        tests=support.schedulers, tileaa=tile_tileaa.plugin, tileas=tile_tileas.plugin
+        tests=support.schedulers,
+        sched=tile_sched.plugin,
+        tileaa=tile_tileaa.plugin,
+        tileas=tile_tileas.plugin,
     )
 
 
@@ -183,6 +191,7 @@ STRAIGHT = """
 func.func @f(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
   %0 = math.absf %x : f32
   %1 = arith.negf %0 : f32
+  %2 = math.exp %x : f32
   return
 }
 """
@@ -193,14 +202,25 @@ func.func @f(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}}
     [
         (
             "backwards",
-            "'func.func' op scheduler 'backwards' starts 'arith.negf' before 'math.absf', "
-            "which it depends on",
+            "'func.func' op scheduler 'backwards' starts 'arith.negf' (#1) in cycle 2, before "
+            "'math.absf' (#0) in cycle 3: data edge 0 -> 1, latency 20, distance 0",
         ),
         (
             "forgetful",
-            "'func.func' op scheduler 'forgetful' returned no start for some operation",
+            "'func.func' op scheduler 'forgetful' has 3 starts for 4 operations",
         ),
         ("hopeless", "'func.func' op cannot be scheduled by 'hopeless': the weather is bad"),
+        (
+            "impatient",
+            "'func.func' op scheduler 'impatient' starts 'arith.negf' (#1) in cycle 1, less than "
+            "its latency after 'math.absf' (#0) in cycle 0: data edge 0 -> 1, latency 20, "
+            "distance 0",
+        ),
+        (
+            "crowding",
+            "'func.func' op scheduler 'crowding' starts 'math.exp' (#2) in cycle 24, but 'sfu' "
+            "is taken in cycle 0 of the interval of 1: 1 of 1 in use, 1 more wanted for 1 cycles",
+        ),
         (
             "overlapping",
             "'func.func' op has a schedule of 2 stages, but only one iteration at a time "

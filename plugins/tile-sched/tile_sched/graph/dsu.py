@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class DisjointSets:
-    """Groups of integers; `find` compresses paths, `union` has no rank, since roots mean leaders."""
+    """Groups of integers. `find` compresses paths; `union` has no rank: roots are leaders."""
 
     def __init__(self) -> None:
         self._parent: dict[int, int] = {}

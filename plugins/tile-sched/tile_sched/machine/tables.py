@@ -34,7 +34,9 @@ class _Time:
     measure: str = "elements"
 
     def cycles(self, work: Mapping[str, int], scale: float) -> int:
-        return ceil(self.fixed + (work.get(self.measure, 0) * scale / self.rate if self.rate else 0))
+        return ceil(
+            self.fixed + (work.get(self.measure, 0) * scale / self.rate if self.rate else 0)
+        )
 
 
 @dataclass(frozen=True)
@@ -115,9 +117,7 @@ def _shipped(name: str) -> str:
     return resources.files("tile_sched.machine").joinpath(f"{name}.toml").read_text()
 
 
-def parse_machine(
-    text: str, origin: str, base: Callable[[str], str] | None = None
-) -> MachineTable:
+def parse_machine(text: str, origin: str, base: Callable[[str], str] | None = None) -> MachineTable:
     """A model from its file; `extends` starts from another one, read by `base`.
 
     Raises:

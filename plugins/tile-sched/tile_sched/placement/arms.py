@@ -84,7 +84,7 @@ def by_depth(state: State, group: int) -> list[int]:
 
 
 class Permute:
-    """By predecessor priority, each at its earliest legal cycle; joint groups deepest first next."""
+    """By depth, each at its earliest legal cycle; a joint group next with its deepest first."""
 
     name: ClassVar[str] = "permute"
     takes_snapshot: ClassVar[bool] = False
@@ -189,7 +189,7 @@ class Retry:
 
 
 class CostBased:
-    """Each op where its cost vector is smallest; ties go to the earlier cycle, then program order."""
+    """Each op where its cost vector is smallest; ties go to the earlier cycle."""
 
     name: ClassVar[str] = "cost"
     takes_snapshot: ClassVar[bool] = True

@@ -87,9 +87,10 @@ def _evicted(state: State, op: int, cycle: int, height: list[int]) -> list[int]:
     out: set[int] = set()
     for edge in state.near.after[op]:
         at = state.start[edge.dst]
-        if at is not None and edge.dst != op:
-            if at + state.ii * edge.distance < cycle + edge.latency:
-                out.add(edge.dst)
+        if at is None or edge.dst == op:
+            continue
+        if at + state.ii * edge.distance < cycle + edge.latency:
+            out.add(edge.dst)
     group = state.groups.of[op]
     if state.groups.joint[group]:
         for other in state.groups.members[group]:

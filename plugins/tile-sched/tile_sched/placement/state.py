@@ -28,9 +28,7 @@ class Neighbours:
         for edge in loop.edges:
             before[edge.dst].append(edge)
             after[edge.src].append(edge)
-        return cls(
-            tuple(map(tuple, before)), tuple(map(tuple, after)), tuple(depths(loop))
-        )
+        return cls(tuple(map(tuple, before)), tuple(map(tuple, after)), tuple(depths(loop)))
 
 
 @dataclass

@@ -18,7 +18,6 @@ from tile_sched.schedulers.list import one_iteration
 from tile_sched.search import problem_of
 
 
-
 class SerialScheduler:
     """Each operation starts after the one before it, when what it waits for is there.
 

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
-from tile_core.sched import Infeasible, Schedule, violated_edge
+from tile_core.sched import (
+    IncompleteError,
+    Infeasible,
+    LoopGraph,
+    MachineModel,
+    Schedule,
+    violated_edge,
+    violations,
+)
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.sched.model import loop_graph, machine_model
 
@@ -53,18 +61,25 @@ class GenerateSchedule(Pass):
             found = scheduler.schedule(graph, model)
             if isinstance(found, Infeasible):
                 raise error_at(holder, f"cannot be scheduled by '{self.scheduler}': {found.reason}")
-            if len(found.start) != len(graph.ops) or found.ii < 1:
-                raise error_at(
-                    holder, f"scheduler '{self.scheduler}' returned no start for some operation"
-                )
-            broken = violated_edge(graph, found)
-            if broken is not None:
+            for note in found.notes:
+                cx.missed(holder.operation, note)
+            wrong = _wrong(graph, model, found)
+            if wrong is not None:
                 raise error_at(
                     holder,
-                    f"scheduler '{self.scheduler}' starts '{graph.ops[broken.dst].name}' "
-                    f"before '{graph.ops[broken.src].name}', which it depends on",
+                    f"scheduler '{self.scheduler}' {wrong}",
+                    hint="every schedule is checked, whoever made it; nothing was changed",
                 )
             _annotate(holder, block, found)
+
+
+def _wrong(graph: LoopGraph, model: MachineModel, found: Schedule) -> str | None:
+    """What is wrong with a schedule: the edge, or the resource and the cycle."""
+    try:
+        violation = next(violations(graph, model, found), None)
+    except IncompleteError as error:
+        return str(error)
+    return None if violation is None else violation.message
 
 
 def _annotate(holder: ir.OpView | ir.Operation, block: ir.Block, schedule: Schedule) -> None:
@@ -95,11 +110,14 @@ class MaterializeSchedule(Pass):
                     "a time is supported",
                     hint="choose a scheduler whose starts stay below its initiation interval",
                 )
-            broken = violated_edge(
-                loop_graph(block, is_loop=holder.operation.name == "scf.for"), schedule
-            )
+            graph = loop_graph(block, is_loop=holder.operation.name == "scf.for")
+            broken = violated_edge(graph, schedule)
             if broken is not None:
-                raise error_at(ops[broken.dst], "starts before an operation it depends on")
+                raise error_at(
+                    ops[broken.dst],
+                    f"starts before '{graph.ops[broken.src].name}', which it depends on, or less "
+                    f"than {broken.latency} cycles after it",
+                )
             cx.count("moved", _reorder(ops, schedule))
             for inner in ops:
                 del inner.attributes[START]
