@@ -26,6 +26,7 @@ class Target:
     registers: int = 65536  # of a multiprocessor, 32 bits each
     warp_size: int = 32
     static_shared: int = 48 * 1024  # bytes of static arrays that ptxas takes
+    parameter_base: int = 0x380  # bytes before the parameters in constant bank 0
     max_vector_bits: int = 128  # widest global load or store of one thread
     clusters: bool = False
     tensor_memory: bool = False

@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 
 from tile_nvptx.emit import libdevice, llvm_passes
 from tile_nvptx.emit.runtime import DEVICE_RUNTIME
+from tile_nvptx.host.compile import object_file
 
 TRIPLE = "nvptx64-nvidia-cuda"
 
@@ -74,6 +75,18 @@ def generate(request: Request) -> dict[str, Any]:
         clock.lap("llvm-codegen")
     _check(ptx)
     return {"ptx": ptx, "seconds": clock.laps}
+
+
+def host_object(text: str, triple: str) -> bytes:
+    """The object file of host code, LLVM IR `text`, for `triple`.
+
+    Raises:
+        CodegenFailure: the module does not parse, or LLVM has no such target.
+    """
+    try:
+        return object_file(text, triple)
+    except RuntimeError as error:
+        raise CodegenFailure(f"LLVM makes no host code for {triple}", _lines(str(error))) from error
 
 
 def _target_machine(request: Request) -> llvm.TargetMachine:

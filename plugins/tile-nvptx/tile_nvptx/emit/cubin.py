@@ -14,6 +14,7 @@ from tile_nvptx.emit import ptx_text, toolchain
 from tile_nvptx.emit.large_shared import with_shared_sizes, without_large_arrays
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.ptxas import assemble, ptxas_arguments
+from tile_nvptx.host.object import HOST_TRIPLES, check_parameters, host_object
 
 
 def _unbalanced(text: str) -> str | None:
@@ -40,6 +41,11 @@ class CubinEmitter:
         "", "further arguments for ptxas, as a shell would split them", check=_unbalanced
     )
     timeout: float = option(600.0, "seconds that ptxas may take for one module")
+    host_triple: str = option(
+        "x86_64-unknown-linux-gnu",
+        "what the code that fills in tensor maps runs on",
+        choices=HOST_TRIPLES,
+    )
     metadata: dict[str, Any] = field(default_factory=dict, init=False)
 
     def emit(self, source: str, cx: EmitContext) -> bytes:
@@ -56,7 +62,10 @@ class CubinEmitter:
         extra = shlex.split(self.ptxas_options)
         arguments = [*ptxas_arguments(cx.target, options), *extra]
         large = without_large_arrays(source, cx.target.static_shared)
-        made = assemble(large.ptx, ptxas.path, arguments, self.timeout)
+        host = host_object(source, cx.target, self.host_triple, self.timeout)
+        made = assemble(large.ptx, ptxas.path, arguments, self.timeout, host)
+        if host is not None:
+            check_parameters(made.cubin, source, cx.target)
         self.metadata = {
             "kernels": tuple(map(large.counted, made.kernels)),
             "ptxas": ptxas,

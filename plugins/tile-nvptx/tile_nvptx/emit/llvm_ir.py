@@ -7,7 +7,7 @@ from typing import ClassVar
 from tile_core.diagnostics import CompileError
 from tile_core.emit import EmitContext
 from tile_core.mlir import ir, passmanager, translate_module_to_llvmir
-from tile_nvptx.emit import debug_info, intrinsic_calls, library_calls, library_places
+from tile_nvptx.emit import debug_info, intrinsic_calls, library_calls, library_places, map_notes
 from tile_nvptx.emit.guards import check_intrinsics, check_kernels, check_translatable
 from tile_nvptx.emit.llvm_compat import readable_by_codegen
 from tile_nvptx.emit.nvvm_rules import check_operations
@@ -45,7 +45,7 @@ class LlvmIrEmitter:
         check_intrinsics(text, cx.target)
         if library_calls.in_text(text):
             text += "".join(library_places.comments(module))
-        return text
+        return text + map_notes.notes(module)
 
 
 def gpu_module_of(source: ir.Operation) -> ir.Operation:

@@ -10,9 +10,10 @@ from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.emit import EmitContext
 from tile_core.options import option
 from tile_core.target import Target
-from tile_nvptx.emit import library_calls, ptx_text, toolchain
+from tile_nvptx.emit import library_calls, map_notes, ptx_text, toolchain
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.pool import POOL, WorkerFailure
+from tile_nvptx.emit.ptx_parameters import with_hidden
 
 #: The newest PTX ISA version (x10) that llvmlite's LLVM writes.
 LLVM_PTX = 90
@@ -68,7 +69,7 @@ class PtxEmitter:
         except WorkerFailure as failure:
             raise _located(failure, source, cx.target) from None
         _check_known(reply["warnings"], cx.target)
-        ptx = self._finish(reply["ptx"])
+        ptx = _with_maps(self._finish(reply["ptx"]), source)
         self.metadata = {
             "seconds": reply["seconds"],
             "warnings": reply["warnings"],
@@ -122,6 +123,15 @@ def _check_known(warnings: tuple[str, ...], target: Target) -> None:
     unknown = [line for line in warnings if "not a recognized" in line]
     if unknown:
         raise CompileError(f"LLVM does not know the chip {target.chip}", notes=tuple(unknown))
+
+
+def _with_maps(ptx: str, source: str) -> str:
+    """`ptx` with the tensor maps that `source` tells of: their parameters and their recipes."""
+    recipes = map_notes.recipes_of(source, "llvm")
+    if not recipes:
+        return ptx
+    hidden = {kernel: [r.parameter for r in listed] for kernel, listed in recipes.items()}
+    return with_hidden(ptx, hidden) + map_notes.written(recipes)
 
 
 def _located(failure: WorkerFailure, source: str, target: Target) -> CompileError:

@@ -50,11 +50,18 @@ class Assembled:
     log: str
 
 
-def assemble(ptx: str, ptxas: Path, arguments: Sequence[str], timeout: float) -> Assembled:
+def assemble(
+    ptx: str,
+    ptxas: Path,
+    arguments: Sequence[str],
+    timeout: float,
+    host_object: bytes | None = None,
+) -> Assembled:
     """Run the `ptxas` executable over `ptx` for at most `timeout` seconds.
 
     Args:
         arguments: options, without files; see `ptxas_arguments`.
+        host_object: goes into the cubin as it is (section `.nv.host`).
 
     Raises:
         CompileError: ptxas rejects the text, is killed, or does not finish in time.
@@ -64,6 +71,10 @@ def assemble(ptx: str, ptxas: Path, arguments: Sequence[str], timeout: float) ->
         source, output = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
         source.write_text(ptx)
         argv = [str(ptxas), *arguments, str(source), "-o", str(output)]
+        if host_object is not None:
+            host = Path(folder, "host.o")
+            host.write_bytes(host_object)
+            argv.append(f"--nv-host={host}")
         try:
             done = run_tool(argv, timeout)
         except OSError as error:

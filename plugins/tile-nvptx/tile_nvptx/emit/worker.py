@@ -74,6 +74,8 @@ def main(libdevice: str | None = None) -> None:
 
 def _answer(codegen: Any, request: dict[str, Any]) -> tuple[str, Any]:
     try:
+        if "host-ir" in request:
+            return OK, {"object": codegen.host_object(request["host-ir"], request["triple"])}
         return OK, codegen.generate(codegen.Request(**request))
     except codegen.CodegenFailure as failure:
         return FAILED, (failure.message, failure.notes)

@@ -1,0 +1,232 @@
+"""How a tensor map follows from a kernel's arguments: plain data, written in one line of JSON.
+
+A recipe stands beside the code that uses the map, from MLIR to PTX. It is carried out by host code
+in the cubin before a launch, or evaluated here; both do the same arithmetic, on integers of fixed
+width that wrap around.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tile_cute import tensor_map
+from tile_cute.tensor_map import FIELDS
+
+
+@dataclass(frozen=True)
+class Argument:
+    """The kernel's parameter `index`, counted from 0; `bits` of it, as an unsigned number."""
+
+    index: int
+    bits: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number of 64 bits."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Apply:
+    """An operation of `OPERATIONS` on operands of `bits`; conversions say what they come from."""
+
+    name: str
+    bits: int
+    operands: tuple[Expression, ...]
+
+
+Expression = Argument | Constant | Apply
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> bits - 1 & 1 else value
+
+
+def _divide(a: int, b: int, bits: int) -> int:
+    """Towards zero, and 0 where there is no quotient."""
+    x, y = _signed(a, bits), _signed(b, bits)
+    if y == 0 or (y == -1 and x == -(1 << bits - 1)):
+        return 0
+    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+
+
+def _shift(a: int, b: int, bits: int) -> int:
+    return a << b if b < bits else 0
+
+
+#: Name (of MLIR's `arith`) -> what it does to unsigned numbers of `bits`; results are truncated.
+#: `extui` and `extsi` widen a number of `bits` to 64, `trunci` narrows to `bits`.
+OPERATIONS: dict[str, Callable[..., int]] = {
+    "addi": lambda a, b, bits: a + b,
+    "subi": lambda a, b, bits: a - b,
+    "muli": lambda a, b, bits: a * b,
+    "divui": lambda a, b, bits: a // b if b else 0,
+    "divsi": _divide,
+    "minui": lambda a, b, bits: min(a, b),
+    "maxui": lambda a, b, bits: max(a, b),
+    "minsi": lambda a, b, bits: min(a, b, key=lambda v: _signed(v, bits)),
+    "maxsi": lambda a, b, bits: max(a, b, key=lambda v: _signed(v, bits)),
+    "andi": lambda a, b, bits: a & b,
+    "ori": lambda a, b, bits: a | b,
+    "xori": lambda a, b, bits: a ^ b,
+    "shli": _shift,
+    "shrui": lambda a, b, bits: a >> b if b < bits else 0,
+    "extui": lambda a, bits: a,
+    "extsi": _signed,
+    "trunci": lambda a, bits: a,
+}
+#: Those whose result has 64 bits, whatever their operand has.
+WIDENING = ("extui", "extsi")
+_WORD = (1 << 64) - 1
+
+
+def evaluate(expression: Expression, argument: Callable[[Argument], int]) -> int:
+    """The value, unsigned; `argument` gives those of the launch."""
+    match expression:
+        case Argument():
+            return argument(expression) & ((1 << expression.bits) - 1)
+        case Constant():
+            return expression.value & _WORD
+        case Apply():
+            mask = (1 << expression.bits) - 1
+            operands = [evaluate(operand, argument) & mask for operand in expression.operands]
+            result = OPERATIONS[expression.name](*operands, expression.bits)
+            return result & (_WORD if expression.name in WIDENING else mask)
+
+
+@dataclass(frozen=True)
+class MapRecipe:
+    """The tensor map that kernel `kernel` expects in its hidden parameter `parameter`.
+
+    `dims` are extents in elements, innermost first; `strides` are bytes along dimension 1 and up;
+    all of 64 bits, as is `address`. The rest is as in `tile_cute.tensor_map`.
+    """
+
+    kernel: str
+    parameter: int
+    type: str
+    address: Expression
+    dims: tuple[Expression, ...]
+    strides: tuple[Expression, ...]
+    box: tuple[int, ...]
+    swizzle: str = "none"
+    atomicity: str = "16B"
+    fill: str = "zero"
+    l2_promotion: str = "128B"
+
+    def __post_init__(self) -> None:
+        rank = len(self.dims)
+        if not 1 <= rank <= tensor_map.MAX_RANK or len(self.strides) != rank - 1:
+            raise ValueError(f"a tensor map of {rank} extents and {len(self.strides)} strides")
+        if len(self.box) != rank or any(not 1 <= extent <= 256 for extent in self.box):
+            raise ValueError(f"box {self.box} needs {rank} extents of 1 to 256")
+        if self.type not in tensor_map.TYPE_BY_NAME:
+            raise ValueError(f"no element type {self.type!r} of tensor maps")
+
+    def fixed_bits(self) -> int:
+        """All that does not depend on the launch, in place."""
+        kind = tensor_map.TYPE_BY_NAME[self.type]
+        swizzle = tensor_map.SWIZZLES.index(self.swizzle)
+        rank = len(self.dims)
+        values = {
+            "kind": tensor_map.KIND,
+            "rank": rank,
+            "elemtype": kind.code,
+            "swizzle_mode": swizzle % 4,
+            "swizzle_96B": swizzle // 4,
+            "fill_mode": tensor_map.FILLS.index(self.fill),
+            "tf32": int(kind.tf32),
+            "l2_promotion": tensor_map.L2_PROMOTIONS.index(self.l2_promotion),
+            "swizzle_atomicity": tensor_map.ATOMICITIES.index(self.atomicity),
+            "element_stride": (1,) * rank,
+            "box_dim": self.box,
+        }
+        return int.from_bytes(tensor_map.pack(values, rank), "little")
+
+    def words(self, argument: Callable[[Argument], int]) -> tuple[int, ...]:
+        """The eight words that a launch with these arguments writes; the other eight are 0.
+
+        Numbers are cut to their fields, and an extent of 0 becomes 2**32, as in NVIDIA's maps.
+        """
+        bits = self.fixed_bits()
+        value = [evaluate(e, argument) for e in (self.address, *self.dims, *self.strides)]
+        rank = len(self.dims)
+        dims, strides = value[1 : 1 + rank], value[1 + rank :]
+        bits |= _cut("global_address", value[0] >> 4)
+        for at, extent in enumerate(dims):
+            bits |= _cut("global_dim", extent - 1, at)
+        for at, stride in enumerate(strides):
+            bits |= _cut("stride_low", stride >> 4, at) | _cut("stride_high", stride >> 36, at)
+        bits |= _cut("large", int(self.span(dims, strides) >= tensor_map.LARGE_BYTES))
+        return tuple(bits >> 64 * word & _WORD for word in range(8))
+
+    def span(self, dims: list[int], strides: list[int]) -> int:
+        """Bytes from the first element to the end of the last, modulo 2**64."""
+        outer = sum((n - 1) * step for n, step in zip(dims[1:], strides, strict=True))
+        return (outer + (dims[0] * self.element_bits + 7 >> 3)) & _WORD
+
+    @property
+    def element_bits(self) -> int:
+        return tensor_map.TYPE_BY_NAME[self.type].bits
+
+    def to_json(self) -> str:
+        """One line; `from_json` reads it."""
+        fields: dict[str, Any] = {
+            "kernel": self.kernel, "parameter": self.parameter, "type": self.type,
+            "address": _plain(self.address), "dims": [_plain(e) for e in self.dims],
+            "strides": [_plain(e) for e in self.strides], "box": list(self.box),
+            "swizzle": self.swizzle, "atomicity": self.atomicity, "fill": self.fill,
+            "l2_promotion": self.l2_promotion,
+        }  # fmt: skip
+        return json.dumps(fields, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> MapRecipe:
+        """Raises ValueError for text that is no recipe."""
+        try:
+            fields = json.loads(text)
+            address, dims, strides = (fields.pop(name) for name in ("address", "dims", "strides"))
+            return MapRecipe(
+                address=_expression(address),
+                dims=tuple(map(_expression, dims)),
+                strides=tuple(map(_expression, strides)),
+                **{**fields, "box": tuple(fields["box"])},
+            )
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise ValueError(f"no recipe of a tensor map: {error}") from error
+
+
+def _cut(name: str, stored: int, index: int = 0) -> int:
+    """What is stored in a field, cut to its width, in place."""
+    field = FIELDS[name]
+    return (stored & ((1 << field.width) - 1)) << field.position(index)
+
+
+def _plain(expression: Expression) -> Any:
+    match expression:
+        case Argument(index, bits):
+            return {"arg": index, "bits": bits}
+        case Constant(value):
+            return value
+        case Apply(name, bits, operands):
+            return [name, bits, *map(_plain, operands)]
+
+
+def _expression(plain: Any) -> Expression:
+    match plain:
+        case bool():
+            raise ValueError(f"{plain} is no expression")
+        case int():
+            return Constant(plain)
+        case {"arg": int(index), "bits": 1 | 8 | 16 | 32 | 64 as bits} if index >= 0:
+            return Argument(index, bits)
+        case [str(name), 8 | 16 | 32 | 64 as bits, *operands] if name in OPERATIONS:
+            arity = 1 if name in (*WIDENING, "trunci") else 2
+            if len(operands) == arity:
+                return Apply(name, bits, tuple(map(_expression, operands)))
+    raise ValueError(f"{plain!r} is no expression")
