@@ -197,7 +197,7 @@ class MapRecipe:
                 strides=tuple(map(_expression, strides)),
                 **{**fields, "box": tuple(fields["box"])},
             )
-        except (TypeError, KeyError, AttributeError, ValueError) as error:
+        except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
             raise ValueError(f"no recipe of a tensor map: {error}") from error
 
 

@@ -61,6 +61,11 @@ def tile_passes() -> Iterable[Lazy]:
             "pipes are used in turn, and all agents can finish",
         ),
         Lazy(
+            "tileas-separate-host-tma",
+            "tile_tileas.passes.separate_host_tma:SeparateHostTma",
+            "tensor maps that a launch can make become hidden parameters",
+        ),
+        Lazy(
             "tileas-allocate-shared",
             "tile_tileas.passes.allocate_shared:AllocateShared",
             "places of scratch in shared memory",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tile_core.diagnostics import CompileError
@@ -12,7 +12,7 @@ _HEAD = re.compile(
     r"^(?:\.visible |\.weak )?\.entry (?P<name>[\w$]+)\((?P<list>[^)]*)\)", re.MULTILINE
 )
 _PARAMETER = re.compile(
-    r"^\s*(?P<hidden>\.hidden\s+)?\.param\s+(?:\.align (?P<align>\d+)\s+)?\.(?P<kind>pred|[a-z]\d+)\b"
+    r"^\s*(?P<hidden>\.hidden\s+)?\.param\s+(?:\.align (?P<align>\d+)\s+)?\.(?P<kind>[a-z]\d+)\b"
     r"[^\[]*?(?:\[(?P<count>\d+)\])?\s*$"
 )
 
@@ -43,8 +43,10 @@ def _placed(kernel: str, listed: str, base: int) -> tuple[Parameter, ...]:
     end = base
     for text in filter(str.strip, listed.split(",")):
         match = _PARAMETER.match(text)
-        if match is None or match["kind"] == "pred":
-            raise CompileError(f"kernel {kernel}: cannot tell the size of parameter '{text.strip()}'")
+        if match is None:
+            raise CompileError(
+                f"kernel {kernel}: cannot tell the size of parameter '{text.strip()}'"
+            )
         element = int(match["kind"][1:]) // 8
         align = max(element, int(match["align"] or 1))
         size = element * int(match["count"] or 1)
@@ -54,7 +56,7 @@ def _placed(kernel: str, listed: str, base: int) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def with_hidden(ptx: str, hidden: dict[str, Collection[int]]) -> str:
+def with_hidden(ptx: str, hidden: Mapping[str, Collection[int]]) -> str:
     """`ptx` with parameters that a launch does not pass marked `.hidden`: kernel -> which ones.
 
     Raises:

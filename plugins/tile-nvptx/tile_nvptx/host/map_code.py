@@ -149,7 +149,9 @@ def _signed(value: int, bits: int = 64) -> int:
     return value - (1 << bits) if value >> bits - 1 else value
 
 
-def callback(name: str, recipes: Sequence[MapRecipe], offsets: Mapping[int, int]) -> tuple[str, set[str]]:
+def callback(
+    name: str, recipes: Sequence[MapRecipe], offsets: Mapping[int, int]
+) -> tuple[str, set[str]]:
     """The function `name` that writes the maps of one kernel, and what it needs declared.
 
     `offsets`: parameter -> bytes behind the first one.
