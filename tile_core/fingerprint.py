@@ -31,13 +31,13 @@ def installed(disabled: Collection[str] = ()) -> str:
 
     def make() -> tuple[str, list[Path]]:
         registry = Registry.discover(without, strict=False)
-        return fingerprint(registry), _behind(registry)
+        return fingerprint(registry), behind(registry)
 
     which = hashlib.sha256("\n".join(without).encode()).hexdigest()[:8] if without else "all"
     return remembered(f"fingerprint-{which}", make)
 
 
-def _behind(registry: Registry) -> list[Path]:
+def behind(registry: Registry) -> list[Path]:
     """Files and folders that a fingerprint depends on."""
     found: list[Path] = []
     for package in sorted(_packages(registry)):

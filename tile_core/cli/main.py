@@ -161,8 +161,14 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
 
+def run_as(arguments: list[str], _program: str) -> int:
+    """`run`, as a compile server calls it."""
+    warnings.showwarning = _show_warning
+    return run(arguments)
+
+
 def main() -> None:
-    """Entry point of `tilec`."""
+    """The command line in a process of its own."""
     warnings.showwarning = _show_warning
     # A compilation makes few cycles; looking for them while modules load costs a tenth of it.
     gc.set_threshold(_COLLECT_AFTER)

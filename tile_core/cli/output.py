@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,6 +14,9 @@ from typing import Self
 from tile_core.diagnostics import ConfigurationError, UsageError
 
 STDIO = "-"
+
+#: Told of every temporary file before it is written; whoever may kill this process removes it.
+announce: Callable[[str], None] = lambda _path: None  # noqa: E731
 
 
 def read_bytes(path: str) -> bytes:
@@ -58,6 +62,7 @@ class Output:
                 prefix=f".{path.name}.", suffix=".part", dir=path.parent
             )
             os.close(handle)
+            announce(self._temporary)
         except OSError as error:
             raise self._refused(error) from error
         return self

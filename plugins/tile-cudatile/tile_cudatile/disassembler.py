@@ -40,6 +40,11 @@ class _Options:
     text: str | None = None
 
 
+def run(arguments: list[str], _program: str) -> int:
+    """`main`, as a compile server calls it."""
+    return main(arguments)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the tool; its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
