@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tile_sim.cutile.compiler import COMPILERS
+from tile_sim.machine.launch import SCHEDULES
 from tile_sim.suite.report import Summary, markdown, summarise
 from tile_sim.suite.runner import Plan, Run
 
@@ -56,6 +58,12 @@ def _parser() -> argparse.ArgumentParser:
         "--again", type=Path, help="a file that --json wrote: run only what failed there"
     )
     parser.add_argument("--check", action="store_true", help="races and the like are failures")
+    parser.add_argument(
+        "--compiler", choices=COMPILERS, default="tilec", help="whose code runs (default: tilec)"
+    )
+    parser.add_argument(
+        "--schedule", choices=SCHEDULES, default="late", help="when asynchronous work completes"
+    )
     parser.add_argument("--json", type=Path, help="write all results there")
     parser.add_argument("--markdown", type=Path, help="write the tables there")
     parser.add_argument("--at-least", type=float, default=0.0, help="percent that have to pass")
@@ -71,14 +79,15 @@ def _suite(where: str, revision: str, folder: Path) -> Path:
 
 
 def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, Any]]:
-    before, only = [], None
+    before: list[dict[str, Any]] = []
+    only = None
     if given.again is not None:
         before = json.loads(given.again.read_text())["results"].get(arch, [])
         only = frozenset(r["id"] for r in before if r["outcome"] == "failed")
     plan = Plan(
         suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every, only,
         given.cache and given.cache.resolve(), given.bytecode and given.bytecode.resolve(),
-        given.check,
+        given.check, given.compiler, given.schedule,
     )  # fmt: skip
     start = time.monotonic()
     again = {record["id"]: record for record in Run(plan).run()}

@@ -12,7 +12,7 @@ from tile_sim.errors import SimError
 from tile_sim.machine.counters import Counters
 from tile_sim.machine.launch import Launcher, LaunchReport
 from tile_sim.machine.memory import Buffer, GlobalMemory
-from tile_sim.machine.parameters import Argument, RawBuffer, RawParameters
+from tile_sim.machine.parameters import Argument, HiddenFilled, RawBuffer, RawParameters
 from tile_sim.machine.wave import Dim
 from tile_sim.program.build import build_program
 from tile_sim.program.layout import (
@@ -45,6 +45,9 @@ class Module:
         self.text = ptx
         self.syntax, self.source = parse(ptx)
         self.memory = GlobalMemory()
+        #: What fills hidden parameters, if anything does; else callers pass them like the others.
+        self.hidden: HiddenFilled | None = None
+        self.strict = True
         self._globals = self._place_variables()
         self.programs: dict[str, Program] = {}
         for function in self.syntax.functions.values():
@@ -159,6 +162,7 @@ class Module:
         wave_threads: int = 16384,
         check_uninitialised: bool = True,
         max_steps: int | None = None,
+        strict: bool | None = None,
     ) -> LaunchReport:
         """Run a kernel over `grid` CTAs of `block` threads and wait for its end.
 
@@ -173,12 +177,16 @@ class Module:
         as `cost` of the report.
         `wave_threads` bounds how many threads are resident at a time (at least one cluster is).
         `max_steps` ends a wave (SimError `timeout`) after so many executed blocks, against loops
-        without end.
+        without end. `strict` False leaves out what the PTX ISA forbids and hardware does not
+        depend on: registers of `tcgen05.ld` before the wait, threads that race to write the same
+        value. None is `Module.strict`.
 
         Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.
         """
         launcher = Launcher(self.memory, self.program(entry), schedule, seed, check)
         launcher.check_uninitialised = check_uninitialised
         launcher.max_steps = max_steps
+        launcher.hidden = self.hidden
+        launcher.strict = self.strict if strict is None else strict
         launcher.counters = Counters(launcher.program) if stats else None
         return launcher.run(grid, block, args, shared_bytes, cluster, wave_threads)

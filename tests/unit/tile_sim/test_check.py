@@ -248,3 +248,18 @@ def test_bad_accesses(kernel: Kernel, body: str, kind: str) -> None:
         kernel(body, "u64 x").launch("k", (1, 1, 1), (32, 1, 1), [np.zeros(4, np.uint32)])
     assert caught.value.kind == kind
     assert caught.value.where is not None
+
+
+def test_the_same_value_from_several_warps(kernel: Kernel) -> None:
+    """A race by the ISA, and harmless: reported unless the code is not held to the letter."""
+    body = """
+    mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; shl.b32 %r3, %r2, 2; cvt.u64.u32 %rd1, %r3;
+    add.u64 %rd2, out, %rd1; VALUE st.global.b32 [%rd2], %r4;
+    """
+    for value, same in (("mov.u32 %r4, 5;", True), ("mov.u32 %r4, %r1;", False)):
+        module = kernel(body.replace("VALUE", value), "u64 out")
+        for strict in (True, False):
+            out = np.zeros(32, np.uint32)
+            report = module.launch("k", (1, 1, 1), (64, 1, 1), [out], check=True, strict=strict)
+            wanted = set() if same and not strict else {"race"}
+            assert {finding.kind for finding in report.findings} == wanted

@@ -220,8 +220,9 @@ def test_pair_of_ctas(kernel: Kernel, m: int, schedule: str) -> None:
     x, y = operand(rng, "bf16", (m, 16)), operand(rng, "bf16", (n, 16))
     image, words = np.zeros((2, 65536), np.uint8), (0, 0)
     for cta in range(2):
-        rows = x[cta * m // 2 :][: m // 2], y[cta * n // 2 :][: n // 2]
-        image[cta], *words = _image(*(np.ascontiguousarray(r).view(np.uint8) for r in rows), 32)
+        halves = (x[cta * m // 2 :][: m // 2], y[cta * n // 2 :][: n // 2])
+        a_rows, b_rows = (np.ascontiguousarray(half).view(np.uint8) for half in halves)
+        image[cta], *words = _image(a_rows, b_rows, 32)
     commit = "mbarrier::arrive::one.shared::cluster"
     text = program(product("f16", group=2), n, 2)
     text = text.replace(f"{commit}.b64 [%r3]", f"{commit}.multicast::cluster.b64 [%r3], 3")
@@ -367,3 +368,29 @@ def test_planted_errors(kernel: Kernel) -> None:
     lost = _broken(kernel, "tcgen05.commit.cta_group::1", "//")
     assert lost.kind == "deadlock"
     assert "mbarrier.try_wait" in str(lost)
+
+
+def test_a_commit_with_an_empty_mask_signals_nobody(kernel: Kernel) -> None:
+    commit = "mbarrier::arrive::one.shared::cluster"
+    lost = _broken(kernel, f"{commit}.b64 [%r3]", f"{commit}.multicast::cluster.b64 [%r3], 0")
+    assert lost.kind == "deadlock"
+
+
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+def test_loads_that_are_used_before_the_wait(kernel: Kernel, schedule: str) -> None:
+    """The value is right, as hardware guards registers; check mode reports the missing wait."""
+    rng = np.random.default_rng(7)
+    x, y = operand(rng, "f16", (128, 16)), operand(rng, "f16", (16, 16))
+    image, da, db = _image(x.view(np.uint8), y.view(np.uint8), 32)
+    text = program(product("f16"), 16)
+    for waits in (True, False):
+        module = kernel(text if waits else text.replace("tcgen05.wait::ld", "// "), PARAMS)
+        out = np.zeros((128, 16), np.float32)
+        args = [image, out, da, db, idesc("f16", "f16", "f32", 128, 16)]
+        for strict in (True, False):
+            report = module.launch(
+                "k", (1, 1, 1), (128, 1, 1), args, schedule=schedule, check=True, strict=strict
+            )
+            found = {finding.kind for finding in report.findings}
+            assert found == ({"missing-load-wait"} if strict and not waits else set())
+            np.testing.assert_allclose(out, x.astype("f4") @ y.astype("f4").T, atol=1e-3)

@@ -242,3 +242,40 @@ def test_a_in_registers(kernel: Kernel) -> None:
     kernel(text, PARAMS).launch("k", (1, 1, 1), (128, 1, 1), [image, acc, out, fa, word, 0, 0, 0])
     exact = a.astype(np.float64) @ b.astype(np.float64).T
     np.testing.assert_allclose(out, fragment(exact), rtol=1e-4, atol=1e-4)
+
+
+APART = """
+{ .reg .pred %q; mov.u32 %r91, %ctaid.x; and.b32 %r91, %r91, 1; setp.eq.u32 %q, %r91, 0;
+@!%q bra ODD; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; ODD: }
+"""
+
+
+def test_warpgroups_that_issue_together_at_different_states(kernel: Kernel) -> None:
+    """Under `random` the product before may be done for some CTAs of a wave and not for others."""
+    rng = np.random.default_rng(3)
+    steps, k = 6, 16
+    x, y = (rng.normal(size=(r, steps * k)).astype(np.float16) for r in (64, 16))
+    image = np.zeros(65536, np.uint8)
+    raw_a, lbo_a, sbo_a = place(x, "none", True)
+    raw_b, lbo_b, sbo_b = place(y, "none", True)
+    image[: len(raw_a)], image[B_AT - A_AT :][: len(raw_b)] = raw_a, raw_b
+    per = 8
+    text = program("m64n16k16.f32.f16.f16", 16, per, ", 1, 1, 0, 0", steps)
+    # Each CTA stores to its own place.
+    text = text.replace(
+        "add.u64 %rd11, out, %rd10;",
+        f"mov.u32 %r90, %ctaid.x; mul.wide.u32 %rd12, %r90, {128 * per * 4}; "
+        "add.u64 %rd11, out, %rd10; add.u64 %rd11, %rd11, %rd12;",
+    )
+    # Between products the CTAs go different ways, so that they do not always run together.
+    text = text.replace("setp.eq.b32 %p2, 0, 0;", "setp.eq.b32 %p2, 0, 0;" + APART, 2)
+    module = kernel(text, PARAMS)
+    expected = fragment((x.astype("f4") @ y.astype("f4").T).astype("f4"))
+    for seed in range(12):
+        acc, out = np.zeros((128, per), np.float32), np.zeros((4, 128, per), np.float32)
+        arguments = [
+            image, acc, out, descriptor(A_AT, lbo_a, sbo_a, "none"),
+            descriptor(B_AT, lbo_b, sbo_b, "none"), 0, 2 * lbo_a >> 4, 2 * lbo_b >> 4,
+        ]  # fmt: skip
+        module.launch("k", (4, 1, 1), (128, 1, 1), arguments, schedule="random", seed=seed)
+        np.testing.assert_allclose(out, np.broadcast_to(expected, out.shape), atol=2e-2)

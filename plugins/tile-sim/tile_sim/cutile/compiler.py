@@ -1,7 +1,8 @@
-"""The tile compiler that cuTile finds: this one, in process, ending with PTX.
+"""The tile compiler that cuTile finds: this one, in process, ending with PTX; or tileiras.
 
 cuTile runs a binary on a file of bytecode and reads a cubin back. The stand-in does the same with
-the same arguments; what it writes is PTX text, which is what the simulator loads.
+the same arguments; what it writes is what the simulator loads: PTX text of this compiler, a cubin
+with PTX inside of NVIDIA's.
 """
 
 from __future__ import annotations
@@ -24,15 +25,29 @@ if TYPE_CHECKING:
     from tile_sim.cutile.session import Settings
 
 
+Image = str | bytes
+COMPILERS = ("tilec", "tileiras")
+
+
 @dataclass(frozen=True)
 class Compilation:
-    """One run of the compiler; `ptx` is None where it failed with `error`."""
+    """One run of the compiler; `image` (PTX, or a cubin) is None where it failed with `error`."""
 
     bytecode: bytes
     arch: str
     level: int | None
-    ptx: str | None
+    image: Image | None
     error: TileError | None = None
+
+    @property
+    def ptx(self) -> str:
+        """The text of the kernels; empty where the compiler failed or there are none."""
+        if isinstance(self.image, bytes):
+            from tile_sim.peer.cubin import Cubin
+
+            cubin = Cubin(self.image)
+            return cubin.ptx if cubin.has_ptx else ""
+        return self.image or ""
 
 
 class Compiler:
@@ -48,7 +63,7 @@ class Compiler:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.watch: Callable[[Compilation], None] | None = None
-        self.made: dict[str, Compilation] = {}
+        self.made: dict[Image, Compilation] = {}
         # cuTile asks it for its version.
         beside = str(Path(sys.executable).parent)
         self.path = shutil.which("tilec", path=beside) or shutil.which("tilec") or "tilec"
@@ -68,8 +83,8 @@ class Compiler:
         done = self.compile(Path(given.input).read_bytes(), self._arch(given.gpu_name), level)
         if done.error is not None:
             raise _as_cutile(done.error, " ".join(flags)) from done.error
-        assert done.ptx is not None
-        Path(given.output).write_text(done.ptx)
+        assert done.image is not None
+        Path(given.output).write_bytes(_bytes(done.image))
 
     def _arch(self, wanted: str) -> str:
         """The set target where it is the wanted one with a suffix ("sm_90a")."""
@@ -78,21 +93,28 @@ class Compiler:
 
     def compile(self, bytecode: bytes, arch: str, level: int | None) -> Compilation:
         """Compile, or find what was made of the same bytes. Errors are part of the result."""
-        ptx, error = self._remembered(bytecode, arch, level), None
-        if ptx is None:
+        image, error = self._remembered(bytecode, arch, level), None
+        if image is None:
             try:
-                ptx = self._compile(bytecode, arch, level)
+                image = self._compile(bytecode, arch, level)
             except TileError as failure:
                 error = failure
-        done = Compilation(bytecode, arch, level, ptx, error)
-        if ptx is not None:
-            self.made[ptx] = done
+        done = Compilation(bytecode, arch, level, image, error)
+        if image is not None:
+            self.made[image] = done
             self._remember(done)
         if self.watch is not None:
             self.watch(done)
         return done
 
-    def _compile(self, bytecode: bytes, arch: str, level: int | None) -> str:
+    def _compile(self, bytecode: bytes, arch: str, level: int | None) -> Image:
+        if self.settings.compiler == "tileiras":
+            from tile_sim.peer import tileiras
+
+            return tileiras.find().compile(bytecode, arch, 3 if level is None else level).data
+        return self._compile_here(bytecode, arch, level)
+
+    def _compile_here(self, bytecode: bytes, arch: str, level: int | None) -> str:
         from tile_core.api import compile as compile_program
 
         settings = self.settings
@@ -110,22 +132,37 @@ class Compiler:
         if settings.cache is None:
             return None
         rest = (arch, level, settings.pipeline, settings.options, settings.pass_options)
-        key = hashlib.sha256(sources_digest() + repr(rest).encode() + b"\0" + bytecode).hexdigest()
-        return Path(settings.cache) / key[:2] / f"{key}.ptx"
+        theirs = settings.compiler == "tileiras"
+        version = tileiras_version() if theirs else sources_digest()
+        key = hashlib.sha256(version + repr(rest).encode() + b"\0" + bytecode).hexdigest()
+        return Path(settings.cache) / key[:2] / f"{key}.{'cubin' if theirs else 'ptx'}"
 
-    def _remembered(self, bytecode: bytes, arch: str, level: int | None) -> str | None:
+    def _remembered(self, bytecode: bytes, arch: str, level: int | None) -> Image | None:
         file = self._file(bytecode, arch, level)
-        return file.read_text() if file is not None and file.is_file() else None
+        if file is None or not file.is_file():
+            return None
+        return file.read_text() if file.suffix == ".ptx" else file.read_bytes()
 
     def _remember(self, done: Compilation) -> None:
         file = self._file(done.bytecode, done.arch, done.level)
-        if file is None or file.is_file() or done.ptx is None:
+        if file is None or file.is_file() or done.image is None:
             return
         file.parent.mkdir(parents=True, exist_ok=True)
         # Several processes may write the same file: each moves a whole one into place.
         part = file.with_suffix(f".{id(self)}.part")
-        part.write_text(done.ptx)
+        part.write_bytes(_bytes(done.image))
         part.replace(file)
+
+
+def _bytes(image: Image) -> bytes:
+    return image.encode() if isinstance(image, str) else image
+
+
+def tileiras_version() -> bytes:
+    """Stands for the installed tileiras among what is remembered."""
+    from tile_sim.peer import tileiras
+
+    return tileiras.find().version.encode()
 
 
 @cache

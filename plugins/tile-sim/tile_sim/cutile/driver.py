@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_sim.machine.parameters import RawBuffer
+from tile_sim.peer.elf import MAGIC, size_in_memory
 
 _SUCCESS, _UNKNOWN, _NOT_SUPPORTED = 0, 999, 801
 _VERSION = 13040
@@ -46,15 +47,16 @@ class DriverError(Exception):
     """Something of the CUDA driver that the simulator has not got."""
 
 
-Run = Callable[[str, str, tuple[int, int, int], "tuple[int, int, int] | None", int], None]
+Image = str | bytes
+Run = Callable[[Image, str, tuple[int, int, int], "tuple[int, int, int] | None", int], None]
 
 
 class Driver:
     """Answers `cuGetProcAddress`.
 
-    `run(image, kernel, grid, cluster, parameters)` launches: `image` is the text that the compile
-    hook returned, `parameters` the address of an array of pointers to the parameters. `failure`
-    is the exception that made an entry point fail.
+    `run(image, kernel, grid, cluster, parameters)` launches: `image` is what the compile hook
+    returned, PTX text or a cubin, `parameters` the address of an array of pointers to the
+    parameters. `failure` is the exception that made an entry point fail.
     """
 
     def __init__(self, capability: tuple[int, int], run: Run) -> None:
@@ -62,8 +64,8 @@ class Driver:
         self.run = run
         self.failure: BaseException | None = None
         self.capturing = False
-        self._images: list[str] = []
-        self._kernels: list[tuple[str, str]] = []
+        self._images: list[Image] = []
+        self._kernels: list[tuple[Image, str]] = []
         self._memory: dict[int, c.Array[c.c_uint8]] = {}
         self._callbacks: dict[str, Any] = {}
         self._message = c.c_char_p(b"not available in the simulator")
@@ -171,7 +173,7 @@ class Driver:
     # --- kernels ----------------------------------------------------------------------------
 
     def load(self, out: Any, image: int, *rest: Any) -> None:
-        self._images.append(c.string_at(image).decode())
+        self._images.append(_image_at(image))
         out[0] = len(self._images)
 
     def kernel(self, out: Any, library: int, name: bytes) -> None:
@@ -202,6 +204,13 @@ class Driver:
             raise DriverError("launches with packed parameters are not available in tile-sim")
         x, y, z = given[:3]
         self.run(*self._kernels[function - 1], (x, y, z), None, given[8])
+
+
+def _image_at(address: int) -> Image:
+    """PTX text, which ends with a zero, or a cubin, which says itself how long it is."""
+    if c.string_at(address, len(MAGIC)) != MAGIC:
+        return c.string_at(address).decode()
+    return c.string_at(address, size_in_memory(lambda at, size: c.string_at(address + at, size)))
 
 
 _NOTHING = Driver.nothing

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tile_sim.cutile.compiler import Compiler
+from tile_sim.cutile.compiler import Compiler, Image
 from tile_sim.cutile.driver import Driver
 from tile_sim.cutile.exposed import Exposed, is_array
 from tile_sim.cutile.mappings import mappings_of
 from tile_sim.errors import SimError
 from tile_sim.machine.parameters import as_array
 from tile_sim.module import Module
-from tile_sim.program.layout import size_of
+from tile_sim.peer.cubin import Cubin
+from tile_sim.program.layout import parameter_offsets, size_of
 
 if TYPE_CHECKING:
     from tile_sim.machine.launch import LaunchReport
@@ -38,6 +39,7 @@ class Settings:
     `opt_level` None takes each kernel's own. `options` and `pass_options` go to the compiler,
     `launch` to `Module.launch` (`schedule`, `seed`, `check`, ...). `cache` is a folder that keeps
     what was compiled. `strict` launches in check mode and makes the first finding an error.
+    `compiler` is "tilec", this one, or "tileiras", NVIDIA's, whose code then runs here.
     """
 
     arch: str = field(default_factory=lambda: os.environ.get("TILE_SIM_ARCH", "sm_100"))
@@ -48,6 +50,7 @@ class Settings:
     cache: str | None = None
     strict: bool = False
     launch: dict[str, Any] = field(default_factory=dict)
+    compiler: str = field(default_factory=lambda: os.environ.get("TILE_SIM_COMPILER", "tilec"))
 
     @property
     def capability(self) -> tuple[int, int]:
@@ -84,7 +87,7 @@ class Session:
         self.settings = Settings()
         self.launches: list[Launch] = []
         self.compiler = Compiler(self.settings)
-        self.compiled: dict[str, Compiled] = {}  # by PTX, the last one used last
+        self.compiled: dict[Image, Compiled] = {}  # the last one used last
         self.driver: Driver | None = None
         #: Called at the start of each launch.
         self.watch: Callable[[], None] | None = None
@@ -142,7 +145,7 @@ class Session:
 
     def run(
         self,
-        image: str,
+        image: Image,
         name: str,
         grid: tuple[int, int, int],
         cluster: tuple[int, int, int] | None,
@@ -180,12 +183,13 @@ class Session:
         else:
             execute()
 
-    def _loaded(self, ptx: str, name: str) -> Compiled:
-        found = self.compiled.pop(ptx, None)
+    def _loaded(self, image: Image, name: str) -> Compiled:
+        found = self.compiled.pop(image, None)
         if found is None:
-            made = self.compiler.made.get(ptx)
-            found = Compiled(name, b"" if made is None else made.bytecode, ptx, Module(ptx))
-        self.compiled[ptx] = found
+            made = self.compiler.made.get(image)
+            module = Module(image) if isinstance(image, str) else Cubin(image).load()
+            found = Compiled(name, b"" if made is None else made.bytecode, module.text, module)
+        self.compiled[image] = found
         if len(self.compiled) > _KEPT_MODULES:
             del self.compiled[next(iter(self.compiled))]
         return found
@@ -285,10 +289,11 @@ def _expose(value: Any) -> Any:
 def _parameter_bytes(module: Module, name: str, parameters: int) -> bytes:
     """Gather parameters from an array of pointers to them, laid out as the kernel declares."""
     program = module.program(name)
-    raw = bytearray(program.param_size)
+    count = len(program.entry.params if module.hidden is None else program.visible)
+    raw = bytearray(parameter_offsets(program.entry.params[:count])[1])
     pointers = c.cast(parameters, c.POINTER(c.c_void_p))
     for i, (param, start) in enumerate(
-        zip(program.entry.params, program.param_offsets, strict=True)
+        zip(program.entry.params[:count], program.param_offsets[:count], strict=True)
     ):
         size = size_of(param)
         raw[start : start + size] = c.string_at(pointers[i], size)

@@ -121,7 +121,7 @@ def _to_shared(cx: Decode, source: str, multicast: bool) -> Exec:
 
     def execute(g: Group) -> None:
         rows = g.lane_rows()
-        masks = [0] * len(rows) if mask is None else lanes_of(g, mask)
+        masks = [None] * len(rows) if mask is None else lanes_of(g, mask)
         items = zip(
             rows, addresses_of(g, to), addresses_of(g, of), lanes_of(g, size),
             addresses_of(g, bar), masks, strict=True,
@@ -152,12 +152,14 @@ def _copy_in(
     target: int,
     amount: int,
     barrier: int,
-    mask: int,
+    mask: int | None,
     read: Callable[[], Array],
 ) -> None:
     cta, offset = shared.locate(wave, row, target, "bulk copy")
     bar_cta, bar_offset = shared.locate(wave, row, barrier, "bulk copy")
-    ends = [(c, c) for c in receivers(wave, row, mask)] if mask else [(cta, bar_cta)]
+    ends = [(cta, bar_cta)]
+    if mask is not None:
+        ends = [(c, c) for c in receivers(wave, row, mask)]
     span = offset + np.arange(amount)
     if wave.counters is not None:
         wave.counters.moved(wave, amount * len(ends))

@@ -15,6 +15,7 @@ from tile_sim.isa.warp import aligned_sync, full
 from tile_sim.machine import shared
 from tile_sim.machine.group import LANES, Group, merge
 from tile_sim.machine.local import threads
+from tile_sim.machine.tensorloads import Load
 from tile_sim.machine.tmem import Step
 from tile_sim.machine.wave import Wave
 from tile_sim.program.decode import Decode, Exec, Sync, instruction
@@ -192,18 +193,25 @@ class TensorAccess:
 
 @instruction("tcgen05.ld")
 def tcgen05_ld(cx: Decode) -> Sync:
-    """The registers hold the values after `tcgen05.wait::ld`, and poison until then."""
+    """The registers hold the values after `tcgen05.wait::ld`; see `TensorLoads`."""
     access = TensorAccess(cx, "pack::16b")
     cx.done((2, 3))
     access.finish(cx, 1, 0)
     slots = [cx.slot(item, B32) for item in access.items]
+    registers = frozenset(cx.reg(item, B32).index for item in access.items)
+    cx.program.tensor_loaded |= registers
 
     def execute(g: Group) -> None:
-        values = g.wave.tmem.read(*access.places(g), access.what)
-        if access.packed:
-            low, high = values[:, 0::2] & np.uint32(0xFFFF), values[:, 1::2] << np.uint32(16)
-            values = low | high
-        g.wave.tensor_loads.issue(g.rows, slots, values)
+        cta, lane, column = access.places(g)
+        tmem = g.wave.tmem
+
+        def read(which: Array) -> Array:
+            values = tmem.read(cta[which], lane[which], column[which], access.what)
+            if not access.packed:
+                return values
+            return values[:, 0::2] & np.uint32(0xFFFF) | values[:, 1::2] << np.uint32(16)
+
+        g.wave.tensor_loads.issue(Load(g.rows, slots, registers, read))
 
     return aligned_sync(execute)
 
@@ -263,11 +271,12 @@ def commit(cx: Decode) -> Exec:
     mask = cx.src(1, TYPES["u16"], wide=True) if multicast else None
 
     def execute(g: Group) -> None:
-        masks = [0] * g.count() if mask is None else lanes_of(g, mask)
+        masks = [None] * g.count() if mask is None else lanes_of(g, mask)
         items = zip(threads(g), g.lane_rows(), _words(g, bar), masks, strict=True)
         for thread, row, barrier, m in items:
             cta, offset = shared.locate(g.wave, int(row), barrier, "tcgen05.commit")
-            ends = receivers(g.wave, int(row), m) if m else [cta]
+            # A mask without a CTA signals nobody; without `.multicast` there is no mask.
+            ends = [cta] if m is None else receivers(g.wave, int(row), m) if m else []
             places = [shared.barrier_place(g.wave, end, offset) for end in ends]
             known = None if g.wave.monitor is None else g.wave.monitor.snapshot(int(row))
             g.wave.tmem.issue(int(thread), Step(_arrival(g.wave, places, known), commit=True))

@@ -107,7 +107,7 @@ def _load(cx: Decode, rank: int) -> Exec:
 
     def execute(g: Group) -> None:
         rows = g.lane_rows()
-        masks = [0] * len(rows) if mask is None else lanes_of(g, mask)
+        masks = [None] * len(rows) if mask is None else lanes_of(g, mask)
         shifts = [lanes_of(g, get) for get in offsets]
         items = zip(
             rows, addresses_of(g, to), source.read(g), addresses_of(g, bar), masks, strict=True
@@ -143,7 +143,7 @@ class _TensorLoad:
     row: int
     target: int
     barrier: int
-    mask: int
+    mask: int | None
     pair: bool
 
     def issue(self, tensor: TensorMap, base: int, coordinates: Array) -> None:
@@ -151,7 +151,7 @@ class _TensorLoad:
         cta, offset = shared.locate(wave, self.row, self.target, "tensor copy")
         bar_cta, bar_offset = shared.locate(wave, self.row, self.barrier, "tensor copy")
         ends = [(cta, bar_cta)]
-        if self.mask:
+        if self.mask is not None:
             ends = [
                 (c, self._barrier_cta(c, bar_cta)) for c in receivers(wave, self.row, self.mask)
             ]

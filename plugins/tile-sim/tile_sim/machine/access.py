@@ -7,7 +7,7 @@ wrong with an address is found here: bounds, alignment, reads of what was never 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -213,13 +213,41 @@ def store(g: Group, space: str, address: Array, dtype: np.dtype, values: list[Ar
     for part in parts(g, space, address, size * len(values), dtype):
         if not part.writable:
             raise SimError("read-only", f"write to {part.name!r}, which is read-only")
-        g.wave.observe("write", g, part, len(values))
-        for i, value in enumerate(values):
+        picked = values if part.pick is None else [value[part.pick] for value in values]
+        g.wave.observe_write(g, part, picked)
+        for i, value in enumerate(picked):
             index = part.index + i if i else part.index
-            part.data[index] = value if part.pick is None else value[part.pick]
+            part.data[index] = value
             if part.state is not None:
                 _reject_barriers(part, index)
                 part.state[index] = WRITTEN_WORD[size]
+
+
+def same_values(part: Part, values: list[Array]) -> tuple[Part, Array]:
+    """A store without the lanes that write the same as a lane before them, and which of the
+    others write what is there already."""
+    old = [part.data[part.index + i] for i in range(len(values))]
+    new = [np.asarray(value).astype(part.data.dtype, copy=False) for value in values]
+    _, first, which = np.unique(part.index, return_index=True, return_inverse=True)
+    first = first[which.reshape(-1)]
+    repeats = first != np.arange(len(first))
+    silent = np.ones(len(first), bool)
+    for value, before in zip(new, old, strict=True):
+        bits = _as_bits(value)
+        silent &= bits == _as_bits(before)
+        repeats &= bits == bits[first]
+    if not repeats.any():
+        return part, silent
+    keep = ~repeats
+    pick = np.flatnonzero(keep)
+    if part.pick is not None:
+        pick = np.flatnonzero(part.pick)[pick]
+    return replace(part, index=part.index[keep], pick=pick), silent[keep]
+
+
+def _as_bits(values: Array) -> Array:
+    """Values as integers: a NaN is what it is."""
+    return np.ascontiguousarray(values).view(f"<u{values.dtype.itemsize}")
 
 
 def _reject_barriers(part: Part, index: Array) -> None:

@@ -12,7 +12,7 @@ from tile_sim.errors import SimError
 from tile_sim.machine.counters import Counters, instructions_of
 from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.monitor import Finding, Monitor
-from tile_sim.machine.parameters import Argument, Parameters, RawParameters
+from tile_sim.machine.parameters import Argument, HiddenFilled, Parameters, RawParameters
 from tile_sim.machine.scheduler import Scheduler
 from tile_sim.machine.wave import Backlog, Dim, Settings, Shape, Wave
 from tile_sim.program.layout import PARAM_WINDOW
@@ -65,6 +65,8 @@ class Launcher:
         self.check_uninitialised = True
         self.max_steps: int | None = None
         self.counters: Counters | None = None
+        self.hidden: HiddenFilled | None = None
+        self.strict = True
 
     def run(
         self,
@@ -78,7 +80,7 @@ class Launcher:
         shape = self._shape(grid, block, cluster, shared_bytes)
         report = LaunchReport(self.program.entry.name, shape.grid, shape.block)
         report.block_counts = np.zeros((len(self.program.blocks), 2), np.int64)
-        parameters = Parameters(self.memory, self.program)
+        parameters = Parameters(self.memory, self.program, self.hidden)
         try:
             raw = isinstance(args, RawParameters)
             data = parameters.raw(args) if raw else parameters.packed(args)
@@ -109,6 +111,7 @@ class Launcher:
         backlog = Backlog(coordinates, size)
         settings = Settings(self.schedule, self.seed, self.check_uninitialised)
         settings.max_steps = self.max_steps
+        settings.strict = self.strict
         settings.monitor = self._monitor(report)
         settings.counters = self.counters
         with np.errstate(all="ignore"):

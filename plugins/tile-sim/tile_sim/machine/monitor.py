@@ -79,8 +79,10 @@ class Monitor:
 
     # --- accesses ---------------------------------------------------------------------------
 
-    def access(self, kind: str, g: Group, part: Part, count: int) -> None:
-        """A load, store or atomic of the generic proxy."""
+    def access(
+        self, kind: str, g: Group, part: Part, count: int, silent: Array | None = None
+    ) -> None:
+        """A load, store or atomic of the generic proxy; `silent` lanes write what is there."""
         if part.space == "local":
             return
         rows = g.lane_rows()
@@ -97,7 +99,8 @@ class Monitor:
         if kind == "read":
             self._read(shadow, at, warp, part.space)
         else:
-            self._write(shadow, at, warp, part.space, generic=True)
+            same = None if silent is None else np.repeat(silent, len(at) // max(len(silent), 1))
+            self._write(shadow, at, warp, part.space, generic=True, silent=same)
             if part.space == "shared":
                 self._check_source(at * shadow.granule, rows)
 
@@ -112,7 +115,7 @@ class Monitor:
 
     def _read(self, shadow: Shadow, at: Array, warp: Array, space: str) -> None:
         self.time += 1
-        place = self._place()
+        place = self.place()
         self._unordered(
             "race", f"read of {space} memory that another warp writes", shadow.writer[at],
             shadow.write_clock[at], shadow.write_place[at], warp, place,
@@ -127,10 +130,13 @@ class Monitor:
         space: str,
         generic: bool,
         atomic: bool = False,
+        silent: Array | None = None,
     ) -> None:
         self.time += 1
-        place = self._place()
+        place = self.place()
         writer = shadow.writer[at]
+        if silent is not None:
+            writer = np.where(silent, -1, writer)
         if atomic:
             writer = np.where(shadow.atomic[at], -1, writer)
         self._unordered(
@@ -255,7 +261,7 @@ class Monitor:
         if bad.any():
             message = f"{what} reads shared memory written by st without a fence.proxy.async"
             other = int(shadow.write_place[at][bad][0])
-            self._report("missing-proxy-fence", message, self._place(), other, int(bad.sum()))
+            self._report("missing-proxy-fence", message, self.place(), other, int(bad.sum()))
 
     def _bytes(self, row: int, where: Array) -> tuple[Array, Array]:
         at = np.unique(np.asarray(where).reshape(-1) // self.shared.granule)
@@ -283,11 +289,16 @@ class Monitor:
         where = np.asarray(where).reshape(-1)
         if self.being_read[where].any():
             message = "write to shared memory that a pending bulk copy still reads"
-            self._report("source-overwritten", message, self._place(), -1, 1)
+            self._report("source-overwritten", message, self.place(), -1, 1)
 
     # --- findings ---------------------------------------------------------------------------
 
-    def _place(self) -> int:
+    def used_before_wait(self, load: int) -> None:
+        """The instruction that runs now uses a register that a `tcgen05.ld` fills."""
+        message = "a register of tcgen05.ld is used before tcgen05.wait::ld"
+        self._report("missing-load-wait", message, self.place(), load, 1)
+
+    def place(self) -> int:
         """A number for the instruction that runs now."""
         wave = self.wave
         if wave.cursor is None:

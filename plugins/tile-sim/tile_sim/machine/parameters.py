@@ -12,7 +12,7 @@ import numpy as np
 from tile_sim.errors import SimError
 from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.tensormap import TensorMap
-from tile_sim.program.layout import size_of
+from tile_sim.program.layout import alignment_of, parameter_offsets, size_of
 from tile_sim.program.program import Program
 from tile_sim.program.types import TYPES
 from tile_sim.ptx.syntax import Variable
@@ -30,6 +30,14 @@ class HostTensor(Protocol):
 
 
 Argument = np.ndarray | np.generic | int | float | bytes | TensorMap | HostTensor
+
+
+class HiddenFilled(Protocol):
+    """What fills hidden parameters at a launch, as the host code of a cubin does."""
+
+    def fill(self, entry: str, visible: bytes, hidden: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes of the hidden parameters of the given (size, alignment)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -92,9 +100,16 @@ def byte_extent(array: np.ndarray) -> tuple[int, int]:
 class Parameters:
     """The parameters of one launch. `release` unregisters what they point to."""
 
-    def __init__(self, memory: GlobalMemory, program: Program) -> None:
+    def __init__(
+        self, memory: GlobalMemory, program: Program, hidden: HiddenFilled | None = None
+    ) -> None:
         self.memory = memory
         self.program = program
+        self.hidden = hidden
+        visible = len(program.visible) if hidden is not None else len(program.entry.params)
+        #: How many parameters are given, and their bytes; what fills hidden ones does the rest.
+        self.given = visible
+        self.given_size = parameter_offsets(program.entry.params[:visible])[1]
         self.placed: list[Buffer] = []
         self._copies: list[tuple[np.ndarray, np.ndarray]] = []
         self._known: dict[tuple[int, int], Buffer] = {}
@@ -112,23 +127,35 @@ class Parameters:
 
     def raw(self, given: RawParameters) -> np.ndarray:
         """The parameter bytes as given, their buffers registered."""
-        wanted = self.program.param_size
+        wanted = self.given_size
         if len(given.data) != wanted:
             name = self.program.entry.name
             message = f"kernel {name!r} takes {wanted} bytes of parameters, got {len(given.data)}"
             raise SimError("launch", message)
         for name, address, size, writable in _merged(given.buffers):
             self.placed.append(self.memory.map(name, address, size, writable))
-        raw = np.zeros(max(wanted, 1), np.uint8)
+        raw = np.zeros(max(self.program.param_size, 1), np.uint8)
         raw[:wanted] = np.frombuffer(given.data, np.uint8)
+        self._fill_hidden(raw)
         return raw
+
+    def _fill_hidden(self, raw: np.ndarray) -> None:
+        """What the host code makes of the other parameters."""
+        params = self.program.entry.params[self.given :]
+        if self.hidden is None or not params:
+            return
+        wanted = [(size_of(p), alignment_of(p)) for p in params]
+        filled = self.hidden.fill(self.program.entry.name, raw[: self.given_size].tobytes(), wanted)
+        offsets = self.program.param_offsets[self.given :]
+        for start, data in zip(offsets, filled, strict=True):
+            raw[start : start + len(data)] = np.frombuffer(data, np.uint8)
 
     # --- values -----------------------------------------------------------------------------
 
     def packed(self, args: Sequence[Argument]) -> np.ndarray:
         """The parameter bytes, laid out as the kernel declares them."""
         program = self.program
-        params = program.entry.params
+        params = program.entry.params[: self.given]
         if len(args) != len(params):
             raise SimError(
                 "launch",
@@ -139,6 +166,7 @@ class Parameters:
             data = self._pack(i, param, as_array(value))
             start = program.param_offsets[i]
             raw[start : start + len(data)] = np.frombuffer(data, np.uint8)
+        self._fill_hidden(raw)
         return raw
 
     def _pack(self, i: int, param: Variable, value: Any) -> bytes:

@@ -2,41 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from tile_sim.machine.group import Group
     from tile_sim.machine.wave import Wave
 
 Array = np.ndarray
-_POISON = np.uint32(0x7FA5C0DE)
+_RANDOM_RATE = 0.3
+
+
+@dataclass(eq=False)
+class Load:
+    """One `tcgen05.ld` of several warps.
+
+    `read(positions)` gives the values `[warps, registers, 32]` of the warps at some positions of
+    `rows`; `registers` are the indices of the registers behind `slots`.
+    """
+
+    rows: Array
+    slots: list[int]
+    registers: frozenset[int]
+    read: Callable[[Array], Array]
+    place: int = -1
 
 
 class TensorLoads:
-    """Pending loads of each warp: delivered at `wait::ld`, or at once under `early`."""
+    """Pending loads: tensor memory is read at `wait::ld`, or at once under `early`.
 
-    def __init__(self, wave: Wave, schedule: str) -> None:
+    The PTX ISA makes registers valid at the wait. Hardware guards them itself: an instruction that
+    uses one waits for it. So does this class; check mode reports such a use where `strict` is set.
+    """
+
+    def __init__(self, wave: Wave, schedule: str, strict: bool) -> None:
         self.wave = wave
         self.schedule = schedule
-        self.items: list[tuple[Array, list[int], Array]] = []
+        self.strict = strict
+        self.items: list[Load] = []
 
-    def issue(self, rows: Array, slots: list[int], values: Array) -> None:
-        """`values` are `[warps, registers, 32]`."""
-        at_once = self.schedule == "early"
-        for i, slot in enumerate(slots):
-            self.wave.slots[slot][rows] = values[:, i] if at_once else _POISON
-        if not at_once:
-            self.items.append((rows, slots, values))
+    def issue(self, load: Load) -> None:
+        if self._at_once():
+            self._deliver(load, np.ones(len(load.rows), bool))
+            return
+        if self.wave.monitor is not None:
+            load.place = self.wave.monitor.place()
+        self.items.append(load)
+
+    def _at_once(self) -> bool:
+        # Under `strict` a use before the wait is looked for whatever the schedule.
+        if self.strict and self.wave.monitor is not None:
+            return False
+        if self.schedule == "random":
+            return bool(self.wave.rng.random() < _RANDOM_RATE)
+        return self.schedule == "early"
 
     def wait(self, rows: Array) -> None:
+        self._settle(self.items, rows)
+
+    def used(self, g: Group, registers: frozenset[int]) -> None:
+        """An instruction names some of the registers that loads may be on their way to."""
+        found = [load for load in self.items if not load.registers.isdisjoint(registers)]
+        for load in self._settle(found, g.rows) if found else ():
+            if self.strict and self.wave.monitor is not None:
+                self.wave.monitor.used_before_wait(load.place)
+
+    def _settle(self, loads: list[Load], rows: Array) -> list[Load]:
+        """Deliver what is due to some warps; the loads of which something was."""
         wanted = np.zeros(self.wave.warps, bool)
         wanted[rows] = True
-        left = []
-        for item_rows, slots, values in self.items:
-            due = wanted[item_rows]
-            for i, slot in enumerate(slots):
-                self.wave.slots[slot][item_rows[due]] = values[due, i]
-            if not due.all():
-                left.append((item_rows[~due], slots, values[~due]))
-        self.items = left
+        settled = []
+        for load in loads:
+            due = wanted[load.rows]
+            if not due.any():
+                continue
+            settled.append(load)
+            self._deliver(load, due)
+            self._keep(load, ~due)
+        self.items = [load for load in self.items if len(load.rows)]
+        return settled
+
+    def _deliver(self, load: Load, due: Array) -> None:
+        values = load.read(np.flatnonzero(due))
+        rows = load.rows[due]
+        for i, slot in enumerate(load.slots):
+            self.wave.slots[slot][rows] = values[:, i]
+
+    def _keep(self, load: Load, left: Array) -> None:
+        """Only some warps of a load still wait."""
+        positions, read = np.flatnonzero(left), load.read
+        load.rows = load.rows[left]
+        load.read = lambda which: read(positions[which])

@@ -60,7 +60,17 @@ class ProductQueue:
         self._next = 0
 
     def issue(self, rows: Array, slots: list[int], run: Callable[[Array, Array], Array]) -> None:
-        before = self._pending_input(rows, self.wave.slots[slots[0]])
+        """Start a product of the warps `rows`; `run` as in `Product`."""
+        for before, positions in self._pending_inputs(rows, self.wave.slots[slots[0]]):
+            mine = (4 * positions[:, None] + np.arange(4)).reshape(-1)
+            self._add(rows[mine], slots, _of_positions(run, positions), before)
+        if self._at_once():
+            self._settle(rows, None)
+
+    def _add(
+        self, rows: Array, slots: list[int], run: Callable[[Array, Array], Array],
+        before: Product | None,
+    ) -> None:  # fmt: skip
         start = None
         if before is None:
             start = np.stack([self.wave.slots[slot][rows] for slot in slots])
@@ -73,8 +83,6 @@ class ProductQueue:
         for i, slot in enumerate(slots):
             self.wave.slots[slot][rows] = np.uint32(_TAG | product.number << _INDEX_BITS | i)
         self.items.append(product)
-        if self._at_once():
-            self._settle(rows, None)
 
     def _at_once(self) -> bool:
         if self.schedule == "random":
@@ -119,11 +127,29 @@ class ProductQueue:
                 found = np.take_along_axis(results, index[None], axis=0)[0]
                 register[rows] = np.where(tagged, found, held)
 
-    def _pending_input(self, rows: Array, register: Array) -> Product | None:
-        """The pending product whose tag a register holds for these warps."""
-        value = int(register[rows[0], 0])
+    def _pending_inputs(self, rows: Array, register: Array) -> list[tuple[Product | None, Array]]:
+        """The pending products whose tags a register holds, each with the warpgroups (positions in
+        `rows`) that hold them. Warpgroups that issue together may be at different states: for some
+        the product before is done."""
+        values = register[rows[::4], 0]
+        found: list[tuple[Product | None, Array]] = []
+        for value in np.unique(np.where(values & _TAG_MASK == _TAG, values, 0)):
+            same = (values == value) if value else (values & _TAG_MASK != _TAG)
+            positions = np.flatnonzero(same)
+            found.append((self._tagged(int(value), rows[4 * positions]), positions))
+        return found
+
+    def _tagged(self, value: int, rows: Array) -> Product | None:
+        """The pending product of these warps whose tag a value is."""
         if value & _TAG_MASK != _TAG:
             return None
         number = value >> _INDEX_BITS & (_IDS - 1)
         found = [p for p in self.items if p.number == number and np.isin(rows, p.rows).all()]
         return found[-1] if found else None
+
+
+def _of_positions(
+    run: Callable[[Array, Array], Array], positions: Array
+) -> Callable[[Array, Array], Array]:
+    """The same for some of the warpgroups."""
+    return lambda which, accumulators: run(positions[which], accumulators)

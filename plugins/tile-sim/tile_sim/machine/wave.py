@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tile_sim.machine.access import Part, Space
+from tile_sim.machine.access import Part, Space, same_values
 from tile_sim.machine.asyncs import AsyncQueue
 from tile_sim.machine.barriers import Barriers
 from tile_sim.machine.copies import CopyQueue
@@ -105,6 +105,7 @@ class Settings:
     monitor: Any = None
     counters: Counters | None = None
     max_steps: int | None = None
+    strict: bool = True
 
 
 @dataclass(eq=False)
@@ -184,7 +185,7 @@ class Wave:
         self.mbarriers = Barriers64(self)
         self.asyncs = AsyncQueue(self, self.settings.schedule)
         self.tmem = TensorMemory(self, self.settings.schedule)
-        self.tensor_loads = TensorLoads(self, self.settings.schedule)
+        self.tensor_loads = TensorLoads(self, self.settings.schedule, self.settings.strict)
         self.products = ProductQueue(self, self.settings.schedule)
         self.copies = CopyQueue(self, self.settings.schedule)
 
@@ -203,6 +204,18 @@ class Wave:
             self.counters.access(self, kind, g, part, count)
         if self.monitor is not None:
             self.monitor.access(kind, g, part, count)
+
+    def observe_write(self, g: Group, part: Part, values: list[Array]) -> None:
+        """The same about a store of the values; unless `strict`, threads that write what is there
+        already, or the same as another, race with nobody."""
+        if self.counters is not None:
+            self.counters.access(self, "write", g, part, len(values))
+        if self.monitor is not None:
+            if self.settings.strict:
+                self.monitor.access("write", g, part, len(values))
+            else:
+                written, silent = same_values(part, values)
+                self.monitor.access("write", g, written, len(values), silent)
 
     def everyone(self) -> Group:
         mask = None if self.live.all() else self.live.copy()

@@ -11,6 +11,7 @@ from tile_sim.program.decode import Decode, Exec, Sync, decode
 from tile_sim.program.flow import Block, Branch, Exit, FunctionCode, Jump, Return, Switch
 from tile_sim.program.names import LabelRef, Names, Reg, Var
 from tile_sim.program.program import Program
+from tile_sim.program.reach import operand_names, statements
 from tile_sim.program.types import TYPES
 from tile_sim.ptx.lexer import Source
 from tile_sim.ptx.syntax import (
@@ -48,6 +49,8 @@ def build_program(
     program.formals = {b.function.name: b.formals for b in builders}
     for builder in builders:
         builder.build()
+    for builder in builders:
+        _watch_loaded(program, builder)
     program.number_blocks()
     _reject_recursion(program, builders)
     return program
@@ -77,6 +80,23 @@ def _reject_recursion(program: Program, builders: list[FunctionBuilder]) -> None
                 done.add(name)
 
 
+def _watch_loaded(program: Program, builder: FunctionBuilder) -> None:
+    """Instructions that name a register which `tcgen05.ld` fills first settle pending loads."""
+    for block, index, registers in builder.named:
+        mine = registers & program.tensor_loaded
+        if mine:
+            block.code[index] = _settling(block.code[index], mine)
+
+
+def _settling(run: Exec, registers: frozenset[int]) -> Exec:
+    def execute(g: Group) -> None:
+        if g.wave.tensor_loads.items:
+            g.wave.tensor_loads.used(g, registers)
+        run(g)
+
+    return execute
+
+
 class FunctionBuilder:
     """Builds the blocks of one function."""
 
@@ -89,6 +109,12 @@ class FunctionBuilder:
         self.callees: list[str] = []
         self.block = self._new_block()
         self._exit: Block | None = None
+        #: With tensor memory loads: (block, instruction in it, registers that it names).
+        self.named: list[tuple[Block, int, frozenset[int]]] = []
+        self._loads = any(
+            isinstance(s, Instr) and s.op == "tcgen05" and s.mods[:1] == ("ld",)
+            for f in program.order if f.body is not None for s in statements(f.body)
+        )  # fmt: skip
 
     # --- declarations -----------------------------------------------------------------------
 
@@ -209,8 +235,18 @@ class FunctionBuilder:
             return
         if ins.guard is not None:
             decoded = self._guarded(ins.guard, names, ins, decoded)
+        self._note_registers(self.block, ins, names)
         self.block.code.append(decoded)
         self.block.instrs.append(ins)
+
+    def _note_registers(self, block: Block, ins: Instr, names: Names) -> None:
+        """The registers of the instruction that is appended next; a load only fills its own."""
+        if not self._loads:
+            return
+        operands = ins.operands[1:] if ins.spelling.startswith("tcgen05.ld.") else ins.operands
+        found = [names.find(name) for operand in operands for name in operand_names(operand)]
+        registers = frozenset(entity.index for entity in found if isinstance(entity, Reg))
+        self.named.append((block, len(block.code), registers))
 
     def guard_slot(self, guard: Guard, names: Names, ins: Instr) -> int:
         cx = Decode(self.program, names, ins)
@@ -237,6 +273,7 @@ class FunctionBuilder:
         block = self.start_block() if ins.guard is None else self.guarded_block(ins, names)
         block.sync = sync
         if sync.execute is not None:
+            self._note_registers(block, ins, names)
             block.code.append(sync.execute)
             block.instrs.append(ins)
         block.end_instr = ins

@@ -43,6 +43,8 @@ class Program:
     carry: Reg | None = None
     accumulators: set[int] = field(default_factory=set)
     moves: list[tuple[int, int]] = field(default_factory=list)
+    #: Registers that a `tcgen05.ld` fills.
+    tensor_loaded: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         self.formals: dict[str, tuple[list[Var | Reg], list[Var | Reg]]] = {}
@@ -53,6 +55,16 @@ class Program:
         self.outer = Names(self.file)
         self.param_offsets, self.param_size = parameter_offsets(self.entry.params)
         self._lay_out_shared()
+
+    @property
+    def visible(self) -> tuple[Variable, ...]:
+        """The parameters that a caller passes."""
+        return tuple(p for p in self.entry.params if p.linkage != "hidden")
+
+    @property
+    def hidden(self) -> tuple[Variable, ...]:
+        """Those that follow them and are filled in at launch, such as tensor maps."""
+        return tuple(p for p in self.entry.params if p.linkage == "hidden")
 
     # --- memory layout ----------------------------------------------------------------------
 

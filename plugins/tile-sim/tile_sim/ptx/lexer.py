@@ -27,6 +27,13 @@ _TOKEN = re.compile(
 )
 
 
+# Not PTX: texts of the program before it was PTX, which tileiras adds behind the kernels.
+_EMBEDDED = re.compile(
+    r"\.nv_intermediate_source_section\s*\{(?:\s*\.code_block\s*\{.*?\.source_end\s*\})*\s*\}",
+    re.DOTALL,
+)
+
+
 class Token(NamedTuple):
     """`kind` is `num`, `dot`, `id`, `str`, `op` or `end`; `pos` is an offset into the text."""
 
@@ -66,6 +73,12 @@ def tokenize(source: Source) -> list[Token]:
         if found is None:
             raise SimError("syntax", f"unexpected character {text[pos]!r}", source.where(pos))
         kind = found.lastgroup
+        if kind == "dot" and found[0] == ".nv_intermediate_source_section":
+            found = _EMBEDDED.match(text, pos)
+            if found is None:
+                raise SimError("syntax", "an embedded source without end", source.where(pos))
+            pos = found.end()
+            continue
         if kind != "skip":
             tokens.append(Token(str(kind), found[0], pos))
         pos = found.end()

@@ -182,7 +182,9 @@ class Parser(Cursor):
         self.expect("(")
         params: list[Variable] = []
         while not self.accept(")"):
-            params.extend(self._variables("", single=True))
+            # Not in the PTX ISA: parameters that the driver, not the caller, fills in.
+            hidden = self.accept(".hidden") is not None
+            params.extend(self._variables("hidden" if hidden else "", single=True))
             if not self.at(")"):
                 self.expect(",")
         return tuple(params)

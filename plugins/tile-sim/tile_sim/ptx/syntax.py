@@ -100,7 +100,8 @@ class Variable:
     """A declared variable or parameter.
 
     `shape` holds the array extents (None for `[]`), `vector` is 1, 2 or 4, `init` a nested tuple
-    of operands, `count` the N of a parameterised name `%r<N>`.
+    of operands, `count` the N of a parameterised name `%r<N>`. `linkage` is "hidden" for parameters
+    that the caller of a kernel does not pass.
     """
 
     space: str

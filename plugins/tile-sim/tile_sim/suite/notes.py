@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tile_sim.cutile.compiler import Compilation
+from tile_sim.suite.features import features_of
 
 #: Environment: a folder for compiled programs, and a file for the notes of other processes.
 BYTECODE, NOTES = "TILE_SIM_BYTECODE", "TILE_SIM_NOTES"
@@ -18,12 +19,14 @@ Note = Callable[[Any], None]
 
 
 def follow(session: Any, note: Note) -> None:
-    """Call `note` with LAUNCH for each launch, [hash, arch, level, good] for each compilation."""
+    """Call `note` with LAUNCH for each launch, [hash, arch, level, good, features] for each
+    compilation."""
 
     def compiled(done: Compilation) -> None:
         name = hashlib.sha256(done.bytecode).hexdigest()[:24]
         _keep(name, done.bytecode)
-        note([name, done.arch, done.level, done.error is None])
+        good = done.image is not None
+        note([name, done.arch, done.level, good, features_of(done.ptx) if good else []])
 
     session.compiler.watch = compiled
     session.watch = lambda: note(LAUNCH)

@@ -43,6 +43,7 @@ def pytest_addoption(parser: Any) -> None:
 def pytest_configure(config: Any) -> None:
     cutile.settings.cache = os.environ.get("TILE_SIM_CACHE")
     cutile.settings.strict = "TILE_SIM_CHECK" in os.environ
+    cutile.settings.launch = {"schedule": os.environ.get("TILE_SIM_SCHEDULE", "late")}
     _limit_memory(config.getoption("--tile-memory"))
     config.pluginmanager.register(_Watcher(config), "tile-suite-watcher")
 

@@ -29,6 +29,7 @@ def _install() -> None:
 
     cutile.settings.cache = os.environ.get("TILE_SIM_CACHE")
     cutile.settings.strict = "TILE_SIM_CHECK" in os.environ
+    cutile.settings.launch = {"schedule": os.environ.get("TILE_SIM_SCHEDULE", "late")}
     notes.follow(cutile._SESSION, notes.to_file)
     torch_cuda.install(cutile.settings.capability)
 

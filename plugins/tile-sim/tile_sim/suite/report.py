@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tile_sim.suite.features import NAMES
+
 _DETAIL = 500
 
 
@@ -38,6 +40,8 @@ class Summary:
     other_failed: int
     skipped: int
     causes: list[CauseCount] = field(default_factory=list)
+    #: Of the kernels that ran, how many use what (`tile_sim.suite.features`).
+    features: dict[str, int] = field(default_factory=dict)
     slowest: list[tuple[str, float]] = field(default_factory=list)
 
     @property
@@ -61,8 +65,16 @@ def summarise(arch: str, results: Sequence[dict[str, Any]]) -> Summary:
         arch, len(launching), outcomes["passed"] + outcomes["xfailed"], outcomes["failed"],
         len(kernels), sum(not good for good in kernels.values()),
         round(sum(r["seconds"] for r in results), 1), rest["passed"] + rest["xfailed"],
-        rest["failed"], rest["skipped"], _causes(results), [(r["id"], r["seconds"]) for r in slow],
+        rest["failed"], rest["skipped"], _causes(results), _features(launching),
+        [(r["id"], r["seconds"]) for r in slow],
     )  # fmt: skip
+
+
+def _features(results: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Distinct kernels of passed tests that launched, by what their code uses."""
+    ran = [r for r in results if r["launched"] and r["outcome"] in ("passed", "xfailed")]
+    kernels = {tuple(k[:3]): k[4] for r in ran for k in r["kernels"] if k[3] and len(k) > 4}
+    return {name: sum(name in used for used in kernels.values()) for name in NAMES}
 
 
 def _launches(record: dict[str, Any]) -> bool:
@@ -92,6 +104,7 @@ def markdown(summaries: Sequence[Summary]) -> str:
             f"| {s.arch} | {s.launching} | {s.passed} | {s.share:.2f} % | {s.kernels} "
             f"| {s.kernels_refused} | {s.other_passed} | {s.other_failed} |"
         )
+    lines += _feature_table(summaries)
     for s in summaries:
         lines += ["", f"### {s.arch}", ""]
         lines += ["| tests | kind | cause | example |", "|---|---|---|---|"] if s.causes else []
@@ -100,3 +113,12 @@ def markdown(summaries: Sequence[Summary]) -> str:
             text = cause.text.replace("|", "\\|")
             lines.append(f"| {len(cause.tests)} | {cause.kind} | {text} | `{example}` |")
     return "\n".join(lines) + "\n"
+
+
+def _feature_table(summaries: Sequence[Summary]) -> list[str]:
+    """How many of the kernels that ran use the asynchronous hardware."""
+    if not any(any(s.features.values()) for s in summaries):
+        return []
+    head = ["", f"| kernels that use | {' | '.join(NAMES)} |", "|---" * (len(NAMES) + 1) + "|"]
+    rows = [[s.arch, *(str(s.features.get(name, 0)) for name in NAMES)] for s in summaries]
+    return [*head, *(f"| {' | '.join(row)} |" for row in rows)]

@@ -26,7 +26,8 @@ _SITE = "import tile_sim.suite.process\n"
 class Plan:
     """What to run. `timeout` is in seconds for one test, `memory` in GiB for one process.
 
-    With `check`, races and other findings of the simulator are failures, too.
+    With `check`, races and other findings of the simulator are failures, too. `compiler` makes the
+    code that runs ("tilec" or "tileiras"), under one of the simulator's schedules.
     """
 
     suite: Path
@@ -40,6 +41,8 @@ class Plan:
     cache: Path | None = None
     bytecode: Path | None = None
     check: bool = False
+    compiler: str = "tilec"
+    schedule: str = "late"
 
 
 @dataclass
@@ -92,6 +95,7 @@ class Run:
         own = {"TILE_SIM_ARCH": self.plan.arch, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
         if self.plan.cache is not None:
             own["TILE_SIM_CACHE"] = str(self.plan.cache)
+        own["TILE_SIM_COMPILER"], own["TILE_SIM_SCHEDULE"] = self.plan.compiler, self.plan.schedule
         if self.plan.check:
             own["TILE_SIM_CHECK"] = "1"
         if self.plan.bytecode is not None:

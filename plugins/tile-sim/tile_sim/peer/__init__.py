@@ -1,0 +1,19 @@
+"""Code of NVIDIA's own compiler in the simulator: a witness from outside.
+
+`tileiras` leaves the PTX of its kernels in the cubin, and x86-64 host code that makes the tensor
+maps of a launch. Both are output of the tool; this package takes them out and runs them.
+
+    from tile_sim.peer import Cubin, tileiras
+
+    cubin = tileiras.find().compile(bytecode, "sm_90")
+    module = cubin.load()
+    report = module.launch("matmul", (4, 4, 1), None, arguments, check=True)
+
+A cubin of any other compiler of the same form (PTX inside, host code in `.nv.host`) runs as well.
+"""
+
+from __future__ import annotations
+
+from tile_sim.peer.cubin import Cubin
+
+__all__ = ["Cubin"]
