@@ -1,0 +1,220 @@
+"""Matrix products of a warpgroup (PTX ISA, "wgmma.mma_async"), as MLIR text.
+
+The accumulator's registers must not be touched while a product is in flight, so each function is
+one statement of inline assembly that takes and gives all of them: nothing can be put in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from tile_cute.atoms import MmaAtom
+from tile_cute.atoms.descriptors import SmemOperand
+from tile_cute.atoms.types import BITS
+
+#: Bytes in which descriptors count.
+_UNIT = 16
+#: Accumulator -> (MLIR type of a register, inline-assembly constraint).
+_ACCUMULATORS = {"f32": ("f32", "f"), "s32": ("i32", "r"), "f16": ("i32", "r")}
+#: Inputs whose order in shared memory is a choice, given as an immediate of the instruction.
+_ORDERED = ("f16", "bf16")
+_INTEGERS = ("s8", "u8")
+
+
+@dataclass(frozen=True)
+class WarpgroupProduct:
+    """What one warpgroup does: atoms along M, N and K, and where their operands lie.
+
+    Attributes:
+        counts: atoms along M, N, K.
+        steps: how far apart atoms of a warpgroup are along M and N, in elements.
+        a: A in shared memory; None for fragments in registers.
+        element: MLIR element of the accumulator's fragment, of `a_element` that of A's.
+    """
+
+    atom: MmaAtom
+    counts: tuple[int, int, int]
+    steps: tuple[int, int]
+    a: SmemOperand | None
+    b: SmemOperand
+    element: str
+    a_element: str = ""
+
+    @property
+    def name(self) -> str:
+        """One name for each text."""
+        where = "registers" if self.a is None else _spelt(self.a)
+        shape = "x".join(map(str, (*self.counts, *self.steps)))
+        opcode = self.atom.instruction.replace(".", "_")
+        return f"__tile_{opcode}_{shape}_{where}_{_spelt(self.b)}_{self.element}"
+
+    @property
+    def registers(self) -> int:
+        """Accumulator registers of a thread, for all atoms."""
+        return self.counts[0] * self.counts[1] * self.atom_registers
+
+    @property
+    def atom_registers(self) -> int:
+        """Those of one atom."""
+        return self.atom.n * BITS[self.atom.row.acc] // 64
+
+    @property
+    def fragment(self) -> str:
+        """MLIR type of the accumulator's fragment."""
+        return f"vector<{self.registers * 32 // _bits(self.element)}x{self.element}>"
+
+    @property
+    def a_fragment(self) -> str:
+        """MLIR type of A's fragment, in registers."""
+        words = 4 * self.counts[0] * self.counts[2]
+        return f"vector<{words * 32 // _bits(self.a_element)}x{self.a_element}>"
+
+
+def _spelt(operand: SmemOperand) -> str:
+    fields = operand.major, operand.swizzle, operand.leading, operand.stride
+    return "_".join(map(str, fields))
+
+
+def _bits(element: str) -> int:
+    return int(element.lstrip("bfi"))
+
+
+def issue(made: WarpgroupProduct) -> tuple[str, str]:
+    """`(A, B, C) -> C + A B`, in flight: committed as one group, for `wait` to wait for.
+
+    B is a descriptor of its buffer, and A one or a fragment. Descriptors are of the first atom.
+    """
+    text = _Text(made)
+    body = text.assembly()
+    return _function(made, f"{made.name}_issue", text, body)
+
+
+def multiply(made: WarpgroupProduct) -> tuple[str, str]:
+    """`(A, B, C) -> C + A B`, done."""
+    text = _Text(made)
+    body = [*text.assembly(), "wgmma.wait_group.sync.aligned 0"]
+    return _function(made, made.name, text, body)
+
+
+def wait(made: WarpgroupProduct, pending: int) -> tuple[str, str]:
+    """`(C) -> C` when at most `pending` groups that were issued after it are still in flight."""
+    name = f"__tile_wgmma_wait_{pending}_{made.registers}_{made.element}"
+    text = _Text(made, inputs=False)
+    return _function(made, name, text, [f"wgmma.wait_group.sync.aligned {pending}"])
+
+
+class _Text:
+    """Operands of the inline assembly, in order: accumulators, then inputs."""
+
+    def __init__(self, made: WarpgroupProduct, *, inputs: bool = True) -> None:
+        self.made = made
+        register, constraint = _ACCUMULATORS[made.atom.row.acc]
+        self.register, self.count = register, made.registers
+        self.constraints = [f"={constraint}"] * self.count + [str(i) for i in range(self.count)]
+        self.inputs: list[tuple[str, str]] = []
+        if inputs:
+            if made.a is None:
+                self.inputs += [(f"%a{i}", "i32") for i in range(self._a_words)]
+            else:
+                self.inputs.append(("%a", "i64"))
+            self.inputs.append(("%b", "i64"))
+        self.constraints += ["l" if kind == "i64" else "r" for _, kind in self.inputs]
+
+    @property
+    def _a_words(self) -> int:
+        return 4 * self.made.counts[0] * self.made.counts[2]
+
+    def assembly(self) -> list[str]:
+        """The instructions; fragments that the caller just wrote are fenced first."""
+        made = self.made
+        first = 2 * self.count
+        lines = [
+            ".reg .pred accumulate",
+            ".reg .b64 left, right",
+            "setp.eq.b32 accumulate, 0, 0",
+            "wgmma.fence.sync.aligned",
+        ]
+        ms, ns, ks = made.counts
+        for k, m, n in product(range(ks), range(ms), range(ns)):
+            lines += self._one(k, m, n, first)
+        return [*lines, "wgmma.commit_group.sync.aligned"]
+
+    def _one(self, k: int, m: int, n: int, first: int) -> list[str]:
+        made, atom = self.made, self.made.atom
+        own = made.atom_registers
+        start = (m * made.counts[1] + n) * own
+        accumulators = "{" + ", ".join(f"${start + i}" for i in range(own)) + "}"
+        lines: list[str] = []
+        if made.a is None:
+            at = first + 4 * (m * made.counts[2] + k)
+            left = "{" + ", ".join(f"${at + i}" for i in range(4)) + "}"
+        else:
+            left = "left"
+            lines.append(_moved("left", first, made.a.start(m * made.steps[0], k * atom.k)))
+        b = first + len(self.inputs) - 1
+        lines.append(_moved("right", b, made.b.start(n * made.steps[1], k * atom.k)))
+        return [*lines, f"{atom.instruction} {accumulators}, {left}, right, {self._immediates()}"]
+
+    def _immediates(self) -> str:
+        row = self.made.atom.row
+        if row.a in _INTEGERS:
+            return "accumulate"
+        orders: list[str] = []
+        if row.a in _ORDERED:
+            sides = [self.made.b] if self.made.a is None else [self.made.a, self.made.b]
+            orders = [str(int(side.major != "K")) for side in sides]
+        return ", ".join(["accumulate", "1", "1", *orders])
+
+
+def _moved(name: str, operand: int, offset: int) -> str:
+    if offset % _UNIT:
+        raise ValueError(f"an operand starts {offset} bytes into its buffer, no multiple of 16")
+    return f"add.s64 {name}, ${operand}, {offset // _UNIT}"
+
+
+def _function(made: WarpgroupProduct, name: str, text: _Text, body: list[str]) -> tuple[str, str]:
+    """Name and text of the function around `body`."""
+    kinds = [text.register] * text.count + [kind for _, kind in text.inputs]
+    struct = f"!llvm.struct<({', '.join([text.register] * text.count)})>"
+    words = f"vector<{text.count}x{text.register}>"
+    arguments = [] if not text.inputs else _arguments(made)
+    lines = [
+        f"llvm.func internal @{name}({', '.join([*arguments, f'%c: {made.fragment}'])}) "
+        f"-> {made.fragment} attributes {{always_inline}} {{",
+        *_split("c", made.fragment, words, text.count),
+    ]
+    if text.inputs and made.a is None:
+        count = len(text.inputs) - 1
+        lines += _split("a", made.a_fragment, f"vector<{count}xi32>", count)
+    values = [f"%c{i}" for i in range(text.count)] + [value for value, _ in text.inputs]
+    block = " ".join(f"{line};" for line in body)
+    lines.append(
+        f'  %m = llvm.inline_asm has_side_effects asm_dialect = att "{{ {block} }}", '
+        f'"{",".join(text.constraints)}" {", ".join(values)} : ({", ".join(kinds)}) -> {struct}'
+    )
+    lines += _joined(made.fragment, words, struct, text.count)
+    return name, "\n".join([*lines, f"  llvm.return %out : {made.fragment}", "}"])
+
+
+def _arguments(made: WarpgroupProduct) -> list[str]:
+    a = "i64" if made.a is not None else made.a_fragment
+    return [f"%a: {a}", "%b: i64"]
+
+
+def _split(name: str, fragment: str, words: str, count: int) -> list[str]:
+    """Registers `%name0`, ... of the fragment `%name`."""
+    lines = [f"  %{name}w = llvm.bitcast %{name} : {fragment} to {words}"]
+    for i in range(count):
+        lines.append(f"  %i{name}{i} = llvm.mlir.constant({i} : i32) : i32")
+        lines.append(f"  %{name}{i} = llvm.extractelement %{name}w[%i{name}{i} : i32] : {words}")
+    return lines
+
+
+def _joined(fragment: str, words: str, struct: str, count: int) -> list[str]:
+    """`%out`: the fragment of the registers that the assembly gives."""
+    lines = [f"  %o0 = llvm.mlir.poison : {words}"]
+    for i in range(count):
+        lines.append(f"  %r{i} = llvm.extractvalue %m[{i}] : {struct}")
+        lines.append(f"  %o{i + 1} = llvm.insertelement %r{i}, %o{i}[%ic{i} : i32] : {words}")
+    return [*lines, f"  %out = llvm.bitcast %o{count} : {words} to {fragment}"]
