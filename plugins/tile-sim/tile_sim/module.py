@@ -13,6 +13,7 @@ from tile_sim.machine.counters import Counters
 from tile_sim.machine.launch import Launcher, LaunchReport
 from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.parameters import Argument, HiddenFilled, RawBuffer, RawParameters
+from tile_sim.machine.trace import Trace
 from tile_sim.machine.wave import Dim
 from tile_sim.program.build import build_program
 from tile_sim.program.layout import (
@@ -163,6 +164,8 @@ class Module:
         check_uninitialised: bool = True,
         max_steps: int | None = None,
         strict: bool | None = None,
+        trace: Trace | None = None,
+        clusters: Sequence[int] | None = None,
     ) -> LaunchReport:
         """Run a kernel over `grid` CTAs of `block` threads and wait for its end.
 
@@ -180,6 +183,8 @@ class Module:
         without end. `strict` False leaves out what the PTX ISA forbids and hardware does not
         depend on: registers of `tcgen05.ld` before the wait, threads that race to write the same
         value. None is `Module.strict`.
+        `trace` is told what every warp does; `clusters` are the numbers of those clusters of
+        CTAs to run, others are left out.
 
         Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.
         """
@@ -188,5 +193,6 @@ class Module:
         launcher.max_steps = max_steps
         launcher.hidden = self.hidden
         launcher.strict = self.strict if strict is None else strict
+        launcher.trace, launcher.clusters = trace, clusters
         launcher.counters = Counters(launcher.program) if stats else None
         return launcher.run(grid, block, args, shared_bytes, cluster, wave_threads)

@@ -129,7 +129,8 @@ def _to_shared(cx: Decode, source: str, multicast: bool) -> Exec:
         for row, target, origin, amount, barrier, m in items:
             _check_size(amount, target, origin)
             read = _reader(g.wave, int(row), source, origin, amount)
-            _copy_in(g.wave, int(row), target, amount, barrier, m, read)
+            place = origin if source == "global" else -1
+            _copy_in(g.wave, int(row), target, amount, barrier, m, read, place)
 
     return execute
 
@@ -154,6 +155,7 @@ def _copy_in(
     barrier: int,
     mask: int | None,
     read: Callable[[], Array],
+    origin: int,
 ) -> None:
     cta, offset = shared.locate(wave, row, target, "bulk copy")
     bar_cta, bar_offset = shared.locate(wave, row, barrier, "bulk copy")
@@ -163,6 +165,9 @@ def _copy_in(
     span = offset + np.arange(amount)
     if wave.counters is not None:
         wave.counters.moved(wave, amount * len(ends))
+    if wave.trace is not None:
+        known = [(bar, shared.barrier_place(wave, bar, bar_offset)) for _, bar in ends]
+        wave.trace.bulk(wave, row, amount, origin, amount, known)
     for to, bar in ends:
         where = shared.flat(wave, to, span, "bulk copy")
         shared.mark_pending(wave, row, where, "bulk copy")
@@ -201,6 +206,8 @@ def _to_global(cx: Decode, op: str | None, type_: str | None, masked: bool = Fal
             source = shared.locate(g.wave, int(row), origin, "bulk copy")
             span = shared.flat(g.wave, source[0], source[1] + np.arange(amount), "bulk copy")
             write = _global_writer(g.wave, target, op, type_)
+            if g.wave.trace is not None:
+                g.wave.trace.bulk(g.wave, int(row), amount, target, amount, [])
             if bits != 0xFFFF:
                 write = _masked_writer(g.wave, target, bits)
             outgoing(g.wave, int(thread), span, read, write)

@@ -80,6 +80,9 @@ def _issue(
         if g.wave.counters is not None:
             rows = g.lane_rows()[wanted]
             g.wave.counters.global_access(g.wave, rows, where, width, size[wanted])
+        if g.wave.trace is not None:
+            lanes = g.lane_ids()[wanted]
+            g.wave.trace.copy(g.wave, g.lane_rows()[wanted], lanes, where, width)
         if (where & np.uint64(width - 1)).any():
             raise SimError("misaligned", f"a source of {width} bytes needs that alignment")
         for buffer, here in _split(g, where, size[wanted]):

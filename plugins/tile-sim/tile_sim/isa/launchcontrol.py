@@ -46,6 +46,9 @@ def try_cancel(cx: Decode) -> Exec:
             if everywhere:
                 whole = (1 << wave.cluster_size) - 1
                 ends = [(c, c) for c in receivers(wave, int(row), whole)]
+            if wave.trace is not None:
+                known = [(end, shared.barrier_place(wave, end, bar_offset)) for _, end in ends]
+                wave.trace.bulk(wave, int(row), _BYTES, -1, _BYTES, known)
             for end, bar_end in ends:
                 where = shared.flat(wave, end, offset + np.arange(_BYTES), "try_cancel")
                 shared.mark_pending(wave, int(row), where, "try_cancel")

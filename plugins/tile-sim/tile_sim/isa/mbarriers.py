@@ -48,6 +48,11 @@ def _lanes(g: Group, get: Getter | None, default: int) -> Array:
     return g.lanes(np.asarray(get(g))).astype(np.int64)
 
 
+def _record(g: Group, what: str, at: Array, counts: Array, extra: Array) -> None:
+    if g.wave.trace is not None:
+        g.wave.trace.mbarrier(g.wave, what, g.lane_rows(), at, counts, extra)
+
+
 @instruction("mbarrier.init")
 def init(cx: Decode) -> Exec:
     space = take_shared(cx)
@@ -57,7 +62,9 @@ def init(cx: Decode) -> Exec:
     count = cx.src(1, U32)
 
     def execute(g: Group) -> None:
-        g.wave.mbarriers.init(places(g, where, compute(g)), _lanes(g, count, 0))
+        at, counts = places(g, where, compute(g)), _lanes(g, count, 0)
+        g.wave.mbarriers.init(at, counts)
+        _record(g, "init", at, counts, counts)
 
     return execute
 
@@ -95,6 +102,7 @@ def arrive(cx: Decode) -> Exec:
         counts, bytes_ = _lanes(g, count, 1), _lanes(g, tx, 0)
         at = places(g, where, compute(g))
         before = g.wave.mbarriers.change(at, counts, bytes_, counts if drop else None)
+        _record(g, "arrive", at, counts, bytes_)
         if g.wave.monitor is not None:
             g.wave.monitor.mbarrier_arrive(g, at)
         if slot is not None:
@@ -114,7 +122,9 @@ def transaction(cx: Decode) -> Exec:
 
     def execute(g: Group) -> None:
         tx = sign * _lanes(g, amount, 0)
-        g.wave.mbarriers.change(places(g, where, compute(g)), np.zeros_like(tx), tx, None)
+        at = places(g, where, compute(g))
+        g.wave.mbarriers.change(at, np.zeros_like(tx), tx, None)
+        _record(g, "expect", at, np.zeros_like(tx), tx)
 
     return execute
 
@@ -137,6 +147,7 @@ def test_wait(cx: Decode) -> Exec:
         at = places(g, where, compute(g))
         done = g.wave.mbarriers.passed(at, parity.astype(np.int64))
         g.wave.polled = True
+        _record(g, "wait", at, parity.astype(np.int64), done)
         if g.wave.monitor is not None:
             g.wave.monitor.mbarrier_wait(g, at, done)
         g.spread(slot, done)
@@ -181,6 +192,7 @@ def _copy_arrive(where: str, compute: Addresses, noinc: bool) -> Exec:
 
         if g.wave.monitor is not None:
             g.wave.monitor.mbarrier_arrive(g, at)
+        _record(g, "copies", at, np.full(len(at), int(noinc)), np.zeros(len(at), np.int64))
         threads = g.lane_rows() * 32 + g.lane_ids()
         g.wave.copies.issue_arrival(Arrival(threads, fire, np.zeros(len(at), bool)))
 

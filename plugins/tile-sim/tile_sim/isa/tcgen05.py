@@ -71,6 +71,8 @@ def _allocate(wave: Wave, row: int, columns: int, target: int) -> bool:
     first = wave.tmem.allocate(cta, columns)
     if first is None:
         return False
+    if wave.trace is not None:
+        wave.trace.columns(wave, row, columns)
     to, offset = shared.locate(wave, row, target, "tcgen05.alloc")
     place = shared.flat(wave, to, offset + np.arange(4), "tcgen05.alloc")
     shared.write(wave, place, np.frombuffer(np.uint32(first).tobytes(), np.uint8))
@@ -278,6 +280,8 @@ def commit(cx: Decode) -> Exec:
             # A mask without a CTA signals nobody; without `.multicast` there is no mask.
             ends = [cta] if m is None else receivers(g.wave, int(row), m) if m else []
             places = [shared.barrier_place(g.wave, end, offset) for end in ends]
+            if g.wave.trace is not None:
+                g.wave.trace.commit(g.wave, int(row), places)
             known = None if g.wave.monitor is None else g.wave.monitor.snapshot(int(row))
             g.wave.tmem.issue(int(thread), Step(_arrival(g.wave, places, known), commit=True))
 

@@ -33,6 +33,9 @@ def mma(cx: Decode) -> Exec:
             product.mark()
             if g.wave.counters is not None:
                 g.wave.counters.products(g.wave, form.m * form.n * form.k)
+            if g.wave.trace is not None:
+                shape = (form.m, form.n, form.k)
+                g.wave.trace.product(g.wave, int(row), shape, variant.group == 2, work.a_in_tmem)
             if g.wave.monitor is not None:
                 product.observe(int(row))
             g.wave.tmem.issue(int(thread), Step(product.run))

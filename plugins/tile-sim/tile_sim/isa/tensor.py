@@ -158,6 +158,10 @@ class _TensorLoad:
         amount = len(coordinates) * tensor.shared_bytes
         if wave.counters is not None:
             wave.counters.moved(wave, amount * len(ends))
+        if wave.trace is not None:
+            known = [(bar, shared.barrier_place(wave, bar, bar_offset)) for _, bar in ends]
+            first = tma.first_byte(tensor, base, coordinates)
+            wave.trace.bulk(wave, self.row, amount, first, tensor.inner_bytes, known)
         for to, bar in ends:
             where = tma.shared_places(wave, to, offset, tensor, len(coordinates))
             shared.mark_pending(wave, self.row, where, "tensor copy")
@@ -214,6 +218,10 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             places = tma.shared_places(wave, cta, offset, tensor, len(where))
             if wave.monitor is not None:
                 wave.monitor.async_read(int(row), places, "tensor store")
+            if wave.trace is not None:
+                amount = len(where) * tensor.shared_bytes
+                first = tma.first_byte(tensor, base, where)
+                wave.trace.bulk(wave, int(row), amount, first, tensor.inner_bytes, [])
             give = _giver(wave, tensor, base, where, op)
             outgoing(wave, int(thread), places, _taker(wave, places), give)
 

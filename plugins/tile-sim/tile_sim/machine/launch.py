@@ -14,6 +14,7 @@ from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.monitor import Finding, Monitor
 from tile_sim.machine.parameters import Argument, HiddenFilled, Parameters, RawParameters
 from tile_sim.machine.scheduler import Scheduler
+from tile_sim.machine.trace import Trace
 from tile_sim.machine.wave import Backlog, Dim, Settings, Shape, Wave
 from tile_sim.program.layout import PARAM_WINDOW
 from tile_sim.program.program import Program
@@ -67,6 +68,8 @@ class Launcher:
         self.counters: Counters | None = None
         self.hidden: HiddenFilled | None = None
         self.strict = True
+        self.trace: Trace | None = None
+        self.clusters: Sequence[int] | None = None
 
     def run(
         self,
@@ -108,12 +111,15 @@ class Launcher:
         if self.check:
             wave_threads = min(wave_threads, Monitor.wave_threads)
         clusters = max(1, wave_threads // (shape.warps_per_cta * 32 * size))
+        if self.clusters is not None:
+            coordinates = coordinates.reshape(-1, size, 3)[list(self.clusters)].reshape(-1, 3)
         backlog = Backlog(coordinates, size)
         settings = Settings(self.schedule, self.seed, self.check_uninitialised)
         settings.max_steps = self.max_steps
         settings.strict = self.strict
         settings.monitor = self._monitor(report)
         settings.counters = self.counters
+        settings.trace = self.trace
         with np.errstate(all="ignore"):
             while backlog.first < backlog.stop:
                 first = backlog.first

@@ -134,6 +134,8 @@ class Scheduler:
         counts = self.counts[block.number]
         counts[0] += len(g.rows)
         counts[1] += 32 * len(g.rows) if g.mask is None else int(np.count_nonzero(g.mask))
+        if wave.trace is not None:
+            wave.trace.block(wave, block, g)
         steps = iter(block.code)
         wave.cursor = (block, steps)
         try:

@@ -88,6 +88,11 @@ class TensorMap:
         return self.unit_bytes if self.type == "b4x16" else self.kind.shared_bytes
 
     @property
+    def inner_bytes(self) -> int:
+        """Bytes of the innermost extent of a box in shared memory."""
+        return (self.channels or self.box[0]) // self.per_unit * self.shared_bytes
+
+    @property
     def rank(self) -> int:
         return len(self.dims)
 

@@ -82,6 +82,12 @@ def addresses(tensor: TensorMap, base: int, coordinates: Array) -> Array:
     return (base + coordinates @ steps).astype(np.uint64)
 
 
+def first_byte(tensor: TensorMap, base: int, coordinates: Array) -> int:
+    """The address of the first unit, which may lie outside the tensor."""
+    steps = (tensor.unit_bytes, *tensor.strides)
+    return base + sum(int(c) * s for c, s in zip(coordinates[0], steps, strict=True))
+
+
 def shared_places(wave: Wave, cta: int, offset: int, tensor: TensorMap, count: int) -> Array:
     """Flat shared bytes of `count` units in box order, swizzled, `[units, bytes]`."""
     if offset % 128:

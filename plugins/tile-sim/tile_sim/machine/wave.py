@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tile_sim.machine.counters import Counters
     from tile_sim.machine.memory import GlobalMemory
     from tile_sim.machine.scheduler import Scheduler
+    from tile_sim.machine.trace import Trace
     from tile_sim.program.program import Program
 
 Array = np.ndarray
@@ -104,6 +105,7 @@ class Settings:
     sm_count: int = 132
     monitor: Any = None
     counters: Counters | None = None
+    trace: Trace | None = None
     max_steps: int | None = None
     strict: bool = True
 
@@ -143,6 +145,7 @@ class Wave:
         self.check_uninitialised = self.settings.check_uninitialised
         self.monitor = self.settings.monitor
         self.counters = self.settings.counters
+        self.trace = self.settings.trace
 
     # --- identity ---------------------------------------------------------------------------
 
@@ -199,9 +202,11 @@ class Wave:
     # --- hooks ------------------------------------------------------------------------------
 
     def observe(self, kind: str, g: Group, part: Part, count: int) -> None:
-        """Tell the checker and the counters, where there are any, about an access."""
+        """Tell the checker, the counters and the recorder, where there are any, about an access."""
         if self.counters is not None:
             self.counters.access(self, kind, g, part, count)
+        if self.trace is not None:
+            self.trace.access(self, kind, g, part, count)
         if self.monitor is not None:
             self.monitor.access(kind, g, part, count)
 
