@@ -10,7 +10,7 @@ FUZZ_JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 BIN      := $(VENV)/bin
 PLUGINS  := $(sort $(wildcard plugins/*))
 PROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml)
-EDITABLE := -e . $(PLUGINS:%=-e ./%)
+EDITABLE := -e . $(PLUGINS:%=-e ./%) -e "./plugins/tile-time[tools]"
 PIP      := $(BIN)/python -m pip --disable-pip-version-check
 
 RUNTIME := $(VENV)/.runtime

@@ -29,6 +29,7 @@ ROOT_VARIABLES = ("CUDA_ROOT", "CUDA_HOME", "CUDA_PATH")
 DEFAULT_ROOT = Path("/usr/local/cuda")
 
 _EXECUTABLE = "ptxas.exe" if os.name == "nt" else "ptxas"
+_DISASSEMBLER = "nvdisasm.exe" if os.name == "nt" else "nvdisasm"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,9 @@ class Tool:
 
 TOOLS = {
     "ptxas": Tool("ptxas", (f"bin/{_EXECUTABLE}",), "nvidia-cuda-nvcc>=13.5,<13.6", True),
+    "nvdisasm": Tool(
+        "nvdisasm", (f"bin/{_DISASSEMBLER}",), "nvidia-cuda-nvdisasm>=13.5,<13.6", True
+    ),
     "libdevice": Tool(
         "libdevice", ("nvvm/libdevice/libdevice.10.bc",), "nvidia-nvvm>=13.5,<13.6", False
     ),

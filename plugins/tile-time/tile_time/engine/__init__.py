@@ -1,0 +1,1 @@
+"""The SM as events: warps, pipes, asynchronous engines, barriers, memory."""

@@ -1,0 +1,86 @@
+"""From a plan to a load of the engine: ops made once for each list of items."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tile_core.machines import Machine
+from tile_time.actions import Action, Plan
+from tile_time.engine.issue import NOTED
+from tile_time.engine.ops import Op, is_variable, make_op
+from tile_time.engine.run import Load
+from tile_time.listing import Item
+from tile_time.record import Recorder
+
+
+def make_load(
+    machine: Machine, plan: Plan, recorder: Recorder, ctas: int, resident: int, clusters: int
+) -> Load:
+    """The load of a recorded cluster of `ctas` CTAs."""
+    lines = {ins.pos: line for line, ins in plan.ptx.instructions.items()}
+    warps = [
+        [plan.actions(recorder.warps.get((cta, w), [])) for w in range(recorder.per_cta)]
+        for cta in range(ctas)
+    ]
+    by_line = plan.ptx.instructions
+    ops: list[list[Op]] = []
+    handled: list[frozenset[int]] = []
+    unrolls = _unrolls(plan, warps)
+    for key, items in enumerate(plan.items):
+        made = [
+            _op(machine, item, by_line, lines, plan.first_run[key], unrolls.get(key, 1))
+            for item in items
+        ]
+        _share(made)
+        ops.append(made)
+        handled.append(frozenset(op.pos for op in made if op.kind in NOTED and op.pos >= 0))
+    return Load(warps, ops, handled, resident, clusters)
+
+
+def _unrolls(plan: Plan, warps: list[list[list[Action]]]) -> dict[int, int]:
+    """How many runs each key's items stand for."""
+    found: dict[int, int] = {}
+    for cta in warps:
+        for actions in cta:
+            for action in actions:
+                found[action.key] = max(found.get(action.key, 1), len(action.notes))
+    return found
+
+
+def _op(
+    machine: Machine, item: Item, by_line: dict, lines: dict[int, int], first: int, taken: int
+) -> Op:
+    line = lines.get(item.pos, item.sass.line)
+    ins = by_line.get(line)
+    run = min(max(item.part * max(taken, 1) // max(item.parts, 1), 0), max(taken - 1, 0))
+    op = make_op(machine, item, ins, run, 1, line)
+    if not is_variable(op.kind) and op.kind not in NOTED and op.write == 7:
+        op.latency = max(op.latency, 0.0)
+    if op.kind in ("tensor_load", "tensor_store") and ins is not None:
+        op.amount = _tensor_bytes(ins)
+    return op
+
+
+def _tensor_bytes(ins: object) -> float:
+    """Bytes that a warp moves between registers and tensor memory."""
+    mods = getattr(ins, "mods", ())
+    repeat = next((int(m[1:]) for m in mods if m[:1] == "x" and m[1:].isdigit()), 1)
+    words = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
+    width = next((words[m] for m in mods if m in words), 1)
+    return 128.0 * repeat * width
+
+
+def _share(made: list[Op]) -> None:
+    """Several instructions of one PTX instruction share its accesses."""
+    count = Counter((op.pos, op.run) for op in made if op.kind in NOTED)
+    synchronised: set[tuple[int, int]] = set()
+    for op in made:
+        if op.kind not in NOTED:
+            continue
+        where = (op.pos, op.run)
+        op.share = count[where]
+        if op.kind in ("mbarrier", "barrier", "bulk", "tensor_product", "tensor_commit",
+                       "async_arrive"):  # fmt: skip
+            if where in synchronised:
+                op.pos = -1  # the first one does it
+            synchronised.add(where)

@@ -1,0 +1,418 @@
+"""The event loop: clusters of CTAs on their SMs, warp by warp, in order of time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_core.machines import Machine
+from tile_time.actions import Action
+from tile_time.engine.issue import NOTED, SYNCHRONISING, handler_of
+from tile_time.engine.memory import L1, Requests, Traffic
+from tile_time.engine.ops import (
+    BARRIER,
+    ISSUE,
+    LATENCY,
+    LAUNCH,
+    NONE,
+    PIPE,
+    PIPES,
+    TENSOR,
+    Op,
+)
+from tile_time.engine.state import Cluster, Cta, Named, Phase, Sm, Warp, Way
+from tile_time.record import Barrier, Bulk, Commit, Mbarrier, Note, Product
+
+_MMA = PIPES.index("mma")
+
+
+@dataclass
+class Load:
+    """What runs: the actions of each warp of each CTA of a cluster, and the ops of each key."""
+
+    warps: Sequence[Sequence[Sequence[Action]]]  # [cta][warp]
+    ops: Sequence[Sequence[Op]]  # by key of an action
+    handled: Sequence[frozenset[int]]  # positions whose notes the ops of a key take
+    resident: int  # clusters at a time
+    clusters: int  # altogether
+
+
+@dataclass
+class Outcome:
+    """When each cluster ended, what the SM's parts did, and the critical path."""
+
+    ends: list[float]
+    cycles: float
+    busy: dict[str, float]
+    path: dict[int, float]  # line << 4 | cause -> clk
+    issued: int
+    forced: int  # waits that nothing ended
+    marks: list[tuple[str, str, float, float]]  # row, name, start, end
+
+
+@dataclass
+class Engine:
+    """Runs a load on one SM (or one for each CTA of a cluster)."""
+
+    machine: Machine
+    load: Load
+    traffic: Traffic
+    active: float  # SMs at work
+    l1_capacity: float
+    mhz: float
+    marking: float = 0.0  # clk of the trace
+    heap: list[tuple[float, int, Any]] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+    marks: list[tuple[str, str, float, float]] = field(default_factory=list)
+    issued: int = 0
+    forced: int = 0
+
+    def __post_init__(self) -> None:
+        self.requests = Requests(self.machine, self.traffic)
+        size = len(self.load.warps)
+        self.sms = [Sm(self.machine, self.active, self.mhz) for _ in range(size)]
+        self._l1: dict[int, L1] = {}
+        self._serial = 0
+        self._started = 0
+        self._live: set[Warp] = set()
+        self._last: Warp | None = None
+
+    # --- the loop ---------------------------------------------------------------------------
+
+    def run(self) -> Outcome:
+        for _ in range(min(self.load.resident, self.load.clusters)):
+            self._start(0.0, None)
+        while self.heap or self._live:
+            if not self.heap:
+                self._force()
+                continue
+            t, _, what = heapq.heappop(self.heap)
+            if isinstance(what, Warp):
+                self._go(what, t)
+            else:
+                what(t)
+        return self._outcome()
+
+    def later(self, t: float, what: Warp | Callable[[float], None]) -> None:
+        self._serial += 1
+        heapq.heappush(self.heap, (t, self._serial, what))
+
+    def _start(self, t: float, way: Way) -> None:
+        """The next cluster takes a free place."""
+        cluster = Cluster(self._started, start=t)
+        self._started += 1
+        delay = self.machine.launch.cta
+        for number, warps in enumerate(self.load.warps):
+            cta = Cta(number, cluster, self.sms[number])
+            cluster.ctas.append(cta)
+            cta.left = len(warps)
+            for w, actions in enumerate(warps):
+                begin = t + delay
+                # Residents do not stand on the same sub-core with the same warp.
+                sub = (w + cluster.number * len(warps)) % int(self.machine.chip.sub_cores)
+                warp = Warp(cta, w, sub, cta.sm, actions, begin, (way, LAUNCH, delay))
+                cta.warps.append(warp)
+                self._live.add(warp)
+                self.later(begin, warp)
+        cluster.left = len(cluster.ctas)
+
+    def _go(self, w: Warp, t: float) -> None:
+        """Issue what the warp can until another one comes first."""
+        heap = self.heap
+        while True:
+            if w.at >= len(w.ops) and not self._advance(w):
+                self._finish(w, max(t, w.time))
+                return
+            op = w.ops[w.at]
+            when, cause = self._earliest(w, op)
+            if when > t and heap and heap[0][0] < when:
+                self.later(when, w)
+                return
+            t = max(t, when)
+            w.at += 1
+            if self._issue(w, op, t, cause):
+                return
+            t = max(t, w.time)
+            if heap and heap[0][0] < t:
+                self.later(t, w)
+                return
+
+    def _earliest(self, w: Warp, op: Op) -> tuple[float, int]:
+        when, cause = w.time, LATENCY
+        wait = op.wait
+        if wait:
+            for n in range(6):
+                if wait >> n & 1 and w.boards[n] > when:
+                    when, cause = w.boards[n], w.board_cause[n]
+        slot = w.sm.slot[w.sub]
+        if slot > when:
+            when, cause = slot, ISSUE
+        if op.pipe >= 0:
+            free = w.sm.pipes[w.sub][op.pipe]
+            if free > when:
+                when, cause = free, TENSOR if op.pipe == _MMA else PIPE
+        return when, cause
+
+    def _issue(self, w: Warp, op: Op, t: float, cause: int) -> bool:
+        """True where the warp stops and is woken by something else."""
+        self.issued += 1
+        if t > w.time:
+            w.way = (w.way, op.key | cause, t - w.time)
+        # Stall counts are the compiler's fixed latencies; the first clk is the issue itself.
+        w.way = (w.way, op.key | ISSUE, 1.0)
+        if op.stall > 1:
+            w.way = (w.way, op.key | LATENCY, op.stall - 1.0)
+        w.time = t + op.stall
+        w.sm.slot[w.sub] = t + 1.0
+        if op.pipe >= 0:
+            w.sm.pipes[w.sub][op.pipe] = max(t, w.sm.pipes[w.sub][op.pipe]) + op.gap
+            if op.pipe == _MMA:
+                w.sm.use("tensor", op.gap / self.machine.chip.sub_cores)
+                w.sm.use("product", op.gap / self.machine.chip.sub_cores)
+        notes: Sequence[Note] = ()
+        if w.notes and op.pos >= 0 and op.run < len(w.notes):
+            notes = w.notes[op.run].get(op.pos, ()) if op.kind in NOTED else ()
+        return handler_of(op.kind)(self, w, op, t, notes)
+
+    def _advance(self, w: Warp) -> bool:
+        """The next action; notes that no instruction takes are handled by ops of their own."""
+        while True:
+            w.action += 1
+            if w.action >= len(w.actions):
+                return False
+            action = w.actions[w.action]
+            ops = self.load.ops[action.key]
+            extra = self._left_over(action)
+            w.ops = [*ops, *extra] if extra else ops
+            w.notes, w.at = action.notes, 0
+            if w.ops:
+                return True
+
+    def _left_over(self, action: Action) -> list[Op]:
+        handled = self.load.handled[action.key]
+        found: list[Op] = []
+        for run, notes in enumerate(action.notes):
+            found += [
+                Op("synthetic", -1, 0.0, 0.0, 1, 0, NONE, NONE, 0, "", pos, run, 1)
+                for pos, several in notes.items()
+                if pos not in handled and isinstance(several[0], SYNCHRONISING)
+            ]
+        return found
+
+    def _finish(self, w: Warp, t: float) -> None:
+        w.done = True
+        self._live.discard(w)
+        w.time = t
+        if self._last is None or t >= self._last.time:
+            self._last = w
+        w.cta.left -= 1
+        cluster = w.cta.cluster
+        self._check_named(w.cta)
+        if w.cta.left == 0:
+            self._l1.pop(id(w.cta), None)
+            cluster.left -= 1
+        if cluster.left == 0 and cluster.end == 0.0:
+            cluster.end = t
+            self.ends.append(t)
+            if self._started < self.load.clusters:
+                free = t + self.machine.launch.exit
+                way = (w.way, LAUNCH, self.machine.launch.exit)
+                self.later(free, lambda now: self._start(now, way))
+
+    def _force(self) -> None:
+        """Nothing can go on though warps wait: a wait that the model does not understand ends."""
+        self.forced += 1
+        w = min(self._live, key=lambda w: (w.time, w.cta.number, w.number))
+        for cta in w.cta.cluster.ctas:
+            for named in (*cta.named.values(), w.cta.cluster.joined):
+                named.waiting = [x for x in named.waiting if x[0] is not w]
+            for phase in cta.phases.values():
+                phase.waiting = [x for x in phase.waiting if x[0] is not w]
+        self.later(w.time, w)
+
+    def _outcome(self) -> Outcome:
+        sm = self.sms[0]
+        end = max(self.ends, default=0.0)
+        drained = max(end, sm.l2_free, sm.dram_free)
+        path: dict[int, float] = {}
+        way = self._last.way if self._last else None
+        while way is not None:
+            way, key, clk = way
+            path[key] = path.get(key, 0.0) + clk
+        return Outcome(
+            self.ends, drained, dict(sm.busy), path, self.issued, self.forced, self.marks
+        )
+
+    def l1_of(self, cta: Cta) -> L1:
+        found = self._l1.get(id(cta))
+        if found is None:
+            found = self._l1[id(cta)] = L1(self.l1_capacity / self.load.resident)
+        return found
+
+    def mark(self, sm: Sm, row: str, start: float, end: float, name: str) -> None:
+        if start < self.marking and sm is self.sms[0]:
+            self.marks.append((row, name, start, end))
+
+    # --- synchronisation --------------------------------------------------------------------
+
+    def sync(self, w: Warp, op: Op, t: float, note: Note) -> tuple[float, int] | None:
+        """What an instruction that synchronises does; None where the warp has to wait."""
+        if isinstance(note, Mbarrier):
+            return self._mbarrier(w, op, t, note)
+        if isinstance(note, Barrier):
+            return self._barrier(w, op, t, note)
+        if isinstance(note, Commit):
+            self._commit(w, t, note)
+        elif isinstance(note, Bulk):
+            self.bulk(w, op, t, note)
+        elif isinstance(note, Product):
+            self.tensor_product(w, op, t, note)
+        return t, LATENCY
+
+    def _phase(self, w: Warp, cta: int, place: int) -> Phase:
+        ctas = w.cta.cluster.ctas
+        phases = ctas[cta % len(ctas)].phases
+        found = phases.get(place)
+        if found is None:
+            found = phases[place] = Phase(1, 1)
+        return found
+
+    def _mbarrier(self, w: Warp, op: Op, t: float, note: Mbarrier) -> tuple[float, int] | None:
+        if note.what == "init":
+            ctas = w.cta.cluster.ctas
+            ctas[note.cta % len(ctas)].phases[note.place] = Phase(note.count, note.count)
+            return t, LATENCY
+        phase = self._phase(w, note.cta, note.place)
+        if note.what == "wait":
+            if phase.phase != note.count or not note.extra:
+                return t, LATENCY
+            phase.waiting.append((w, op, t))
+            return None
+        if note.what == "copies":
+            self._copies_arrive(w, t, phase, note)
+            return t, LATENCY
+        delay = self.machine.sync.mbarrier_arrive if note.what == "arrive" else 0.0
+        count = note.count if note.what == "arrive" else 0
+        phase.tx += note.extra
+        if count:
+            way = (w.way, op.key | BARRIER, t + delay - w.time)
+            self.later(t + delay, lambda now: self._change(phase, count, 0, now, way))
+        return t, LATENCY
+
+    def _copies_arrive(self, w: Warp, t: float, phase: Phase, note: Mbarrier) -> None:
+        """The threads of a warp arrive when their copies are done."""
+        done = max([t, w.copies_open, *(c[0] for c in w.copies[-1:])])
+        if not note.extra:
+            phase.pending += note.count  # without .noinc the count is raised first
+        way = (w.way, w.copies_cause, done - w.time)
+        self.later(done, lambda now: self._change(phase, note.count, 0, now, way))
+
+    def _change(self, phase: Phase, arrivals: int, completed: int, t: float, way: Way) -> None:
+        """Arrivals and completed bytes; the phase may end."""
+        phase.pending -= arrivals
+        phase.tx -= completed
+        if phase.pending > 0 or phase.tx != 0:
+            return
+        phase.phase ^= 1
+        phase.pending = phase.expected
+        waiting, phase.waiting = phase.waiting, []
+        more = self.machine.sync.mbarrier_wait
+        for w, op, _ in waiting:
+            self._wake(w, op, t + more, (way, op.key | BARRIER, more))
+
+    def _wake(self, w: Warp, op: Op, t: float, way: Way) -> None:
+        """A warp goes on at `t`, by the way of who let it."""
+        w.way = way
+        w.time = max(t, w.time)
+        self.later(w.time, w)
+
+    def _barrier(self, w: Warp, op: Op, t: float, note: Barrier) -> tuple[float, int] | None:
+        named = w.cta.named.setdefault(note.number, Named())
+        named.arrived += 32
+        if w.time >= named.last:
+            named.last, named.way = w.time, w.way
+        if not op.flag:
+            named.waiting.append((w, note.threads, op))
+        self._complete_named(w.cta, named, note.threads)
+        return (t, LATENCY) if op.flag else None
+
+    def _complete_named(self, cta: Cta, named: Named, threads: float) -> None:
+        need = threads or 32 * cta.left
+        if named.arrived < need:
+            return
+        warps = named.arrived // 32
+        delay = self.machine.sync.bar_base + self.machine.sync.bar_per_warp * warps
+        waiting, named.waiting, named.arrived = named.waiting, [], 0
+        for w, _, op in waiting:
+            self._wake(w, op, named.last + delay, (named.way, op.key | BARRIER, delay))
+        named.last, named.way = 0.0, None
+
+    def _check_named(self, cta: Cta) -> None:
+        """A warp that ends is not waited for."""
+        if cta.left:
+            for named in cta.named.values():
+                if named.waiting and not named.waiting[0][1]:
+                    self._complete_named(cta, named, 0)
+
+    def join_cluster(self, w: Warp, op: Op, t: float, waits: bool) -> bool:
+        cluster = w.cta.cluster
+        joined = cluster.joined
+        if not waits:
+            joined.arrived += 1
+            if w.time >= joined.last:
+                joined.last, joined.way = w.time, w.way
+        else:
+            joined.waiting.append((w, 0, op))
+        if joined.arrived < sum(cta.left for cta in cluster.ctas):
+            return waits
+        delay = self.machine.sync.cluster_barrier
+        waiting, joined.waiting = joined.waiting, []
+        for other, _, their in waiting:
+            self._wake(other, their, joined.last + delay, (joined.way, their.key | BARRIER, delay))
+        if len(waiting) and not waits:
+            joined.arrived = 0
+        return waits
+
+    # --- asynchronous engines ---------------------------------------------------------------
+
+    def bulk(self, w: Warp, op: Op, t: float, note: Bulk) -> None:
+        """A bulk or tensor copy that the warp starts."""
+        sm = w.sm
+        if not note.ends:
+            read, done = self.requests.copy_out(sm, t, note.size, note.inner)
+            w.copies_open, w.copies_read = max(w.copies_open, done), max(w.copies_read, read)
+            self.mark(sm, "copy engine", t, read, op.text)
+            return
+        if note.address < 0:
+            done, cause = t + self.machine.copies.tma_latency, LATENCY
+        else:
+            done, cause = self.requests.copy_in(sm, t, note.size, note.inner, op.pos)
+        self.mark(sm, "copy engine", t, done, op.text)
+        way = (w.way, op.key | cause, done - w.time)
+        for cta, place in note.ends:
+            phase = self._phase(w, cta, place)
+            self.later(done, lambda now, p=phase: self._change(p, 0, note.size, now, way))
+
+    def tensor_product(self, w: Warp, op: Op, t: float, note: Product) -> None:
+        unit = self.machine.tcgen05
+        ctas = 2 if note.pair else 1
+        clk = unit.clk(note.m, note.n, ctas, note.a_in_tensor_memory)
+        idle = t > w.sm.tensor_unit
+        start = max(t, w.sm.tensor_unit) + (unit.burst if idle else 0.0)
+        sms = self.sms[w.cta.number & ~1 :][:2] if note.pair else [w.sm]
+        for sm in sms:
+            sm.tensor_unit = start + clk
+            sm.use("tensor", clk)
+            sm.use("product", note.n * unit.clk_per_column if note.m > 64 else clk)
+        self.mark(w.sm, "tensor", start, start + clk, op.text)
+        w.tensor_end = start + clk + unit.visible(ctas, note.a_in_tensor_memory)
+        w.tensor_way = (w.way, op.key | TENSOR, w.tensor_end - w.time)
+
+    def _commit(self, w: Warp, t: float, note: Commit) -> None:
+        done = max(t, w.tensor_end)
+        way = w.tensor_way if w.tensor_end > t else w.way
+        for cta, place in note.ends:
+            phase = self._phase(w, cta, place)
+            self.later(done, lambda now, p=phase: self._change(p, 1, 0, now, way))

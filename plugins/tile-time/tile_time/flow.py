@@ -1,0 +1,96 @@
+"""Loop nests of graphs: of PTX blocks and of SASS blocks alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Loops:
+    """`inner[n]` is the innermost loop of node n (-1: none), `parent[l]` the loop around loop l,
+    `depth[l]` counts from 1."""
+
+    inner: tuple[int, ...]
+    parent: tuple[int, ...]
+    depth: tuple[int, ...]
+
+    def contains(self, loop: int, node_loop: int) -> bool:
+        """Whether `node_loop` is `loop` or inside of it."""
+        while node_loop >= 0:
+            if node_loop == loop:
+                return True
+            node_loop = self.parent[node_loop]
+        return loop < 0
+
+
+def find_loops(successors: Sequence[Sequence[int]]) -> Loops:
+    """Strongly connected parts, and those that remain without their first node, recursively."""
+    inner = [-1] * len(successors)
+    parent: list[int] = []
+    depth: list[int] = []
+    work: list[tuple[list[int], int]] = [(list(range(len(successors))), -1)]
+    while work:
+        nodes, outer = work.pop()
+        inside = set(nodes)
+        for part in _components(nodes, successors, inside):
+            head = min(part)
+            if len(part) == 1 and head not in successors[head]:
+                continue
+            number = len(parent)
+            parent.append(outer)
+            depth.append(1 if outer < 0 else depth[outer] + 1)
+            for node in part:
+                inner[node] = number
+            rest = [node for node in part if node != head]
+            if rest:
+                work.append((rest, number))
+    return Loops(tuple(inner), tuple(parent), tuple(depth))
+
+
+def _components(
+    nodes: list[int], successors: Sequence[Sequence[int]], inside: set[int]
+) -> list[list[int]]:
+    """Tarjan's strongly connected components, without recursion."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    found: list[list[int]] = []
+    for root in nodes:
+        if root in index:
+            continue
+        path = [(root, iter(successors[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while path:
+            node, rest = path[-1]
+            for after in rest:
+                if after not in inside:
+                    continue
+                if after not in index:
+                    index[after] = low[after] = len(index)
+                    stack.append(after)
+                    on_stack.add(after)
+                    path.append((after, iter(successors[after])))
+                    break
+                if after in on_stack:
+                    low[node] = min(low[node], index[after])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+                if low[node] == index[node]:
+                    found.append(_pop_component(node, stack, on_stack))
+    return found
+
+
+def _pop_component(root: int, stack: list[int], on_stack: set[int]) -> list[int]:
+    part: list[int] = []
+    while True:
+        node = stack.pop()
+        on_stack.discard(node)
+        part.append(node)
+        if node == root:
+            return part

@@ -1,0 +1,196 @@
+"""Which SASS a warp issues when it runs a chain of PTX blocks.
+
+The simulator says what PTX a warp ran; ptxas wrote for each SASS instruction which line of the
+PTX it is from. An instruction of the text is issued when its line runs, but for what ptxas moved:
+
+- out of a loop: issued when the loop is entered;
+- unrolled: a loop of SASS that holds U copies of a body runs once for U iterations of the PTX.
+  The copies are issued together, in the order ptxas gave them, so loads that it gathered stay
+  gathered. Remainder loops are taken for the main one, in parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from math import gcd
+
+from tile_sim.program.types import TYPES
+from tile_sim.ptx.syntax import Instr
+from tile_time.graph import PtxGraph, SassGraph
+from tile_time.sass.code import Sass, SassKernel
+from tile_time.sass.opcodes import ANCHORS, kind_of
+
+_WIDTH = re.compile(r"\.(U8|S8|U16|S16|64|128|256|ENL2\.256)(?=\.|$)")
+_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32, "ENL2.256": 32}
+_FLOAT = ("fma", "half", "packed", "mufu", "fp64", "convert", "convert_slow")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A SASS instruction in a chain: it is the `part`th of `parts` of its line's copies."""
+
+    sass: Sass
+    index: int
+    pos: int  # of the PTX instruction, -1 where there is none
+    part: int
+    parts: int
+
+
+@dataclass
+class Chain:
+    """What running a chain issues: `unroll` runs of it at once, in order of addresses."""
+
+    unroll: int = 1
+    items: list[Item] = field(default_factory=list)
+
+    def part(self, first: int, count: int) -> list[Item]:
+        """The items of runs `first` to `first + count` of the copies."""
+        if count >= self.unroll:
+            return self.items
+        low, high = first / self.unroll, (first + count) / self.unroll
+        return [i for i in self.items if low <= i.part / i.parts < high]
+
+
+@dataclass
+class Listing:
+    """The SASS of each chain of a kernel; `entered[loop]` what entering a loop of PTX issues."""
+
+    chains: dict[int, Chain]
+    entered: dict[int, list[Item]]
+    unknown: tuple[str, ...]  # opcodes that the table does not have
+
+
+def make_listing(ptx: PtxGraph, kernel: SassKernel) -> Listing:
+    """Match the SASS of a kernel with its PTX."""
+    return _Matcher(ptx, SassGraph(kernel)).listing()
+
+
+class _Matcher:
+    def __init__(self, ptx: PtxGraph, sass: SassGraph) -> None:
+        self.ptx, self.sass = ptx, sass
+        self.code = sass.kernel.code
+        self.of_line: dict[int, list[int]] = defaultdict(list)
+        self.homeless: list[int] = []
+        for index, one in enumerate(self.code):
+            if one.line in ptx.block_of_line:
+                self.of_line[one.line].append(index)
+            else:
+                self.homeless.append(index)
+        self.loop_of_sass_loop = self._match_loops()
+        self.unroll_of: dict[int, int] = {}
+
+    def _match_loops(self) -> list[int]:
+        """The PTX loop of each SASS loop: that of most of its instructions, anchors first."""
+        votes = [Counter[int]() for _ in self.sass.loops.parent]
+        for line, indices in self.of_line.items():
+            loop = self.ptx.loop_of_line(line)
+            for index in indices:
+                where = self.sass.loop_of(index)
+                if where >= 0 and loop is not None:
+                    anchor = kind_of(self.code[index].name) in ANCHORS
+                    votes[where][loop] += 16 if anchor else 1
+        return [max(v, key=lambda k: (v[k], -k)) if v else -1 for v in votes]
+
+    def listing(self) -> Listing:
+        groups = {line: self._group(line) for line in sorted(self.of_line)}
+        for loop in range(len(self.ptx.loops.parent)):
+            self.unroll_of[loop] = self._unroll(loop, groups)
+        chains: dict[int, Chain] = defaultdict(Chain)
+        entered: dict[int, list[Item]] = defaultdict(list)
+        for line, (indices, hoisted) in groups.items():
+            block = self.ptx.block_of_line[line]
+            loop = self.ptx.loops.inner[block]
+            pos = self.ptx.instructions[line].pos
+            items = [
+                Item(self.code[n], n, pos, i, len(indices)) for i, n in enumerate(indices)
+            ]
+            if hoisted:
+                entered[loop] += items
+                continue
+            chain = chains[self.ptx.chain_of[block]]
+            chain.unroll = self.unroll_of.get(loop, 1)
+            chain.items += items
+        self._add_homeless(chains, entered)
+        for chain in chains.values():
+            chain.items.sort(key=lambda item: item.index)
+        for items in entered.values():
+            items.sort(key=lambda item: item.index)
+        unknown = {s.name for s in self.code if kind_of(s.name) is None}
+        return Listing(dict(chains), dict(entered), tuple(sorted(unknown)))
+
+    def _add_homeless(self, chains: dict[int, Chain], entered: dict[int, list[Item]]) -> None:
+        """Instructions without a line: of the loop they stand in, else of the kernel's start."""
+        heads = {}
+        for block, loop in enumerate(self.ptx.loops.inner):
+            heads.setdefault(loop, self.ptx.chain_of[block])
+        for index in self.homeless:
+            where = self.sass.loop_of(index)
+            loop = self.loop_of_sass_loop[where] if where >= 0 else -1
+            item = Item(self.code[index], index, -1, 0, 1)
+            if loop >= 0 and loop in heads:
+                chains[heads[loop]].items.append(item)
+            else:
+                entered[-1].append(item)
+
+    def _group(self, line: int) -> tuple[list[int], bool]:
+        """The SASS that a run of a line issues (all copies), and whether it left its loop."""
+        indices = self.of_line[line]
+        loop = self.ptx.loop_of_line(line)
+        if loop is None or loop < 0:
+            return indices, False
+        by_loop: dict[int, list[int]] = defaultdict(list)
+        outside: list[int] = []
+        for index in indices:
+            where = self.sass.loop_of(index)
+            if where >= 0 and self.loop_of_sass_loop[where] == loop:
+                by_loop[where].append(index)
+            else:
+                outside.append(index)
+        if by_loop:
+            return max(by_loop.values(), key=len), False
+        if loop not in self.loop_of_sass_loop:
+            return outside, False  # the loop is gone: all its copies stand one after the other
+        anchors = any(kind_of(self.code[i].name) in ANCHORS for i in outside)
+        return outside, not anchors
+
+    def _unroll(self, loop: int, groups: dict[int, tuple[list[int], bool]]) -> int:
+        """How many copies of a loop's body the SASS has."""
+        anchors: list[int] = []
+        others: list[int] = []
+        for line, (indices, hoisted) in groups.items():
+            if hoisted or self.ptx.loop_of_line(line) != loop:
+                continue
+            main = [i for i in indices if kind_of(self.code[i].name) in ANCHORS]
+            if main:
+                ins = self.ptx.instructions[line]
+                anchors.append(max(len(main) // _expected(ins, [self.code[i] for i in main]), 1))
+            elif any(kind_of(self.code[i].name) in _FLOAT for i in indices):
+                others.append(max(Counter(self.code[i].opcode for i in indices).values()))
+        if anchors:
+            return reduce(gcd, anchors)
+        return Counter(others).most_common(1)[0][0] if others else 1
+
+
+def _expected(ins: Instr, found: Sequence[Sass]) -> int:
+    """How many SASS instructions one PTX instruction needs, from the widths of both."""
+    if ins.op in ("ld", "st", "ldu") and found:
+        bits = next((TYPES[m].bits for m in ins.mods if m in TYPES), 32)
+        count = next((int(m[1:]) for m in ins.mods if m in ("v2", "v4", "v8")), 1)
+        wide = sum(_width(sass) for sass in found) / len(found)
+        return max(round(bits * count / 8 / wide), 1)
+    if ins.op == "mma" and found and found[0].name == "DMMA":
+        shape = next((m for m in ins.mods if re.fullmatch(r"m\d+n\d+k\d+", m)), "m8n8k4")
+        numbers = [int(n) for n in re.findall(r"\d+", shape)]
+        # A DMMA of Ampere does 8x8x4, one of Hopper 16x8x4, 8 or 16.
+        if "8x8x4" in found[0].opcode or "884" in found[0].opcode:
+            return max(numbers[0] * numbers[1] * numbers[2] // 256, 1)
+    return 1
+
+
+def _width(sass: Sass) -> int:
+    hit = _WIDTH.search(sass.opcode)
+    return _BYTES[hit[1]] if hit else 4

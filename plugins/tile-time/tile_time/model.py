@@ -1,0 +1,219 @@
+"""The time of one launch: record it, assemble it, run it on the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tile_core.diagnostics import CompileError, UsageError
+from tile_core.machines import Machine
+from tile_core.target import builtin_targets
+from tile_nvptx.emit.large_shared import without_large_arrays
+from tile_sim import Module
+from tile_sim.errors import SimError
+from tile_sim.machine.counters import instructions_of
+from tile_time.actions import Plan
+from tile_time.assemble import Code, architecture, make_code
+from tile_time.engine.compile import make_load
+from tile_time.engine.memory import Traffic
+from tile_time.engine.run import Engine, Load, Outcome
+from tile_time.graph import PtxGraph
+from tile_time.listing import Listing, make_listing
+from tile_time.occupancy import Demand, Occupancy, occupancy
+from tile_time.ptx import one_instruction_a_line
+from tile_time.record import Recorder, TooLong
+from tile_time.result import Launch, Result, make_result
+from tile_time.traffic import traffic_of
+
+Dim = tuple[int, int, int]
+#: How many blocks a recorded cluster may run, and how many warp instructions the engine issues.
+MOST_STEPS = 3_000_000
+MOST_ISSUED = 1_200_000
+
+
+@dataclass
+class Kernel:
+    """A kernel of a PTX module for one machine: its code in both forms."""
+
+    machine: Machine
+    module: Module
+    entry: str
+    code: Code
+    given: int  # bytes of static shared memory that became dynamic
+    graph: PtxGraph
+    listing: Listing
+
+    @property
+    def registers(self) -> int:
+        return self.code.resources[self.entry].registers
+
+
+def load_kernel(ptx: str, machine: Machine, entry: str | None = None) -> Kernel:
+    """Read and assemble a kernel; `entry` may be left out where there is one only.
+
+    Raises:
+        SimError: what is no PTX or nothing that the simulator runs.
+        CompileError, ConfigurationError: from ptxas and nvdisasm.
+        UsageError: no such kernel, or PTX for another GPU.
+    """
+    arch = architecture(ptx, machine)
+    text, sizes = _prepared(ptx, arch)
+    module = Module(text)
+    if entry is None:
+        if len(module.entries) != 1:
+            known = ", ".join(module.entries) or "none"
+            raise UsageError("--entry has to say which kernel", hint=f"there are: {known}")
+        entry = module.entries[0]
+    program = module.program(entry)
+    code = make_code(text, arch)
+    if entry not in code.kernels or entry not in code.resources:
+        raise CompileError(f"ptxas made no code for kernel '{entry}'")
+    graph = PtxGraph(program)
+    listing = make_listing(graph, code.kernels[entry])
+    return Kernel(machine, module, entry, code, sizes.get(entry, 0), graph, listing)
+
+
+@lru_cache(maxsize=16)
+def _prepared(ptx: str, arch: str) -> tuple[str, dict[str, int]]:
+    target = builtin_targets().get(arch.rstrip("af"))
+    static = target.static_shared if target and arch[-1] in "af" else 48 * 1024
+    large = without_large_arrays(ptx, static)
+    return one_instruction_a_line(large.ptx), large.sizes
+
+
+def time_kernel(
+    kernel: Kernel,
+    grid: Dim,
+    block: Dim | None,
+    args: Sequence[Any],
+    *,
+    shared_bytes: int = 0,
+    cluster: Dim | None = None,
+    trace_clk: float = 0.0,
+    warm: bool = False,
+) -> Result:
+    """How long a launch takes.
+
+    Args:
+        args: as for `tile_sim.Module.launch`; arrays are used, and changed, as the kernel does.
+        trace_clk: how many clk of one SM the result's trace covers.
+        warm: whether what the kernel reads is in L2 when it starts, as far as it fits.
+
+    Raises:
+        SimError: the kernel does something wrong.
+        CompileError: it does not fit on the machine, or is too large for the model.
+    """
+    machine = kernel.machine
+    recorder = Recorder(MOST_STEPS)
+    options = {"shared_bytes": shared_bytes + kernel.given, "cluster": cluster}
+    shape = record(kernel, recorder, grid, block, args, [0], options)
+    threads, cluster_size, ctas = shape
+    resources = kernel.code.resources[kernel.entry]
+    shared = resources.static_shared + shared_bytes + kernel.given
+    demand = Demand(threads, resources.registers, shared, recorder.most_columns)
+    room = occupancy(machine, demand)
+    sms = int(machine.chip.sms)
+    clusters = -(-ctas // cluster_size)
+    places = max(sms // cluster_size, 1)
+    each = -(-clusters // places)  # clusters that the busiest SM runs
+    active = float(min(sms, ctas))
+    resident = min(room.ctas, each)
+    plan = Plan(kernel.graph, kernel.listing)
+    traffic = traffic_of(kernel, recorder, grid, block, args, options, clusters, resident, warm)
+    load = make_load(machine, plan, recorder, cluster_size, resident, each)
+    runs = _run(machine, load, traffic, active, demand, room, trace_clk)
+    launch = Launch(
+        kernel.entry, grid, threads, cluster_size, ctas, clusters, places, each, resources,
+        demand, room,
+    )  # fmt: skip
+    return make_result(machine, kernel.graph, launch, runs, traffic, kernel.listing.unknown)
+
+
+def record(
+    kernel: Kernel,
+    recorder: Recorder,
+    grid: Dim,
+    block: Dim | None,
+    args: Sequence[Any],
+    clusters: Sequence[int],
+    options: dict[str, Any],
+) -> tuple[int, int, int]:
+    """Run some clusters in the simulator; (threads of a CTA, CTAs of a cluster, of the grid)."""
+    program = kernel.module.program(kernel.entry)
+    try:
+        report = kernel.module.launch(
+            kernel.entry, grid, block, args, schedule="early", check_uninitialised=False,
+            trace=recorder, clusters=clusters, wave_threads=1 << 20, **options,
+        )  # fmt: skip
+    except TooLong:
+        raise too_large(kernel.entry) from None
+    wanted = program.entry.directives.get("reqnctapercluster")
+    size = 1
+    for n in options.get("cluster") or wanted or (1,):
+        size *= int(n)
+    x, y, z = report.block
+    return x * y * z, size, report.grid[0] * report.grid[1] * report.grid[2]
+
+
+def too_large(entry: str) -> CompileError:
+    return CompileError(
+        f"'{entry}' is too large for the model: one CTA runs more than {MOST_STEPS} blocks of PTX",
+        hint="time it with a smaller size of its loops, or a larger grid",
+    )
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Outcomes of the engine, and the clk of the whole grid that follow from them."""
+
+    last: Outcome
+    cycles: float
+    clusters: int  # that the engine ran
+    wanted: int  # that the busiest SM runs
+
+
+def _run(
+    machine: Machine,
+    load: Load,
+    traffic: Traffic,
+    active: float,
+    demand: Demand,
+    room: Occupancy,
+    trace_clk: float,
+) -> Runs:
+    """Run all clusters of an SM, or as many as show how long another one takes."""
+    one = sum(
+        len(load.ops[action.key]) for cta in load.warps for warp in cta for action in warp
+    )
+    wanted = load.clusters
+    most = max(int(MOST_ISSUED // max(one, 1)), load.resident + 1, 2)
+    few = min(wanted, most)
+    if few < wanted:  # a whole number of rounds, so that the tail is that of the real launch
+        few = max(few - (few - wanted) % load.resident, min(wanted, load.resident + 1))
+    l1 = machine.chip.shared - room.ctas * (demand.shared + machine.chip.shared_reserved)
+    run = Load(load.warps, load.ops, load.handled, load.resident, few)
+    mhz = machine.clock.boost
+    last = Engine(machine, run, traffic, active, max(l1, 0.0), mhz, trace_clk).run()
+    cycles = last.cycles
+    if few < wanted:
+        cycles += (wanted - few) * _pace(last, load.resident)
+    return Runs(last, cycles, few, wanted)
+
+
+def _pace(outcome: Outcome, resident: int) -> float:
+    """Clk between the ends of clusters once the SM is full: from the later half of them."""
+    ends = sorted(outcome.ends)
+    first = len(ends) // 2 if len(ends) > 2 * resident else 0
+    first = min(first, len(ends) - 2)
+    if first < 0:
+        return ends[-1]
+    return (ends[-1] - ends[first]) / (len(ends) - 1 - first)
+
+
+def instruction_count(kernel: Kernel) -> int:
+    return sum(1 for b in kernel.graph.program.blocks for _ in instructions_of(b))
+
+
+__all__ = ["Kernel", "SimError", "load_kernel", "time_kernel"]

@@ -1,0 +1,21 @@
+"""What tile-time adds to tilec; hooks return lazy references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tile_core.hookspecs import SPEC_VERSION, Lazy, hookimpl
+
+TILE_SPEC_VERSION = SPEC_VERSION
+
+
+@hookimpl
+def tile_cli_commands() -> Iterable[Lazy]:
+    """`tilec time`."""
+    return (Lazy("time", "tile_time.cli:time", "how long a kernel takes on a GPU, modelled"),)
+
+
+@hookimpl
+def tile_checks() -> Iterable[Lazy]:
+    """What the model needs of NVIDIA's tools."""
+    return (Lazy("time", "tile_time.tools:check", "nvdisasm, for times"),)

@@ -1,0 +1,19 @@
+"""NVIDIA's tools that the model needs: ptxas and nvdisasm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tile_core.diagnostics import TileError
+from tile_core.doctor import Finding
+from tile_nvptx.emit import toolchain
+
+
+def check() -> Iterable[Finding]:
+    """For `tilec doctor`."""
+    try:
+        found = toolchain.require("nvdisasm")
+    except TileError as error:
+        yield Finding("nvdisasm", False, error.message, error.hint or "")
+        return
+    yield Finding("nvdisasm", True, f"{found.path} ({found.origin}), for `tilec time`")
