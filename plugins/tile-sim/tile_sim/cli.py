@@ -120,7 +120,7 @@ def _script(given: dict[str, Any], **launch: Any) -> list[Any]:
     try:
         return run_script(given, given["script_args"], **launch)
     except SimError as error:
-        raise _as_tile_error(error, f"{given['source']} (ptx)") from None
+        raise as_tile_error(error, f"{given['source']} (ptx)") from None
 
 
 def _run_script(given: dict[str, Any], stats: bool, stats_json: str | None) -> int:
@@ -172,7 +172,7 @@ def _launch(
             schedule=given["schedule"], seed=given["seed"], check=check, stats=stats,
         )  # fmt: skip
     except SimError as error:
-        raise _as_tile_error(error, name) from None
+        raise as_tile_error(error, name) from None
     _show_launch(name, report)
     return _Done(values, report, expected)
 
@@ -256,7 +256,8 @@ def _entry(module: Module, name: str | None) -> str:
     return module.entries[0]
 
 
-def _as_tile_error(error: Any, name: str) -> TileError:
+def as_tile_error(error: Any, name: str) -> TileError:
+    """A simulator's error in tilec's form; `name` is what the PTX is called."""
     head, *notes = f"{error.kind}: {error.message}".split("\n")
     if error.kind in _USAGE and error.where is None:
         return UsageError(head)
@@ -315,7 +316,7 @@ def _compare(done: _Done, expected: tuple[str, ...], rtol: float) -> int:
         try:
             wanted = np.asarray(parse_argument(f"@{path}", np.random.default_rng(0)))
         except SimError as error:
-            raise _as_tile_error(error, path) from None
+            raise as_tile_error(error, path) from None
         bad, sentence = difference(done.values[number], wanted, rtol)
         click.echo(f"argument {number}: {sentence}")
         wrong += bad

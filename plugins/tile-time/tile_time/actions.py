@@ -1,4 +1,4 @@
-"""From the steps of a warp to what it issues: runs of chains, without polls, unrolled as in SASS."""
+"""From the steps of a warp to what it issues: runs of chains, unrolled as in the SASS."""
 
 from __future__ import annotations
 

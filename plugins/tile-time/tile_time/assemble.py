@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tile_core.diagnostics import CompileError, UsageError
-from tile_core.machines import Machine
 from tile_nvptx.emit import toolchain
 from tile_nvptx.emit.ptxas import KernelResources, assemble
+
+from tile_core.diagnostics import CompileError, UsageError
+from tile_core.machines import Machine
 from tile_time.sass.code import SassKernel, disassemble
 
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)

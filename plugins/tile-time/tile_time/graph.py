@@ -9,6 +9,7 @@ from tile_sim.machine.counters import instructions_of
 from tile_sim.program.flow import Jump
 from tile_sim.program.program import Program
 from tile_sim.ptx.syntax import Instr
+
 from tile_time.flow import Loops, find_loops
 from tile_time.sass.code import SassKernel
 
@@ -55,17 +56,13 @@ class PtxGraph:
     def instructions(self) -> dict[int, Instr]:
         """Every instruction by its line; the text has one a line (`tile_time.ptx`)."""
         where = self.program.source.where
-        return {
-            where(ins.pos).line: ins for b in self.program.blocks for ins in instructions_of(b)
-        }
+        return {where(ins.pos).line: ins for b in self.program.blocks for ins in instructions_of(b)}
 
     @cached_property
     def block_of_line(self) -> dict[int, int]:
         where = self.program.source.where
         return {
-            where(ins.pos).line: b.number
-            for b in self.program.blocks
-            for ins in instructions_of(b)
+            where(ins.pos).line: b.number for b in self.program.blocks for ins in instructions_of(b)
         }
 
     def loop_of_line(self, line: int) -> int | None:

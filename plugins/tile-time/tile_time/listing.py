@@ -20,6 +20,7 @@ from math import gcd
 
 from tile_sim.program.types import TYPES
 from tile_sim.ptx.syntax import Instr
+
 from tile_time.graph import PtxGraph, SassGraph
 from tile_time.sass.code import Sass, SassKernel
 from tile_time.sass.opcodes import ANCHORS, kind_of
@@ -105,9 +106,7 @@ class _Matcher:
             block = self.ptx.block_of_line[line]
             loop = self.ptx.loops.inner[block]
             pos = self.ptx.instructions[line].pos
-            items = [
-                Item(self.code[n], n, pos, i, len(indices)) for i, n in enumerate(indices)
-            ]
+            items = [Item(self.code[n], n, pos, i, len(indices)) for i, n in enumerate(indices)]
             if hoisted:
                 entered[loop] += items
                 continue

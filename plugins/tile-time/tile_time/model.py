@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tile_core.diagnostics import CompileError, UsageError
-from tile_core.machines import Machine
-from tile_core.target import builtin_targets
 from tile_nvptx.emit.large_shared import without_large_arrays
 from tile_sim import Module
 from tile_sim.errors import SimError
 from tile_sim.machine.counters import instructions_of
+from tile_sim.machine.parameters import HiddenFilled
+from tile_sim.machine.trace import Trace
+
+from tile_core.diagnostics import CompileError, UsageError
+from tile_core.machines import Machine
+from tile_core.target import builtin_targets
 from tile_time.actions import Plan
 from tile_time.assemble import Code, architecture, make_code
 from tile_time.engine.compile import make_load
@@ -50,8 +53,12 @@ class Kernel:
         return self.code.resources[self.entry].registers
 
 
-def load_kernel(ptx: str, machine: Machine, entry: str | None = None) -> Kernel:
+def load_kernel(
+    ptx: str, machine: Machine, entry: str | None = None, hidden: HiddenFilled | None = None
+) -> Kernel:
     """Read and assemble a kernel; `entry` may be left out where there is one only.
+
+    `hidden` fills its hidden parameters (tensor maps), as the host code of a cubin does.
 
     Raises:
         SimError: what is no PTX or nothing that the simulator runs.
@@ -61,6 +68,7 @@ def load_kernel(ptx: str, machine: Machine, entry: str | None = None) -> Kernel:
     arch = architecture(ptx, machine)
     text, sizes = _prepared(ptx, arch)
     module = Module(text)
+    module.hidden, module.strict = hidden, False
     if entry is None:
         if len(module.entries) != 1:
             known = ", ".join(module.entries) or "none"
@@ -133,7 +141,7 @@ def time_kernel(
 
 def record(
     kernel: Kernel,
-    recorder: Recorder,
+    recorder: Trace,
     grid: Dim,
     block: Dim | None,
     args: Sequence[Any],
@@ -184,9 +192,7 @@ def _run(
     trace_clk: float,
 ) -> Runs:
     """Run all clusters of an SM, or as many as show how long another one takes."""
-    one = sum(
-        len(load.ops[action.key]) for cta in load.warps for warp in cta for action in warp
-    )
+    one = sum(len(load.ops[action.key]) for cta in load.warps for warp in cta for action in warp)
     wanted = load.clusters
     most = max(int(MOST_ISSUED // max(one, 1)), load.resident + 1, 2)
     few = min(wanted, most)

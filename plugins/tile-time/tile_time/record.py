@@ -12,7 +12,6 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-
 from tile_sim.isa.barrier import CtaBarrier
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Mbarrier(NamedTuple):
     what: str
     cta: int
     place: int
-    count: int  # of arrivals, or the count of init, or the parity waited for
+    value: int  # of arrivals, or the count of init, or the parity waited for
     extra: int  # bytes expected; for a wait whether it was complete
 
 

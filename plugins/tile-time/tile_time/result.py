@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tile_core.machines import Machine
 from tile_nvptx.emit.ptxas import KernelResources
+
+from tile_core.machines import Machine
 from tile_time.engine.memory import Traffic
 from tile_time.engine.ops import CAUSES
 from tile_time.graph import PtxGraph
@@ -158,7 +159,7 @@ def make_result(
     dram, l2 = share.get("DRAM", 0.0) * chip, share.get("L2", 0.0) * chip
     m = machine.memory
     roofs = {
-        "tensor": min(share.get("product", 0.0) / cycles, 1.0) * used / max(tensor, 1e-9),
+        "tensor": used,
         "shared memory": share.get("shared", 0.0) / cycles,
         "L2": l2 / cycles / m.l2_bandwidth,
         "DRAM": dram / (cycles / mhz) / (m.dram_bandwidth * 1e3),
@@ -167,10 +168,10 @@ def make_result(
     loads = busy.get("L2", 0.0)
     hit = 1.0 - busy.get("DRAM", 0.0) / loads if loads else 1.0
     causes, lines = _where(graph, runs)
-    flops = share.get("product", 0.0) * machine.peak_flops_per_clk() * chip / launch.cluster
+    flops = share.get("flops", 0.0) * chip
     resources = launch.resources
     return Result(
-        machine.name, launch, cycles, mhz, flops * launch.cluster, dram, l2, roofs, causes, lines,
+        machine.name, launch, cycles, mhz, flops, dram, l2, roofs, causes, lines,
         hit, runs.last.issued, resources.spill_stores + resources.spill_loads,
         machine.launch.stream, _remarks(runs, unknown), runs.last.marks,
     )  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tile_nvptx.emit import toolchain
+
 from tile_core.diagnostics import TileError
 from tile_core.doctor import Finding
-from tile_nvptx.emit import toolchain
 
 
 def check() -> Iterable[Finding]:

@@ -10,31 +10,72 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
+from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tile_sim.errors import SimError
+
 from tile_time.engine.memory import Traffic
-from tile_time.record import Bulk, Global, Recorder, TooLong
+from tile_time.record import Bulk, Global, Recorder
 
 if TYPE_CHECKING:
+    from tile_sim.machine.access import Part
+    from tile_sim.machine.group import Group
+    from tile_sim.machine.wave import Wave
+
+    from tile_core.machines import Machine
     from tile_time.model import Kernel
 
+Array = np.ndarray
 Dim = tuple[int, int, int]
-_MOST_ACCESSES = 250_000
-_MOST_CLUSTERS = 2048
+_MOST_ACCESSES = 200_000
+_WAVES = 3
 _WAVE_THREADS = 1 << 15
-_PROBE_BLOCKS = 160
-_BUFFER_SHIFT = 40
+_PROBE_BLOCKS = 120
 
 
-class _First:
-    """A recorder that keeps the first global address of each (cluster, warp, instruction)."""
+class _Probe:
+    """A recorder of the first global address of each warp at each instruction."""
 
     def __init__(self) -> None:
-        self.inner = Recorder(1 << 40)
+        self.first: dict[int, Array] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+    def _note(self, wave: Wave, rows: Array, addresses: Array) -> None:
+        block, steps = wave.cursor
+        pos = block.instrs[len(block.code) - 1 - length_hint(steps)].pos
+        known = self.first.get(pos)
+        if known is None:
+            known = self.first[pos] = np.full(wave.warps, -1, np.int64)
+        new = known[rows] < 0
+        known[rows[new]] = addresses[new]
+
+    def _lanes(self, wave: Wave, rows: Array, start: Array) -> None:
+        firsts = np.concatenate([[0], np.flatnonzero(np.diff(rows)) + 1])
+        self._note(wave, rows[firsts], np.minimum.reduceat(start, firsts))
+
+    def access(self, wave: Wave, kind: str, g: Group, part: Part, count: int) -> None:
+        if part.space == "global":
+            rows = g.lane_rows() if part.pick is None else g.lane_rows()[part.pick]
+            self._lanes(wave, rows, part.index * part.data.dtype.itemsize + part.base)
+
+    def copy(self, wave: Wave, rows: Array, lanes: Array, start: Array, width: int) -> None:
+        self._lanes(wave, rows, start.astype(np.int64))
+
+    def bulk(
+        self, wave: Wave, row: int, size: int, address: int, inner: int, ends: list[Any]
+    ) -> None:
+        self._note(wave, np.array([row]), np.array([address]))
+
+    def ignore(self, *_: Any, **__: Any) -> None:
+        """Nothing to keep."""
+
+    block: Any = ignore
+    mbarrier: Any = ignore
+    product: Any = ignore
+    commit: Any = ignore
+    columns: Any = ignore
 
 
 Access = tuple[int, int, int, int]  # warp, place of the instruction, address, bytes
@@ -78,10 +119,12 @@ def traffic_of(
     if not accesses:
         return Traffic({}, 0.0)
     stores |= _stores(kernel)
-    shifts = _shifts(kernel, grid, block, args, options, clusters, size)
     machine = kernel.machine
     wave = max(int(machine.chip.sms) // size * resident, 1)
-    return _through_l2(accesses, stores, shifts, wave, clusters, machine.memory, machine, warm)
+    probed = min(clusters, _WAVES * wave)
+    warps = recorder.per_cta * size
+    firsts = _first_addresses(kernel, grid, block, args, options, probed, warps)
+    return _through_l2(accesses, stores, firsts, wave, probed, clusters, machine, warm)
 
 
 def _stores(kernel: Kernel) -> set[int]:
@@ -90,96 +133,73 @@ def _stores(kernel: Kernel) -> set[int]:
     }
 
 
-def _shifts(
+def _first_addresses(
     kernel: Kernel,
     grid: Dim,
     block: Dim | None,
     args: Sequence[Any],
     options: dict[str, Any],
-    clusters: int,
-    size: int,
-) -> list[dict[tuple[int, int], int]]:
-    """First addresses by (warp of the cluster, instruction), for each cluster probed."""
+    probed: int,
+    warps: int,
+) -> dict[int, Array]:
+    """`[clusters, warps]` of each instruction, -1 where nothing was seen."""
     from tile_time.model import record
 
-    threads = 32 * max(recorder_warps(kernel, block), 1) * size
-    at_once = max(_WAVE_THREADS // threads, 1)
-    found: list[dict[tuple[int, int], int]] = []
-    last = min(clusters, _MOST_CLUSTERS)
-    for first in range(0, last, at_once):
-        part = list(range(first, min(first + at_once, last)))
-        probe = Recorder(1 << 40)
-        try:
+    at_once = max(_WAVE_THREADS // (32 * warps), 1)
+    found: dict[int, Array] = {}
+    for first in range(0, probed, at_once):
+        part = list(range(first, min(first + at_once, probed)))
+        probe = _Probe()
+        # The steps that it may take are over soon; then the first addresses are known.
+        with suppress(SimError):
             record(kernel, probe, grid, block, args, part, {**options, "max_steps": _PROBE_BLOCKS})
-        except (SimError, TooLong):
-            pass  # the steps that it may take are over: the first addresses are known
-        found += _first_addresses(probe, len(part), size)
+        for pos, addresses in probe.first.items():
+            whole = found.setdefault(pos, np.full((probed, warps), -1, np.int64))
+            whole[first : first + len(part)] = addresses.reshape(-1, warps)
     return found
-
-
-def recorder_warps(kernel: Kernel, block: Dim | None) -> int:
-    wanted = kernel.graph.program.entry.directives.get("reqntid") or block or (128,)
-    threads = 1
-    for n in wanted:
-        threads *= int(n)
-    return -(-threads // 32)
-
-
-def _first_addresses(probe: Recorder, count: int, size: int) -> list[dict[tuple[int, int], int]]:
-    made: list[dict[tuple[int, int], int]] = [{} for _ in range(count)]
-    for (cta, w), steps in probe.warps.items():
-        mine = made[cta // size]
-        key = cta % size * probe.per_cta + w
-        for step in steps:
-            for pos, notes in (step.notes or {}).items():
-                note = notes[0]
-                if isinstance(note, Global | Bulk) and (key, pos) not in mine:
-                    mine[key, pos] = note.address
-    return made
 
 
 def _through_l2(
     accesses: list[Access],
     stores: set[int],
-    shifts: list[dict[tuple[int, int], int]],
+    firsts: dict[int, Array],
     wave: int,
+    probed: int,
     clusters: int,
-    memory: Any,
-    machine: Any,
+    machine: Machine,
     warm: bool,
 ) -> Traffic:
     """Run the accesses of the clusters, wave by wave, through an L2."""
-    base = shifts[0] if shifts else {}
-    rounds = min(len(shifts), max(wave, 1) * 3)
-    thin = max(1, -(-len(accesses) * rounds // _MOST_ACCESSES))
-    capacity = machine.chip.l2 / thin
+    thin = max(1, -(-len(accesses) * probed // _MOST_ACCESSES))
+    cache = _Cache(machine.chip.l2 / thin)
     # Whole groups of accesses are left out, the same in every cluster, so that what is shared
     # stays shared.
-    kept = [a for n, a in enumerate(accesses) if n // 8 % thin == 0] or accesses[:1]
-    cache = _Cache(capacity)
+    kept = [a for n, a in enumerate(accesses) if n // 4 % thin == 0] or accesses[:1]
     asked: dict[int, float] = {}
     missed: dict[int, float] = {}
     written = 0.0
-    for first in range(0, rounds, wave):
-        group = shifts[first : min(first + wave, rounds)]
+    for first in range(0, probed, wave):
         for key, pos, address, size in kept:
-            origin = base.get((key, pos))
-            for shift in group:
-                there = address
-                if origin is not None:
-                    there += shift.get((key, pos), origin) - origin
+            for there in _places(firsts.get(pos), key, address, first, min(first + wave, probed)):
                 if pos in stores:
                     written += 0.0 if cache.hit(there, size) else size
                     continue
                 asked[pos] = asked.get(pos, 0.0) + size
                 if not cache.hit(there, size):
                     missed[pos] = missed.get(pos, 0.0) + size
-    scale = clusters / max(rounds, 1) * thin
-    whole = sum(missed.values()) * scale
-    fits = warm and whole < machine.chip.l2
+    scale = clusters / max(probed, 1) * thin
+    fits = warm and sum(missed.values()) * scale < machine.chip.l2
     miss = {pos: 0.0 if fits else missed.get(pos, 0.0) / total for pos, total in asked.items()}
     out = written * scale
     return Traffic(miss, max(0.0, 1.0 - machine.chip.l2 / 2 / out) if out else 0.0)
+
+
+def _places(known: Array | None, key: int, address: int, first: int, last: int) -> Sequence[int]:
+    """Where the clusters from `first` to `last` make the access that the first one makes."""
+    if known is None or known[0, key] < 0:
+        return [address] * (last - first)
+    column = known[first:last, key]
+    return (address + np.where(column < 0, 0, column - known[0, key])).tolist()
 
 
 class _Cache:

@@ -51,6 +51,8 @@ class Settings:
     strict: bool = False
     launch: dict[str, Any] = field(default_factory=dict)
     compiler: str = field(default_factory=lambda: os.environ.get("TILE_SIM_COMPILER", "tilec"))
+    #: Called instead of a launch: (kernel, name, grid, cluster, parameters, buffers).
+    instead: Callable[..., None] | None = None
 
     @property
     def capability(self) -> tuple[int, int]:
@@ -165,6 +167,9 @@ class Session:
             options["check"] = True
 
         def execute() -> None:
+            if self.settings.instead is not None:
+                self.settings.instead(compiled, name, grid, cluster, data, buffers)
+                return
             try:
                 report = compiled.module.launch_raw(
                     name, grid, None, data, buffers, cluster=cluster, **options

@@ -189,7 +189,7 @@ def _wgmma(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:
     end = max(end, start + used / quarter)
     sm.tensor[sub] = end
     sm.use("tensor", (end - start) / e.machine.chip.sub_cores)
-    sm.use("product", op.amount / e.machine.chip.sub_cores)
+    sm.use("flops", op.flops)
     sm.use("shared", op.extra / e.machine.memory.shared_bandwidth)
     e.mark(sm, f"tensor {sub}", start, end, op.text)
     w.product_open = end
@@ -224,7 +224,10 @@ def _sync(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:
     """mbarriers, named barriers, commits: True where the warp has to wait for others."""
     _release(w, op.write, t + e.machine.sync.mbarrier_wait, BARRIER)
     _release(w, op.read, t + 4, LATENCY)
-    return any([e.sync(w, op, t, note) is None for note in notes])
+    waits = False
+    for note in notes:  # all of them: each acts
+        waits |= e.sync(w, op, t, note) is None
+    return waits
 
 
 def _cluster(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:

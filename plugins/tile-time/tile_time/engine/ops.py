@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tile_core.machines import Machine
 from tile_sim.ptx.syntax import Instr
+
+from tile_core.machines import Machine
 from tile_time.listing import Item
 from tile_time.sass.code import NO_SCOREBOARD
 from tile_time.sass.opcodes import kind_of
@@ -60,6 +61,7 @@ class Op:
     share: int
     amount: float = 0.0  # what the kind needs: clk of a product, groups kept, sectors, ...
     extra: float = 0.0
+    flops: float = 0.0
     flag: bool = False
     guarded: bool = False
 
@@ -85,7 +87,10 @@ def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, share: in
     elif kind == "constant":
         op.pipe, op.gap, op.latency = _PIPE_INDEX["constant"], 2.0, machine.memory.shared_latency
     elif kind == "mma":
-        op.pipe, op.gap = _PIPE_INDEX["mma"], _mma_clk(machine, sass.opcode)
+        shape = _mma_shape(sass.opcode)
+        macs = shape[0] * shape[1] * shape[2]
+        op.pipe, op.gap = _PIPE_INDEX["mma"], _mma_clk(machine, sass.opcode, macs)
+        op.flops = 2.0 * macs
         op.latency = machine.mma.latency
     elif kind == "wgmma":
         _wgmma(machine, op, sass.opcode, sass.operands)
@@ -120,20 +125,19 @@ def _fence(machine: Machine, opcode: str) -> float:
     return machine.sync.fence_cta
 
 
-def _mma_clk(machine: Machine, opcode: str) -> float:
-    """Clk of a sub-core's tensor core, from the shape and the types in the opcode."""
+def _mma_shape(opcode: str) -> tuple[int, int, int]:
     found = _SHAPE.search(opcode)
-    digits = _DIGITS.match(opcode)
-    shape = (16, 8, 16)
     if found:
-        shape = (int(found[1]), int(found[2]), int(found[3]))
-    elif digits and digits[1] in _SHAPES:
-        shape = _SHAPES[digits[1]]
-    macs = shape[0] * shape[1] * shape[2]
+        return int(found[1]), int(found[2]), int(found[3])
+    digits = _DIGITS.match(opcode)
+    return _SHAPES.get(digits[1], (16, 8, 16)) if digits else (16, 8, 16)
+
+
+def _mma_clk(machine: Machine, opcode: str, macs: int) -> float:
+    """Clk of a sub-core's tensor core, from the shape and the types in the opcode."""
     if opcode.startswith("DMMA"):
         return machine.mma.fp64_m8n8k4 * macs / 256
-    bits = _operand_bits(opcode)
-    return machine.mma.m16n8k16 * macs * bits / (16 * 8 * 16 * 16)
+    return machine.mma.m16n8k16 * macs * _operand_bits(opcode) / (16 * 8 * 16 * 16)
 
 
 def _operand_bits(opcode: str) -> int:
@@ -158,6 +162,7 @@ def _wgmma(machine: Machine, op: Op, opcode: str, operands: str) -> None:
     columns = n * machine.wgmma.shared_per_column
     base = 0.0 if in_registers else machine.wgmma.shared_base
     op.extra = (base + columns) * machine.memory.shared_bandwidth / machine.chip.sub_cores
+    op.flops = 2.0 * 16 * n * (int(found[3]) if found else 16)
     op.flag = "gsb0" in operands
     op.latency = machine.wgmma.drain
     op.guarded = False

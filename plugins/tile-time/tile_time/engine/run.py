@@ -170,7 +170,7 @@ class Engine:
             w.sm.pipes[w.sub][op.pipe] = max(t, w.sm.pipes[w.sub][op.pipe]) + op.gap
             if op.pipe == _MMA:
                 w.sm.use("tensor", op.gap / self.machine.chip.sub_cores)
-                w.sm.use("product", op.gap / self.machine.chip.sub_cores)
+                w.sm.use("flops", op.flops)
         notes: Sequence[Note] = ()
         if w.notes and op.pos >= 0 and op.run < len(w.notes):
             notes = w.notes[op.run].get(op.pos, ()) if op.kind in NOTED else ()
@@ -282,11 +282,11 @@ class Engine:
     def _mbarrier(self, w: Warp, op: Op, t: float, note: Mbarrier) -> tuple[float, int] | None:
         if note.what == "init":
             ctas = w.cta.cluster.ctas
-            ctas[note.cta % len(ctas)].phases[note.place] = Phase(note.count, note.count)
+            ctas[note.cta % len(ctas)].phases[note.place] = Phase(note.value, note.value)
             return t, LATENCY
         phase = self._phase(w, note.cta, note.place)
         if note.what == "wait":
-            if phase.phase != note.count or not note.extra:
+            if phase.phase != note.value or not note.extra:
                 return t, LATENCY
             phase.waiting.append((w, op, t))
             return None
@@ -294,7 +294,7 @@ class Engine:
             self._copies_arrive(w, t, phase, note)
             return t, LATENCY
         delay = self.machine.sync.mbarrier_arrive if note.what == "arrive" else 0.0
-        count = note.count if note.what == "arrive" else 0
+        count = note.value if note.what == "arrive" else 0
         phase.tx += note.extra
         if count:
             way = (w.way, op.key | BARRIER, t + delay - w.time)
@@ -305,9 +305,9 @@ class Engine:
         """The threads of a warp arrive when their copies are done."""
         done = max([t, w.copies_open, *(c[0] for c in w.copies[-1:])])
         if not note.extra:
-            phase.pending += note.count  # without .noinc the count is raised first
+            phase.pending += note.value  # without .noinc the count is raised first
         way = (w.way, w.copies_cause, done - w.time)
-        self.later(done, lambda now: self._change(phase, note.count, 0, now, way))
+        self.later(done, lambda now: self._change(phase, note.value, 0, now, way))
 
     def _change(self, phase: Phase, arrivals: int, completed: int, t: float, way: Way) -> None:
         """Arrivals and completed bytes; the phase may end."""
@@ -405,7 +405,7 @@ class Engine:
         for sm in sms:
             sm.tensor_unit = start + clk
             sm.use("tensor", clk)
-            sm.use("product", note.n * unit.clk_per_column if note.m > 64 else clk)
+            sm.use("flops", 2.0 * note.m * note.n * note.k / len(sms))
         self.mark(w.sm, "tensor", start, start + clk, op.text)
         w.tensor_end = start + clk + unit.visible(ctas, note.a_in_tensor_memory)
         w.tensor_way = (w.way, op.key | TENSOR, w.tensor_end - w.time)

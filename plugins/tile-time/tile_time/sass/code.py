@@ -13,8 +13,9 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_nvptx.emit.process import run_tool
+
+from tile_core.diagnostics import CompileError, ConfigurationError
 
 NO_SCOREBOARD = 7
 _STALL, _WRITE, _READ, _WAIT = 41, 46, 49, 52  # bits of the upper word

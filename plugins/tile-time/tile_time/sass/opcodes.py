@@ -62,9 +62,12 @@ KIND_OF = {op: kind for kind, ops in _PIPES.items() for op in ops.split()}
 #: Kinds whose instructions are neither removed, copied nor moved out of loops, once for each
 #: execution of the PTX instruction: they tell how often ptxas unrolled a loop.
 ANCHORS = frozenset(
-    "load store atomic shared_load shared_store shared_atomic async_copy mma wgmma bulk barrier "
-    "mbarrier tensor_product tensor_load tensor_store mufu shuffle".split()
-)
+    {
+        "load", "store", "atomic", "shared_load", "shared_store", "shared_atomic", "async_copy",
+        "mma", "wgmma", "bulk", "barrier", "mbarrier", "tensor_product", "tensor_load",
+        "tensor_store", "mufu", "shuffle",
+    }
+)  # fmt: skip
 
 
 def kind_of(name: str) -> str | None:

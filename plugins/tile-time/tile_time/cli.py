@@ -1,0 +1,224 @@
+"""`tilec time`: how long a kernel takes on a GPU, by the model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from tile_core.cli.arguments import assignments, pass_settings_of, settings_of
+from tile_core.cli.output import read_bytes
+from tile_core.diagnostics import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from tile_core.machines import Machine
+    from tile_time.result import Result
+
+_TRACE_CLK = 60_000.0
+
+
+@click.command("time")
+@click.argument("source", metavar="INPUT")
+@click.argument("script_args", nargs=-1, metavar="[-- SCRIPT ARGS]")
+@click.option("--gpu", default="h100", show_default=True, help="h100, b200, a100, ...")
+@click.option("--cutile", is_flag=True, help="INPUT is a cuTile program in Python.")
+@click.option("--entry", metavar="NAME", help="The kernel, if there are several.")
+@click.option("--grid", metavar="X,Y,Z", help="CTAs of the launch.")
+@click.option("--block", metavar="X,Y,Z", help="Threads of a CTA, if not in the kernel.")
+@click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster.")
+@click.option("--shared", default=0, metavar="BYTES", help="Dynamic shared memory.")
+@click.option(
+    "--arg",
+    "args",
+    multiple=True,
+    metavar="SPEC",
+    help="f32=1.5, f32[128,64]=random or @file.npy, in order.",
+)
+@click.option(
+    "--with-shape", is_flag=True, help="Pass arrays as cuTile does: address, shape, strides."
+)
+@click.option("--warm-l2", is_flag=True, help="Inputs that fit are in L2 at the start.")
+@click.option(
+    "--machine",
+    "numbers",
+    multiple=True,
+    metavar="NUMBER=VALUE",
+    help="Change a number of the machine file: clock.boost=1755.",
+)
+@click.option(
+    "--with",
+    "peers",
+    multiple=True,
+    type=click.Choice(["tileiras"]),
+    help="Also the code that NVIDIA's compiler makes of the same bytecode.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write the result to a file (- stdout).")
+@click.option("--chrome-trace", metavar="FILE", help="Write what one SM did, for chrome://tracing.")
+@click.option("-O", "--opt-level", type=int, metavar="LEVEL", help="Optimization level, 0 to 3.")
+@click.option("--pipeline", metavar="NAME|FILE.toml", help="A pipeline instead of the level's.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="OPTION=VALUE", help="Set a pipeline option."
+)
+@click.option(
+    "-D",
+    "pass_settings",
+    multiple=True,
+    metavar="PASS.OPTION=VALUE",
+    help="Set an option of a pass or emitter.",
+)
+@click.pass_obj
+def time(app: Any, **given: Any) -> int:  # fmt: skip
+    """Model how long a kernel (TileIR bytecode, MLIR or PTX) takes on a GPU, and what binds it.
+
+    One cluster of CTAs is run in the simulator; ptxas' code for it is then played on a model of
+    one SM. No GPU is used, and the time of a GPU is what the numbers of its machine file give.
+    """
+    machine = _machine(app, given["gpu"], given["numbers"])
+    results = _cutile(app, machine, given) if given["cutile"] else _kernels(app, machine, given)
+    for name, result in results:
+        click.echo(f"{name}: {result.text}" if len(results) > 1 else result.text, nl=False)
+    _write(given["json_file"], {name: result.json for name, result in results})
+    if given["chrome_trace"]:
+        from tile_time.chrome import chrome_trace
+
+        _write(given["chrome_trace"], chrome_trace(results))
+    return ExitCode.OK
+
+
+def _machine(app: Any, name: str, numbers: tuple[str, ...]) -> Machine:
+    from tile_core.diagnostics import nearest
+    from tile_core.machines import find_machine, machines_of
+
+    machine = find_machine(name, machines_of(app.registry))
+    for path, text in assignments(numbers, "--machine").items():
+        key = path.replace("-", "_")
+        try:
+            value = float(text)
+        except ValueError:
+            raise UsageError(f"--machine {path}={text}: {text!r} is not a number") from None
+        if key not in machine.sources or not 0 < value < 1e18:
+            close = nearest(key, list(machine.sources))
+            hint = f"did you mean '{close}'?" if close else None
+            what = "has to be positive" if key in machine.sources else "is no number of a machine"
+            raise UsageError(f"--machine: '{path}' {what}", hint=hint)
+        machine = machine.with_number(key, value)
+    return machine
+
+
+@dataclass
+class _Input:
+    """PTX and what made it."""
+
+    name: str
+    ptx: str
+    hidden: Any = None
+
+
+def _inputs(app: Any, machine: Machine, given: dict[str, Any]) -> list[_Input]:
+    """The PTX of the input, and of the peers that are asked for."""
+    data = read_bytes(given["source"])
+    head = data[:4096].decode("utf-8", "replace")
+    if data[:4] == b"\x7fELF":
+        return [_of_cubin(given["source"], data)]
+    if any(line.lstrip().startswith(".version") for line in head.splitlines()):
+        if given["peers"]:
+            raise UsageError("--with tileiras needs TileIR bytecode, the input is PTX")
+        return [_Input(given["source"], data.decode("utf-8", "replace"))]
+    found = [_compiled(app, machine, given, data)]
+    if "tileiras" in given["peers"]:
+        from tile_sim.peer import tileiras
+
+        found.append(_of_cubin("tileiras", tileiras.find().compile(data, machine.target).data))
+    return found
+
+
+def _of_cubin(name: str, data: bytes) -> _Input:
+    """The PTX that a cubin keeps, with what fills its hidden parameters."""
+    from tile_sim.peer import Cubin
+
+    cubin = Cubin(data)
+    if not cubin.has_ptx:
+        raise UsageError(
+            f"the cubin '{name}' holds no PTX, and the simulator runs no SASS",
+            hint="compile it with --lineinfo, or give the program that it was made from",
+        )
+    return _Input(name, cubin.ptx, cubin.load().hidden)
+
+
+def _compiled(app: Any, machine: Machine, given: dict[str, Any], data: bytes) -> _Input:
+    from tile_core.api import compile as compile_program
+
+    options = settings_of(given["settings"], None, None)
+    if given["pipeline"] is None:
+        options = {"lineinfo": "true", **options}
+    made = compile_program(
+        data, machine.target, opt_level=given["opt_level"], pipeline=given["pipeline"],
+        options=options, pass_options=pass_settings_of(given["pass_settings"]), emit="cubin",
+        registry=app.registry, name=given["source"],
+    )  # fmt: skip
+    ptx = made.stage("ptx")
+    hidden = _of_cubin(given["source"], made.cubin).hidden if ".hidden" in ptx else None
+    return _Input("tilec", ptx, hidden)
+
+
+def _kernels(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[str, Result]]:
+    import numpy as np
+    from tile_sim.arguments import parse_argument, parse_extent, with_shape
+    from tile_sim.cli import as_tile_error
+    from tile_sim.errors import SimError
+
+    from tile_time.model import load_kernel, time_kernel
+
+    if given["grid"] is None:
+        raise UsageError("--grid X,Y,Z is needed: the number of CTAs")
+    if given["script_args"]:
+        raise UsageError(f"'{given['script_args'][0]}': arguments of a kernel are given by --arg")
+    found: list[tuple[str, Result]] = []
+    try:
+        inputs = _inputs(app, machine, given)
+    except SimError as error:
+        raise as_tile_error(error, given["source"]) from None
+    for one in inputs:
+        try:
+            rng = np.random.default_rng(0)
+            values: list[Any] = [parse_argument(text, rng) for text in given["args"]]
+            flat = with_shape(values) if given["with_shape"] else values
+            block, cluster = (
+                parse_extent(given[key]) if given[key] else None for key in ("block", "cluster")
+            )
+            kernel = load_kernel(one.ptx, machine, given["entry"], one.hidden)
+            result = time_kernel(
+                kernel, parse_extent(given["grid"]), block, flat, shared_bytes=given["shared"],
+                cluster=cluster, warm=given["warm_l2"],
+                trace_clk=_TRACE_CLK if given["chrome_trace"] else 0.0,
+            )  # fmt: skip
+        except SimError as error:
+            raise as_tile_error(error, one.name) from None
+        found.append((one.name, result))
+    return found
+
+
+def _cutile(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[str, Result]]:
+    from tile_time.programs import time_program
+
+    for name in ("entry", "grid", "block", "cluster", "shared", "args", "with_shape"):
+        if given[name]:
+            flag = name.rstrip("s").replace("_", "-")
+            raise UsageError(f"--{flag} is for one kernel; with --cutile the program launches")
+    return time_program(machine, given)
+
+
+def _write(path: str | None, what: Any) -> None:
+    if path is None:
+        return
+    text = json.dumps(what, indent=1) + "\n"
+    if path == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(path).write_text(text)
+    except OSError as error:
+        raise UsageError(f"cannot write '{path}': {error.strerror}") from None

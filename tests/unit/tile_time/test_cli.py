@@ -1,0 +1,59 @@
+"""`tilec time`: a kernel's time as text, JSON and trace; what cannot be timed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tile_core.cli.main import run
+
+ROOT = Path(__file__).parents[3]
+ADD = str(ROOT / "examples" / "bytecode" / "vector_add_f32.tileirbc")
+SIZES = ["--grid", "1024", "--with-shape", *(["--arg", "f32[1048576]"] * 3)]
+
+
+def test_a_copy_is_bound_by_dram(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, trace = tmp_path / "time.json", tmp_path / "trace.json"
+    more = ["--json", str(out), "--chrome-trace", str(trace)]
+    assert run(["time", ADD, "--gpu", "h100", *SIZES, *more]) == 0
+    found = json.loads(out.read_text())["tilec"]
+    assert 8 * 2**20 / 3.4e12 * 1e6 < found["us"] < 10
+    assert sum(found["causes"].values()) == pytest.approx(1.0, abs=0.01)
+    assert any("vector_add.py" in line for line in found["lines"])
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert "DRAM" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--gpu", "h10", "--grid", "1"], "did you mean h100?"),
+        (["--machine", "clock.bost=3", "--grid", "1"], "did you mean 'clock.boost'?"),
+        (["--machine", "clock.boost=0", "--grid", "1"], "has to be positive"),
+        (["--machine", "clock.boost=fast", "--grid", "1"], "is not a number"),
+        ([], "--grid"),
+        (["--grid", "1", "--", "more"], "by --arg"),
+    ],
+)
+def test_wrong_options(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["time", ADD, *arguments]) != 0
+    captured = capsys.readouterr()
+    assert words in captured.err + captured.out
+
+
+def test_a_broken_cubin_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cubin = tmp_path / "k.cubin"
+    cubin.write_bytes(b"\x7fELF" + bytes(100))
+    assert run(["time", str(cubin), "--grid", "1"]) != 0
+    assert "cubin" in capsys.readouterr().err
+
+
+def test_ptx_for_another_gpu_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ptx = tmp_path / "k.ptx"
+    ptx.write_text(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { ret; }\n")
+    assert run(["time", str(ptx), "--gpu", "a100", "--grid", "1"]) != 0
+    assert "does not run on NVIDIA A100" in capsys.readouterr().err
