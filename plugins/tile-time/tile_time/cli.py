@@ -159,8 +159,8 @@ def _compiled(app: Any, machine: Machine, given: dict[str, Any], data: bytes) ->
         options=options, pass_options=pass_settings_of(given["pass_settings"]), emit="cubin",
         registry=app.registry, name=given["source"],
     )  # fmt: skip
-    ptx = made.stage("ptx")
-    hidden = _of_cubin(given["source"], made.cubin).hidden if ".hidden" in ptx else None
+    ptx = str(made.stage("ptx"))
+    hidden = _of_cubin(given["source"], made.cubin or b"").hidden if ".hidden" in ptx else None
     return _Input("tilec", ptx, hidden)
 
 
