@@ -60,6 +60,8 @@ class Artifact:
     statistics: dict[tuple[str, str], int] = field(default_factory=dict)
     #: emitter -> what it has to say besides its product
     metadata: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: whether it comes from the artifact cache, with nothing but the stage asked for and remarks
+    from_cache: bool = False
 
     @property
     def output(self) -> Stage:

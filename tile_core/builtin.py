@@ -38,5 +38,6 @@ def tile_cli_commands() -> Iterable[Lazy]:
     yield Lazy("opt", f"{home}.opt:opt", "Run passes over textual MLIR")
     yield Lazy("pipeline", f"{home}.pipeline:pipeline", "Show, check and compare pipelines")
     yield Lazy("plugins", f"{home}.plugins:plugins", "List, check and create plugins")
+    yield Lazy("cache", f"{home}.cache:cache", "List, trim and empty the artifact cache")
     yield Lazy("serve", f"{home}.serve:serve", "Keep the compiler in memory, for others to use")
     yield Lazy("doctor", f"{home}.doctor:doctor", "What is installed, and what is missing")

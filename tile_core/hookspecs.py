@@ -58,6 +58,9 @@ class LazyEmitter(Lazy):
 
     consumes: str = ""  # artifact kind: "mlir", or what another emitter produces
     produces: str = ""  # artifact kind: "llvm", "ptx", "cubin", ...
+    #: Files that it runs or links, for the key of the artifact cache: a function from what the user
+    #: names (tool name -> path) to what will be used (likewise). None: nothing but Python.
+    tools: Lazy | None = None
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ _SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll"}
     metavar="FILE",
     help="The libdevice (bitcode of NVIDIA's math library) to use.",
 )
+@click.option("--no-cache", is_flag=True, help="Neither look into the artifact cache nor fill it.")
 @observe_options
 @click.pass_obj
 def compile_(
@@ -58,10 +59,12 @@ def compile_(
     device_debug: bool,
     ptxas: Path | None,
     libdevice: Path | None,
+    no_cache: bool,
     **observing: Any,
 ) -> None:
     """Compile INPUT (TileIR bytecode or textual MLIR) for a GPU."""
-    from tile_core.api import compile as compile_program
+    from tile_core.cache import Cache
+    from tile_core.cached import compile_cached
 
     data = read_bytes(source)
     watch = observers(observing)
@@ -72,9 +75,10 @@ def compile_(
     tools = {"ptxas": ptxas, "libdevice": libdevice}
 
     def work() -> Any:
-        return compile_program(
+        return compile_cached(
             data,
             gpu_name,
+            None if no_cache or watch.passes_are_watched else Cache.of_environment(),
             opt_level=opt_level,
             pipeline=pipeline,
             options=options,

@@ -65,6 +65,12 @@ class Observers:
     remarks: str | None = None
     dump_dir: Path | None = None
 
+    @property
+    def passes_are_watched(self) -> bool:
+        """Whether passes have to run, for something that only they can tell."""
+        reports = (self.instrumentations, self.time_passes, self.trace, self.statistics)
+        return any(reports) or self.dump_dir is not None
+
     def report(self, artifact: Artifact) -> None:
         """Print and write what was asked for."""
         from tile_core.pipeline import remarks, timing

@@ -75,7 +75,8 @@ def _opened(path: str, data: bytes, stack: ExitStack) -> Output:
 
 
 def _compiled(given: Given, data: bytes, target: str, level: int) -> Artifact:
-    from tile_core.api import compile as compile_program
+    from tile_core.cache import Cache
+    from tile_core.cached import compile_cached
     from tile_core.options import Spelled
 
     options = {name: True for name in ("lineinfo", "device-debug") if given[name]}
@@ -85,8 +86,8 @@ def _compiled(given: Given, data: bytes, target: str, level: int) -> Artifact:
     passes: dict[str, Any] = {}
     if given["sanitize"]:
         passes["cubin.ptxas-options"] = Spelled(_SANITIZER[given["sanitize"]])
-    return compile_program(
-        data, target, opt_level=level, options=options, pass_options=passes,
+    return compile_cached(
+        data, target, Cache.of_environment(), opt_level=level, options=options, pass_options=passes,
         name=given.source, keep_stages=False,
     )  # fmt: skip
 

@@ -8,6 +8,8 @@ from tile_core.hookspecs import Lazy, LazyEmitter, hookimpl
 
 TILE_SPEC_VERSION = 1
 
+_TOOLS = Lazy("tools", "tile_nvptx.emit.toolchain:files", "ptxas and libdevice")
+
 
 @hookimpl
 def tile_passes() -> Iterable[Lazy]:
@@ -53,6 +55,7 @@ def tile_emitters() -> Iterable[LazyEmitter]:
             "LLVM optimisation and NVPTX code generation, in a worker process",
             consumes="llvm",
             produces="ptx",
+            tools=_TOOLS,
         ),
         LazyEmitter(
             "cubin",
@@ -60,6 +63,7 @@ def tile_emitters() -> Iterable[LazyEmitter]:
             "ptxas",
             consumes="ptx",
             produces="cubin",
+            tools=_TOOLS,
         ),
     )
 

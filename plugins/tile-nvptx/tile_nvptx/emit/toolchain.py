@@ -152,6 +152,12 @@ def find(name: str, named: Mapping[str, Path] | None = None) -> Found | None:
     return None
 
 
+def files(named: Mapping[str, Path]) -> dict[str, Path]:
+    """The tools that would be used, by name, for the key of the artifact cache."""
+    found = {name: find(name, {k: v for k, v in named.items() if k == name}) for name in TOOLS}
+    return {name: tool.path for name, tool in found.items() if tool is not None}
+
+
 def require(name: str, named: Mapping[str, Path] | None = None) -> Found:
     """Like `find`, but an error when there is none, and a warning as said above.
 
