@@ -101,7 +101,8 @@ class Program:
 
     def addresses(self, base: Value, element: t.Scalar, offsets: Value) -> Value:
         """Tile of pointers `base + offsets`."""
-        shape = offsets.type.shape  # type: ignore[union-attr]
+        assert isinstance(offsets.type, t.Tile)
+        shape = offsets.type.shape
         ones, lanes = (t.Tile(s, t.Pointer(element)) for s in ((1,) * len(shape), shape))
         spread = self.emit("broadcast", [self.emit("reshape", [base], ones)], lanes)
         return self.emit("offset", [spread, offsets], lanes)
@@ -123,11 +124,13 @@ class Program:
         kind = t.Function(tuple(a.type for a in self.args), ())
         return Module(entries=[Entry("k", kind, Region([block]))], globals=self.globals)
 
-    def ptx(self, target: str = "sm_90", opt_level: int = 2, strategy: Any = None) -> str:
+    def ptx(
+        self, target: str = "sm_90", opt_level: int = 2, strategy: Any = None, ftz: bool = False
+    ) -> str:
         """PTX of the program."""
         module = self.module()
         tile_cudatile.verify(module)
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"ftz": ftz}
         if strategy is not None:
             if isinstance(strategy, int):
                 support.strategies.RandomStrategy.seed = strategy
@@ -155,7 +158,8 @@ class Program:
     def agrees(self, *args: Any, grid: tuple[int, int, int] = (1, 1, 1), **settings: Any) -> None:
         """The compiled program changes the arrays to the same bytes as the evaluator."""
         expected = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-        tile_cudatile.evaluate(self.module(), "k", grid, expected)
+        ftz = bool(settings.get("ftz"))
+        tile_cudatile.evaluate(self.module(), "k", grid, expected, ftz=ftz)
         self.run(*args, grid=grid, **settings)
         for at, (found, wanted) in enumerate(zip(args, expected, strict=True)):
             if isinstance(found, np.ndarray):

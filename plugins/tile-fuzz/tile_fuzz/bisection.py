@@ -159,9 +159,9 @@ def differs_after(registry: Registry, data: bytes, setting: Setting, name: str) 
             except CompileError:
                 return None
     verify(after)
-    reference = Reference(case)
+    reference = Reference(case, ftz=setting.ftz)
     try:
-        changed = Reference(Case(after, case.launches))
+        changed = Reference(Case(after, case.launches), ftz=setting.ftz)
     except EvaluationError:
         return True
     for launch, found, wanted in zip(case.launches, changed.after, reference.after, strict=True):

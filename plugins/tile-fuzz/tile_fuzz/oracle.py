@@ -14,6 +14,7 @@ from tile_sim import Module, SimError
 
 import tile_core
 from tile_core.diagnostics import TileError
+from tile_core.options import spelled
 from tile_core.registry import Registry
 from tile_fuzz.case import Case, Launch, data_of
 from tile_fuzz.compare import differences
@@ -37,6 +38,12 @@ class Setting:
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     pass_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     without: frozenset[str] = frozenset()
+
+    @property
+    def ftz(self) -> bool:
+        """The option that changes what a program means (`evaluate`), as `options` has it."""
+        value = self.options.get("ftz", False)
+        return bool(spelled(value, bool) if isinstance(value, str) else value)
 
     def __str__(self) -> str:
         level = "" if self.opt_level is None else f" -O{self.opt_level}"
@@ -71,27 +78,29 @@ class Failure:
 
 
 class Reference:
-    """A case and what its arrays hold afterwards, by the evaluator."""
+    """A case and what its arrays hold afterwards, by the evaluator (`ftz` is for `evaluate`)."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, *, ftz: bool = False) -> None:
         """Raises `EvaluationError` if the program does what the language leaves undefined."""
         self.case = case
         self.after: list[list[Any]] = []
         for launch in case.launches:
             arguments = [data_of(argument) for argument in launch.arguments]
-            outcome = evaluate(case.module, launch.entry, launch.grid, arguments)
+            outcome = evaluate(case.module, launch.entry, launch.grid, arguments, ftz=ftz)
             if outcome.failed:
                 raise EvaluationError(f"assertion failed: {outcome.failed[0]}")
             self.after.append(arguments)
 
 
-def certain(case: Case) -> bool:
+def certain(case: Case, *, ftz: bool = False) -> bool:
     """Whether a case depends neither on unspecified values nor on any order that is open."""
-    plain = Reference(case)
+    plain = Reference(case, ftz=ftz)
     for seed in range(_ORDERS):
         for launch, after in zip(case.launches, plain.after, strict=True):
             arguments = [data_of(argument) for argument in launch.arguments]
-            evaluate(case.module, launch.entry, launch.grid, arguments, seed=seed, noise=True)
+            evaluate(
+                case.module, launch.entry, launch.grid, arguments, seed=seed, noise=True, ftz=ftz
+            )
             for found, wanted, argument in zip(arguments, after, launch.arguments, strict=True):
                 if isinstance(found, np.ndarray) and len(differences(found, wanted, argument)):
                     return False
@@ -101,14 +110,19 @@ def certain(case: Case) -> bool:
 def examine(
     case: Case, settings: Sequence[Setting], registry: Registry, reference: Reference | None = None
 ) -> Failure | None:
-    """The first failure of a case under any of the settings."""
-    try:
-        reference = reference or Reference(case)
-    except EvaluationError as error:
-        return Failure("undefined", _anonymous(error.message), error.message)
+    """The first failure of a case under any of the settings.
+
+    `reference` is what is known of the case already, without options that change its meaning.
+    """
+    references = {False: reference} if reference else {}
     seen: set[str] = set()
     for setting in settings:
-        failure = _compiled(case, setting, registry, reference, seen)
+        try:
+            if setting.ftz not in references:
+                references[setting.ftz] = Reference(case, ftz=setting.ftz)
+        except EvaluationError as error:
+            return Failure("undefined", _anonymous(error.message), error.message)
+        failure = _compiled(case, setting, registry, references[setting.ftz], seen)
         if failure is not None:
             return failure
     return None

@@ -109,6 +109,6 @@ def try_setting(registry: Registry, data: bytes, setting: Setting) -> Failure | 
     module = read_bytecode(data)
     case = Case(module, launches_of(module))
     failure = examine(case, (setting,), registry)
-    if failure is not None and failure.kind == "result" and not certain(case):
+    if failure is not None and failure.kind == "result" and not certain(case, ftz=setting.ftz):
         return Failure("undefined", "uncertain", "the result is not the same in every order")
     return failure

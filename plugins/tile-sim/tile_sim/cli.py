@@ -157,15 +157,16 @@ def _launch(
         raise UsageError("--grid X,Y,Z is needed: the number of CTAs")
     if given["script_args"]:
         raise UsageError(f"'{given['script_args'][0]}': arguments of a kernel are given by --arg")
-    ptx, name, data = _ptx(app, given)
+    source = _ptx(app, given)
+    name = source.name
     extent = lambda text: parse_extent(text) if text else None  # noqa: E731
     try:
-        module = _module(ptx)
+        module = _module(source.ptx)
         rng = np.random.default_rng(given["seed"])
         values = [parse_argument(text, rng) for text in given["args"]]
         flat = with_shape(values) if given["with_shape"] else values
         entry, grid = _entry(module, given["entry"]), parse_extent(given["grid"])
-        expected = _expected(data, entry, grid, values, flat, given) if reference else None
+        expected = _expected(source, entry, grid, values, flat, given) if reference else None
         report = module.launch(
             entry, grid, extent(given["block"]), flat,
             shared_bytes=given["shared"], cluster=extent(given["cluster"]),
@@ -178,14 +179,14 @@ def _launch(
 
 
 def _expected(
-    data: bytes | None, entry: str, grid: Any, values: list[Any], flat: list[Any], given: Any
+    source: _Input, entry: str, grid: Any, values: list[Any], flat: list[Any], given: Any
 ) -> list[Any]:
     """The values after the kernel, by the reference evaluator."""
     from tile_sim.reference import reference_values
 
-    if data is None:
+    if source.program is None:
         raise UsageError("--reference needs TileIR bytecode, the input is PTX")
-    after = reference_values(data, entry, grid, flat, given["source"])
+    after = reference_values(source.program, entry, grid, flat, given["source"], source.ftz)
     by_id = {id(one): result for one, result in zip(flat, after, strict=True)}
     return [by_id[id(value)] for value in values]
 
@@ -213,12 +214,21 @@ def _module(ptx: str) -> Module:
     return Module(ptx)
 
 
-def _ptx(app: Any, given: dict[str, Any]) -> tuple[str, str, bytes | None]:
-    """The PTX text of the input, what to call it in messages, and the input if it was compiled."""
+@dataclass(frozen=True)
+class _Input:
+    """PTX text, what to call it in messages, and the program that it was compiled from, if any."""
+
+    ptx: str
+    name: str
+    program: bytes | None = None
+    ftz: bool = False  # the pipeline's option
+
+
+def _ptx(app: Any, given: dict[str, Any]) -> _Input:
     data = read_bytes(given["source"])
     text = data[:4096].decode("utf-8", "replace")
     if any(line.lstrip().startswith(".version") for line in text.splitlines()):
-        return data.decode("utf-8", "replace"), given["source"], None
+        return _Input(data.decode("utf-8", "replace"), given["source"])
     from tile_core.api import compile as compile_program
     from tile_sim.script import options_of
 
@@ -236,7 +246,8 @@ def _ptx(app: Any, given: dict[str, Any]) -> tuple[str, str, bytes | None]:
     )
     output = artifact.output
     text = output.decode() if isinstance(output, bytes) else output
-    return text, f"{given['source']} (ptx for {_target(text)})", data
+    name = f"{given['source']} (ptx for {_target(text)})"
+    return _Input(text, name, data, bool(artifact.options.get("ftz", False)))
 
 
 def _target(ptx: str) -> str:

@@ -11,12 +11,17 @@ from tile_core.diagnostics import TileError, UsageError
 
 
 def reference_values(
-    data: bytes, entry: str, grid: Sequence[int], arguments: Sequence[Any], name: str
+    data: bytes,
+    entry: str,
+    grid: Sequence[int],
+    arguments: Sequence[Any],
+    name: str,
+    ftz: bool = False,
 ) -> list[Any]:
     """What the arguments (flat, as the kernel takes them) are after `entry`, by the evaluator.
 
-    `data` is TileIR bytecode. The arguments themselves stay as they are. Raises TileError for
-    what the evaluator finds wrong with the program.
+    `data` is TileIR bytecode, `ftz` the compiler's option of that name. The arguments themselves
+    stay as they are. Raises TileError for what the evaluator finds wrong with the program.
     """
     try:
         from tile_cudatile import BytecodeError, evaluate, read_bytecode
@@ -34,7 +39,7 @@ def reference_values(
             copies.setdefault(id(value), value.copy())
     values = [copies.get(id(value), value) for value in arguments]
     try:
-        evaluate(module, entry, grid, values)
+        evaluate(module, entry, grid, values, ftz=ftz)
     except EvaluationError as error:
         raise TileError(f"the reference evaluator: {error}") from None
     return values

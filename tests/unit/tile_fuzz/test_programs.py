@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from support.programs import Program
 from support.strategies import RandomStrategy
 from support.tiles import registry
+from tile_cudatile import types as t
 from tile_fuzz.campaign import Plan
+from tile_fuzz.case import Argument, Case, Launch
 from tile_fuzz.generator import Settings, generate
 from tile_fuzz.generator.gaps import GAPS
-from tile_fuzz.oracle import LEVELS, TARGETS, Setting, examine
+from tile_fuzz.oracle import LEVELS, TARGETS, Reference, Setting, examine
 
 SMALL = Settings(operations=16, elements=256, avoid=frozenset(GAPS))
 PLAN = Plan(range(0), limits=SMALL)
@@ -37,3 +41,21 @@ def test_every_level_meets_every_target() -> None:
         settings = PLAN.settings(seed)
         assert {s.target for s in settings} == {*TARGETS}
         assert {s.opt_level for s in settings} == {*LEVELS}
+
+
+def test_options_that_change_numbers_reach_the_evaluator() -> None:
+    """A sum that is subnormal: kept without `ftz`, zero with it, and no failure either way."""
+    program = Program()
+    tile = t.Tile((8,), t.F32)
+    small = program.constant(tile, 2.0**-140)
+    total = program.emit("addf", [small, small], tile, rounding_mode="nearest_even")
+    program.store(total, (8,), t.F32)
+    module = program.module()
+    case = Case(module, [Launch("k", (1, 1, 1), (Argument("f32", 8),))])
+    for options in ({}, {"ftz": "true"}, {"ftz": True}):
+        setting = Setting("sm_90", 2, options=options)
+        assert examine(case, (setting,), registry()) is None
+        kept = Reference(case, ftz=setting.ftz).after[0][0]
+        assert bool(np.any(kept)) == (not options)
+    planted = Reference(case, ftz=True)
+    assert examine(case, (Setting("sm_90", 2),), registry(), planted) is not None

@@ -75,17 +75,9 @@ def test_helpers_are_inlined_at_every_level(opt_level: int) -> None:
     assert "twice" not in ptx
 
 
-@pytest.mark.parametrize(("ftz", "expected"), [(False, "sqrt.rn.f32"), (True, "sqrt.rn.ftz.f32")])
-def test_reflection_decides_rounding_and_flushing(ftz: bool, expected: str) -> None:
+def test_reflection_decides_rounding_and_flushing() -> None:
     body = unary("%y = llvm.call @__nv_sqrtf(%x) : (f32) -> f32")
-    ptx = compile_to_ptx(body, extra="llvm.func @__nv_sqrtf(f32) -> f32", ftz=ftz)
-    assert expected in ptx
-
-
-def test_flushing_holds_for_our_own_code() -> None:
-    body = unary("%y = llvm.fadd %x, %x : f32")
-    assert "add.rn.f32" in compile_to_ptx(body)
-    assert "add.rn.ftz.f32" in compile_to_ptx(body, ftz=True)
+    assert "sqrt.rn.f32" in compile_to_ptx(body, extra="llvm.func @__nv_sqrtf(f32) -> f32")
 
 
 def test_slow_path_of_a_library_function_stays_a_function() -> None:
@@ -218,7 +210,10 @@ def test_missing_libdevice_is_a_configuration_error(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"opt_level": 4}, "invalid optimization level: 4"), ({"ftz": 1}, "'ftz' expects bool")],
+    [
+        ({"opt_level": 4}, "invalid optimization level: 4"),
+        ({"lineinfo": 1}, "'lineinfo' expects bool"),
+    ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):

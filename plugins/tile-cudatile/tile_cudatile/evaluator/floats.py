@@ -21,6 +21,7 @@ from tile_cudatile.evaluator.rounding import (
     two_sum,
     widen,
 )
+from tile_cudatile.ops.arith import FTZ
 from tile_cudatile.tree import Op
 from tile_cudatile.types import F32, F64, Scalar
 
@@ -39,12 +40,19 @@ def flush(values: Array) -> Array:
     return np.where(tiny, np.copysign(np.float32(0), values), values)
 
 
-def _flushed(op: Op, *operands: Array) -> tuple[Array, ...]:
-    return tuple(map(flush, operands)) if op.attrs.get("flush_to_zero") else operands
+def _flushes(block: Any, op: Op) -> bool:
+    """Whether the operation says so, or the run of all that could (`evaluate`)."""
+    if op.attrs.get(FTZ.name):
+        return True
+    return block.shared.ftz and FTZ in op.spec.attrs and _element(op) == F32
 
 
-def _finish(op: Op, values: Array) -> Array:
-    return flush(values) if op.attrs.get("flush_to_zero") else values
+def _flushed(block: Any, op: Op, *operands: Array) -> tuple[Array, ...]:
+    return tuple(map(flush, operands)) if _flushes(block, op) else operands
+
+
+def _finish(block: Any, op: Op, values: Array) -> Array:
+    return flush(values) if _flushes(block, op) else values
 
 
 def _is_double(op: Op) -> bool:
@@ -109,19 +117,19 @@ _EXACT: dict[str, Callable[..., Fraction]] = {
 
 
 @handles("addf", "subf", "mulf", "divf", "sqrt", "fma")
-def arithmetic(_: Any, op: Op, *operands: Array) -> Array:
+def arithmetic(block: Any, op: Op, *operands: Array) -> Array:
     """The correctly rounded result in the given rounding mode."""
     mode = str(op.attrs["rounding_mode"])
-    operands = _flushed(op, *operands)
+    operands = _flushed(block, op, *operands)
     element = _element(op)
     if mode in _NEAREST and op.name in _NATIVE:
-        return _finish(op, _native(op.name, element, operands))
+        return _finish(block, op, _native(op.name, element, operands))
     mode = "nearest_even" if mode in _NEAREST else mode
     if element == F64:
         return _double(op.name, mode, operands)
     value, error = _WITH_ERROR[op.name](*map(widen, operands))
     result = narrow(odd(value, error), element, mode)
-    return _finish(op, _zero_sign(op.name, mode, result, operands))
+    return _finish(block, op, _zero_sign(op.name, mode, result, operands))
 
 
 def _native(name: str, element: Scalar, operands: tuple[Array, ...]) -> Array:
@@ -223,9 +231,9 @@ def negf(_: Any, op: Op, source: Array) -> Array:
 
 
 @handles("maxf", "minf")
-def extremum(_: Any, op: Op, lhs: Array, rhs: Array) -> Array:
+def extremum(block: Any, op: Op, lhs: Array, rhs: Array) -> Array:
     """The larger or smaller; +0 is above -0; NaN by `propagate_nan`."""
-    lhs, rhs = _flushed(op, lhs, rhs)
+    lhs, rhs = _flushed(block, op, lhs, rhs)
     left, right = widen(lhs), widen(rhs)
     largest = op.name == "maxf"
     ahead = left > right if largest else left < right
@@ -277,14 +285,14 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 @handles(*_FUNCTIONS)
-def function(_: Any, op: Op, *operands: Array) -> Array:
+def function(block: Any, op: Op, *operands: Array) -> Array:
     """Computed in float64, f64 in extended precision, and rounded once."""
-    operands = _flushed(op, *operands)
+    operands = _flushed(block, op, *operands)
     element = _element(op)
     if element == F64:
         wide = (np.asarray(o).astype(np.longdouble) for o in operands)
         return np.asarray(_FUNCTIONS[op.name](*wide)).astype(np.float64)
-    return _finish(op, narrow(_FUNCTIONS[op.name](*map(widen, operands)), element))
+    return _finish(block, op, narrow(_FUNCTIONS[op.name](*map(widen, operands)), element))
 
 
 @handles("fpowi")

@@ -57,6 +57,7 @@ def evaluate(
     *,
     seed: int | None = None,
     noise: bool = False,
+    ftz: bool = False,
     max_iterations: int = 1 << 24,
     watch: Watch | None = None,
 ) -> Outcome:
@@ -70,6 +71,9 @@ def evaluate(
     elements of atomics and what is summed up: reductions, scans and products, which then round
     every sum. Unspecified values (loads outside of a tensor without padding, ...) are
     zero, with `noise` a pattern that shows up.
+
+    With `ftz`, f32 operations run as if they said `flush_to_zero`, if they can: what the
+    compiler's option `ftz` means.
 
     `watch` is called after every operation that is no terminator, with its operands (one per
     group) and results; within reductions and scans these stand for many elements at once.
@@ -85,7 +89,7 @@ def evaluate(
     memory = Memory()
     values = _bind(kernel, args, memory)
     shared = Shared(module, memory, extents, seed, noise, max_iterations)
-    shared.watch = watch
+    shared.watch, shared.ftz = watch, ftz
     with np.errstate(all="ignore"):
         for number in shared.order(int(np.prod(extents))):
             x, rest = int(number) % extents[0], int(number) // extents[0]
@@ -154,6 +158,7 @@ class Shared:
         self.noise = noise
         self.max_iterations = max_iterations
         self.watch: Watch | None = None
+        self.ftz = False
         self._random = None if seed is None else np.random.default_rng(seed)
         self.globals = {g.name: self._global(g.value, g.alignment) for g in module.globals}
 

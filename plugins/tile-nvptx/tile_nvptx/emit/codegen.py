@@ -40,7 +40,6 @@ class Request:
     opt_level: int  # 0..3
     libdevice: str | None = None  # path of the bitcode, needed when `__nv_*` is called
     reflect: dict[str, int] = field(default_factory=dict)  # __nvvm_reflect key -> value
-    ftz: bool = False
 
 
 def initialize(preload: str | None = None) -> None:
@@ -62,7 +61,7 @@ def generate(request: Request) -> dict[str, Any]:
     with ExitStack() as kept:  # freed in reverse order: what refers to the module, it, its context
         # Types, constants and names live as long as their context, and the global one for ever.
         context = kept.enter_context(llvm.create_context())
-        module = kept.enter_context(_parse(request.ir, request.ftz, context))
+        module = kept.enter_context(_parse(request.ir, context))
         clock.lap("llvm-parse")
         machine = kept.enter_context(_target_machine(request))
         tuning = _tuning(request.opt_level)
@@ -108,23 +107,13 @@ class _Clock:
         self._last = now
 
 
-_DEFINITION = re.compile(r"^(define .*?)((?: ![\w.]+ !\d+)*) \{$", re.MULTILINE)
-
-
-def _parse(text: str, ftz: bool, context: llvm.ContextRef) -> llvm.ModuleRef:
-    if ftz:
-        text = flush_subnormals(text)
+def _parse(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
     try:
         module = llvm.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
         raise CodegenFailure("LLVM cannot read the module", _lines(str(error))) from error
     return module
-
-
-def flush_subnormals(text: str) -> str:
-    """Every function definition of LLVM IR `text`, told to flush f32 subnormals to zero."""
-    return _DEFINITION.sub(r'\1 "denormal-fp-math-f32"="preserve-sign,preserve-sign"\2 {', text)
 
 
 def _lines(text: str) -> tuple[str, ...]:
@@ -161,7 +150,7 @@ def _link_libdevice(
         raise CodegenFailure(
             f"libdevice ({request.libdevice}) cannot be read as LLVM bitcode", _lines(str(error))
         ) from error
-    library = _parse(source, request.ftz, context)
+    library = _parse(source, context)
     library.triple, library.data_layout = module.triple, module.data_layout
     defined = {f.name for f in library.functions if not f.is_declaration}
     module.link_in(library)

@@ -14,7 +14,6 @@ class EmitOptions:
     """What `EmitContext.options` says to all emitters of this package."""
 
     opt_level: int = 3  # LLVM and ptxas, 0..3
-    ftz: bool = False  # f32 subnormals become zero, in our code and in libdevice
     lineinfo: bool = False
     device_debug: bool = False
 

@@ -61,8 +61,7 @@ class PtxEmitter:
             "features": f"+ptx{_llvm_version(cx.target, ptxas_reads)}",
             "opt_level": options.opt_level,
             "libdevice": _libdevice(source, cx),
-            "reflect": reflect_values(cx.target, options),
-            "ftz": options.ftz,
+            "reflect": reflect_values(cx.target),
         }
         try:
             reply = POOL.ask(request, self.timeout)
@@ -83,11 +82,15 @@ class PtxEmitter:
         return ptx_text.with_version(ptx, self.ptx_version)
 
 
-def reflect_values(target: Target, options: EmitOptions) -> dict[str, int]:
-    """What libdevice is told about the target (libdevice user's guide, reflection parameters)."""
+def reflect_values(target: Target) -> dict[str, int]:
+    """What libdevice is told about the target (libdevice user's guide, reflection parameters).
+
+    Its functions never flush: told to, they give NaN for logarithms and powers of subnormals below
+    zero, and flush only some results. The language has no flush_to_zero for them either.
+    """
     return {
         "__CUDA_ARCH": target.sm * 10,
-        "__CUDA_FTZ": int(options.ftz),
+        "__CUDA_FTZ": 0,
         "__CUDA_PREC_DIV": 1,
         "__CUDA_PREC_SQRT": 1,
     }

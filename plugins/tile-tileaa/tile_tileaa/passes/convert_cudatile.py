@@ -53,10 +53,11 @@ class ConvertCudaTileToTileAA(Pass):
         0, "warps of a thread block; 0: chosen for each kernel", choices=(0, 1, 2, 4, 8, 16)
     )
     num_ctas: int = option(1, "thread blocks of a cluster that share a tile block", choices=(1,))
+    ftz: bool = option(False, "f32 operations run as if each said flush_to_zero, if they can")
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         ruleset = rules.joined(cx.services.patterns(self.name))
-        Conversion(ruleset, convert_type, ["cuda_tile"], cx, None).run(op)
+        Conversion(ruleset, convert_type, ["cuda_tile"], cx, self).run(op)
         i32 = ir.IntegerType.get_signless(I32)
         for module in op.regions[0].blocks[0].operations:
             if module.name != "gpu.module":

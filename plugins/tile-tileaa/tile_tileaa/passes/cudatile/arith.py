@@ -97,17 +97,26 @@ def plain(op: ir.OpView, cx: Conversion) -> ir.Value:
 def rounded(op: ir.OpView, cx: Conversion) -> ir.Value:
     """cuda_tile.addf {rounding_mode, flush_to_zero} => nv_tileaa.addf {rounding_mode, ftz}"""
     name = op.name.replace("cuda_tile", "nv_tileaa")
-    return cx.create(name, list(op.operands), [_result(op, cx)], _float_flags(op)).result
+    return cx.create(name, list(op.operands), [_result(op, cx)], _float_flags(op, cx)).result
 
 
-def _float_flags(op: ir.OpView) -> dict[str, ir.Attribute]:
-    flags: dict[str, ir.Attribute] = {}
-    mode = text(op, "rounding_mode", "nearest_even")
-    if mode != "nearest_even":
-        flags["rounding_mode"] = ir.StringAttr.get(mode)
+def _flushes(op: ir.OpView, cx: Conversion) -> bool:
+    """Whether the operation, one of those that can, flushes f32 subnormals to zero."""
     if "flush_to_zero" in op.attributes:
+        return True
+    return cx.state.ftz and isinstance(element(_result(op, cx)), ir.F32Type)
+
+
+def _float_flags(op: ir.OpView, cx: Conversion) -> dict[str, ir.Attribute]:
+    flags = _rounding(op)
+    if _flushes(op, cx):
         flags["ftz"] = ir.UnitAttr.get()
     return flags
+
+
+def _rounding(op: ir.OpView) -> dict[str, ir.Attribute]:
+    mode = text(op, "rounding_mode", "nearest_even")
+    return {} if mode == "nearest_even" else {"rounding_mode": ir.StringAttr.get(mode)}
 
 
 @rules.on(*(f"cuda_tile.{name}" for name in OVERFLOW))
@@ -166,7 +175,7 @@ def extremum(op: ir.OpView, cx: Conversion) -> ir.Value:
     forms = EXTREMA[op.name.removeprefix("cuda_tile.")]
     nan, flags = "propagate_nan" in op.attributes, {}
     name = forms[nan]
-    if "flush_to_zero" in op.attributes:
+    if _flushes(op, cx):
         name = op.name.replace("cuda_tile", "nv_tileaa")
         flags = {flag: ir.UnitAttr.get() for flag in ("ftz", *["nan"] * nan)}
     return cx.create(name, list(op.operands), [_result(op, cx)], flags).result
@@ -216,7 +225,7 @@ def ftoi(op: ir.OpView, cx: Conversion) -> ir.Value:
 def ftof(op: ir.OpView, cx: Conversion) -> ir.Value:
     """cuda_tile.ftof => nv_tileaa.fp_to_fp"""
     return cx.create(
-        "nv_tileaa.fp_to_fp", list(op.operands), [_result(op, cx)], _float_flags(op)
+        "nv_tileaa.fp_to_fp", list(op.operands), [_result(op, cx)], _rounding(op)
     ).result
 
 
