@@ -4,10 +4,14 @@ PTX. Text that is saved and read in again keeps them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tile_cute.map_recipe import MapRecipe
 
 from tile_core.diagnostics import CompileError
-from tile_core.mlir import ir
+
+if TYPE_CHECKING:
+    from tile_core.mlir import ir
 
 #: Attribute of a kernel: an array of strings, a recipe (JSON) each.
 ATTRIBUTE = "nv_tileas.tensor_maps"
@@ -17,6 +21,8 @@ _COMMENT = {"llvm": "; ", "ptx": "// "}
 
 def notes(module: ir.Operation) -> str:
     """The comments of LLVM IR that say the recipes of the kernels of `module`."""
+    from tile_core.mlir import ir  # PTX is made without it
+
     found: list[str] = []
     for op in module.regions[0].blocks[0].operations:
         if ATTRIBUTE in op.attributes:
