@@ -230,3 +230,26 @@ def _expression(plain: Any) -> Expression:
             if len(operands) == arity:
                 return Apply(name, bits, tuple(map(_expression, operands)))
     raise ValueError(f"{plain!r} is no expression")
+
+
+#: What stands before a recipe in comments of LLVM IR and PTX.
+MARK = "tensor-map "
+
+
+def recipes_in(text: str, comment: str) -> dict[str, list[MapRecipe]]:
+    """Kernel -> its recipes, from lines of `text` that begin with `comment` and the mark.
+
+    Raises ValueError, naming the line, for one that cannot be read.
+    """
+    found: dict[str, list[MapRecipe]] = {}
+    start = comment + MARK
+    if start not in text:
+        return found
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(start):
+            try:
+                recipe = MapRecipe.from_json(line.removeprefix(start))
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from error
+            found.setdefault(recipe.kernel, []).append(recipe)
+    return found

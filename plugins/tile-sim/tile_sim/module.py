@@ -13,6 +13,7 @@ from tile_sim.machine.counters import Counters
 from tile_sim.machine.launch import Launcher, LaunchReport
 from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.parameters import Argument, HiddenFilled, RawBuffer, RawParameters
+from tile_sim.machine.recipes import recipes_of
 from tile_sim.machine.trace import Trace
 from tile_sim.machine.wave import Dim
 from tile_sim.program.build import build_program
@@ -56,6 +57,7 @@ class Module:
                 program = build_program(self.syntax, self.source, function, self._globals)
                 self.programs[function.name] = program
         self._fill_variables()
+        self.hidden = recipes_of(ptx, self.programs)
 
     # --- module variables -------------------------------------------------------------------
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import platform
+import random
 import re
+import struct
+import sys
 
+import numpy as np
 import pytest
 from support.emit_kernels import context
 from tile_cute.map_recipe import Apply, Argument, Constant, MapRecipe
@@ -14,6 +19,8 @@ from tile_nvptx.emit.llvm_ir import LlvmIrEmitter
 from tile_nvptx.emit.ptx import PtxEmitter
 from tile_nvptx.emit.ptx_parameters import Parameter, parameters_of, with_hidden
 from tile_nvptx.host.object import HOST_TRIPLES, host_object
+from tile_sim import Module, SimError
+from tile_sim.peer.host import HostCode
 
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
@@ -128,3 +135,76 @@ def test_parameters_are_aligned_in_their_bank() -> None:
 def test_a_parameter_of_unknown_size_is_an_error() -> None:
     with pytest.raises(CompileError, match="cannot tell the size"):
         parameters_of(".entry f(\n\t.param .texref t\n)\n{\n", 0)
+
+
+HOST_RUNS_HERE = sys.platform.startswith("linux") and platform.machine() == "x86_64"
+
+
+@pytest.mark.skipif(not HOST_RUNS_HERE, reason="the host code is for x86-64 Linux")
+@pytest.mark.parametrize("target", ["sm_90", "sm_100"])
+def test_the_callback_writes_what_the_recipe_says(target: str) -> None:
+    ptx = ptx_of(recipe(), target=target)
+    host = HostCode(sections(CubinEmitter().emit(ptx, context(target)))[".nv.host"])
+    placed = parameters_of(ptx, builtin_targets()[target].parameter_base)["k"]
+    draw = random.Random(target)
+    for _ in range(50):
+        values = [draw.getrandbits(64), *(draw.getrandbits(draw.randint(1, 32)) for _ in "nm")]
+        before = struct.pack("<QII", *values).ljust(placed[-1].offset + 128, b"\0")
+        after = host.call("k", before)
+        expected = recipe().words(lambda argument: values[argument.index])  # noqa: B023
+        assert struct.unpack_from("<16Q", after, placed[-1].offset) == (*expected, *[0] * 8)
+        assert after[: placed[-1].offset] == before[: placed[-1].offset]
+
+
+COPY = """
+gpu.module @kernels {
+  llvm.mlir.global internal @smem() {addr_space = 3 : i32, alignment = 128 : i64} :
+    !llvm.array<4112 x i8>
+  llvm.func @k(%%a: !llvm.ptr<1>, %%n: i32, %%m: i32, %%out: !llvm.ptr<1>, %%map: !llvm.ptr {
+      llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>, nv_tileas.tensor_maps = [%s]} {
+    %%smem = llvm.mlir.addressof @smem : !llvm.ptr<3>
+    %%bar = llvm.getelementptr %%smem[4096] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %%one = llvm.mlir.constant(1 : i32) : i32
+    %%bytes = llvm.mlir.constant(4096 : i32) : i32
+    %%zero = llvm.mlir.constant(0 : i32) : i32
+    %%t = nvvm.read.ptx.sreg.tid.x : i32
+    %%first = llvm.icmp "eq" %%t, %%zero : i32
+    llvm.cond_br %%first, ^load, ^join
+  ^load:
+    llvm.inline_asm has_side_effects "mbarrier.init.shared.b64 [$0], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 _, [$0], $1; cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [$2], [$3, {$4, $4}], [$0];", "r,r,r,l,r" %%bar, %%bytes, %%smem, %%map, %%zero : (!llvm.ptr<3>, i32, !llvm.ptr<3>, !llvm.ptr, i32) -> ()
+    llvm.br ^join
+  ^join:
+    nvvm.barrier {aligned = true}
+    llvm.inline_asm has_side_effects "{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [$0], 0; @!p bra again; }", "r" %%bar : (!llvm.ptr<3>) -> ()
+    %%x = llvm.load %%smem {alignment = 4 : i64} : !llvm.ptr<3> -> i32
+    %%place = llvm.getelementptr %%out[%%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %%from = llvm.getelementptr %%smem[%%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    %%y = llvm.load %%from {alignment = 4 : i64} : !llvm.ptr<3> -> i32
+    llvm.store %%y, %%place : i32, !llvm.ptr<1>
+    llvm.return
+  }
+}"""  # noqa: E501
+
+
+def test_a_kernel_copies_by_the_map_that_its_recipe_makes() -> None:
+    stride = Apply("muli", 64, (Argument(1, 32), Constant(4)))
+    made = MapRecipe(
+        "k", 4, "f32", Argument(0, 64), (Argument(1, 32), Argument(2, 32)), (stride,), (32, 32)
+    )
+    cx = context("sm_90")
+    source = ir.Module.parse(COPY % json.dumps(made.to_json()), ir.Context())
+    ptx = PtxEmitter().emit(LlvmIrEmitter().emit(source, cx), cx)
+    array = np.arange(3 * 24, dtype=np.float32).reshape(3, 24)  # smaller than the box
+    out = np.full(32, -1, np.float32)
+    report = Module(ptx).launch(
+        "k", (1, 1, 1), (32, 1, 1), [array, 24, 3, out], check=True, schedule="late"
+    )
+    assert not report.findings
+    np.testing.assert_array_equal(out, [*array[0], *[0] * 8])
+
+
+def test_ptx_whose_recipe_is_gone_cannot_be_launched() -> None:
+    ptx = ptx_of(recipe()).replace('"parameter":3', '"parameter":2')
+    with pytest.raises(SimError, match="hidden parameters and recipes differ"):
+        Module(ptx).launch("k", (1, 1, 1), (128, 1, 1), [np.zeros(4, np.uint32), 1, 1])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tile_cute.map_recipe import MapRecipe
+from tile_cute.map_recipe import MARK, MapRecipe, recipes_in
 
 from tile_core.diagnostics import CompileError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 #: Attribute of a kernel: an array of strings, a recipe (JSON) each.
 ATTRIBUTE = "nv_tileas.tensor_maps"
-_MARK = "tensor-map "
 _COMMENT = {"llvm": "; ", "ptx": "// "}
 
 
@@ -27,7 +26,7 @@ def notes(module: ir.Operation) -> str:
     for op in module.regions[0].blocks[0].operations:
         if ATTRIBUTE in op.attributes:
             texts = [ir.StringAttr(text).value for text in ir.ArrayAttr(op.attributes[ATTRIBUTE])]
-            found += [_COMMENT["llvm"] + _MARK + text + "\n" for text in texts]
+            found += [_COMMENT["llvm"] + MARK + text + "\n" for text in texts]
     return "".join(found)
 
 
@@ -37,21 +36,13 @@ def recipes_of(text: str, kind: str) -> dict[str, list[MapRecipe]]:
     Raises:
         CompileError: a comment that cannot be read.
     """
-    found: dict[str, list[MapRecipe]] = {}
-    start = _COMMENT[kind] + _MARK
-    if start not in text:
-        return found
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith(start):
-            try:
-                recipe = MapRecipe.from_json(line.removeprefix(start))
-            except ValueError as error:
-                raise CompileError(f"line {number} of the {kind} text: {error}") from error
-            found.setdefault(recipe.kernel, []).append(recipe)
-    return found
+    try:
+        return recipes_in(text, _COMMENT[kind])
+    except ValueError as error:
+        raise CompileError(f"{kind} text, {error}") from error
 
 
 def written(recipes: dict[str, list[MapRecipe]]) -> str:
     """The comments of PTX that say `recipes`."""
-    start = _COMMENT["ptx"] + _MARK
+    start = _COMMENT["ptx"] + MARK
     return "".join(f"{start}{r.to_json()}\n" for listed in recipes.values() for r in listed)
