@@ -65,6 +65,8 @@ def init(cx: Decode) -> Exec:
         at, counts = places(g, where, compute(g)), _lanes(g, count, 0)
         g.wave.mbarriers.init(at, counts)
         _record(g, "init", at, counts, counts)
+        if g.wave.monitor is not None:
+            g.wave.monitor.mbarrier_init(g, at)
 
     return execute
 
@@ -125,6 +127,8 @@ def transaction(cx: Decode) -> Exec:
         at = places(g, where, compute(g))
         g.wave.mbarriers.change(at, np.zeros_like(tx), tx, None)
         _record(g, "expect", at, np.zeros_like(tx), tx)
+        if g.wave.monitor is not None:
+            g.wave.monitor.mbarrier_used(g, at)
 
     return execute
 

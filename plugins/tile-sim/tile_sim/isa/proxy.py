@@ -16,7 +16,7 @@ def proxy_fence(cx: Decode) -> Exec:
         cx.one_of("release")
         cx.one_of("cluster")
         cx.done(0)
-        return lambda g: None
+        return _after_initialisation
     cx.flag("proxy")
     kind = cx.one_of(*_PROXIES)
     space = cx.option(*_SPACES)
@@ -30,6 +30,11 @@ def proxy_fence(cx: Decode) -> Exec:
             g.wave.monitor.proxy_fence(g, space)
 
     return execute
+
+
+def _after_initialisation(g: Group) -> None:
+    if g.wave.monitor is not None:
+        g.wave.monitor.mbarrier_fence(g)
 
 
 @instruction("griddepcontrol.launch_dependents", "griddepcontrol.wait")

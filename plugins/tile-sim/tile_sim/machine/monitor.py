@@ -48,6 +48,16 @@ class Finding:
         return f"{place}{self.kind}: {self.message}{other}{times}"
 
 
+@dataclass(frozen=True)
+class _Initialised:
+    """Which warp initialised an mbarrier, at which of its clocks, when, and where."""
+
+    row: int
+    clock: int
+    time: int
+    place: int
+
+
 class Monitor:
     """Watches the waves of one launch and collects findings."""
 
@@ -68,6 +78,8 @@ class Monitor:
         self.buffers: dict[int, Shadow] = {}
         self.locations: dict[Hashable, Array] = {}
         self.fence_time = np.full(wave.warps, -1, np.int64)
+        self.init_fence_time = np.full(wave.warps, -1, np.int64)
+        self.initialised: dict[int, _Initialised] = {}
         self.being_read = np.zeros(len(wave.shared.bytes), np.int32)
         self.time = 0
 
@@ -224,12 +236,36 @@ class Monitor:
         for c in np.unique(cluster):
             yield ("cluster", int(c)), g.rows[cluster == c]
 
+    def mbarrier_init(self, g: Group, places: Array) -> None:
+        self.time += 1
+        for row, place in zip(g.lane_rows().tolist(), places.tolist(), strict=True):
+            clock = int(self.clock[row, row])
+            self.initialised[place] = _Initialised(row, clock, self.time, self.place())
+
+    def mbarrier_fence(self, g: Group) -> None:
+        self.time += 1
+        self.init_fence_time[g.rows] = self.time
+
+    def mbarrier_used(self, g: Group, places: Array) -> None:
+        """Warps use mbarriers, which others must have initialised before, for all to see."""
+        rows = g.lane_rows()
+        for row, place in sorted(set(zip(rows.tolist(), places.tolist(), strict=True))):
+            self._check_initialised(place, row, self.clock[row])
+
+    def _check_initialised(self, place: int, row: int, known: Array) -> None:
+        made = self.initialised.get(place)
+        if made is not None and made.row != row and known[made.row] < made.clock:
+            message = "use of an mbarrier that another warp initialises"
+            self._report("race", message, self.place(), made.place, 1)
+
     def mbarrier_arrive(self, g: Group, places: Array) -> None:
+        self.mbarrier_used(g, places)
         rows = g.lane_rows()
         for place in np.unique(places):
             self.release(("mbarrier", int(place)), np.unique(rows[places == place]))
 
     def mbarrier_wait(self, g: Group, places: Array, done: Array) -> None:
+        self.mbarrier_used(g, places)
         rows = g.lane_rows()
         for place in np.unique(places[done]):
             mine = np.unique(rows[done & (places == place)])
@@ -277,9 +313,26 @@ class Monitor:
         """An operation that started with `known` has signalled an mbarrier."""
         if known is None:
             return
+        self._check_signalled(place, known)
         key = ("mbarrier", place)
         old = self.locations.get(key)
         self.locations[key] = known if old is None else np.maximum(old, known)
+
+    def _check_signalled(self, place: int, known: Array) -> None:
+        """The asynchronous proxy sees an mbarrier after a fence of the thread that made it."""
+        self._check_initialised(place, -1, known)
+        made = self.initialised.get(place)
+        if made is None:
+            return
+        if max(self.init_fence_time[made.row], self.fence_time[made.row]) < made.time:
+            message = "a copy signals an mbarrier initialised without a fence.mbarrier_init"
+            self._report("missing-proxy-fence", message, -1, made.place, 1)
+
+    def exit(self) -> None:
+        """All threads have left, before what is pending is brought to an end."""
+        if self.being_read.any():
+            message = "the kernel ends while bulk copies read its shared memory"
+            self._report("source-abandoned", message, -1, -1, 1)
 
     def source(self, where: Array, delta: int) -> None:
         """Bytes begin (1) or end (-1) to be read by a pending operation."""

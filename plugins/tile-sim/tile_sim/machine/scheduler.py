@@ -192,6 +192,8 @@ class Scheduler:
 
     def _drain(self) -> None:
         """After the last thread: what is still asynchronous completes."""
+        if self.wave.monitor is not None:
+            self.wave.monitor.exit()
         self.wave.copies.drain()
         self.wave.asyncs.drain()
         self.wave.tmem.drain()
