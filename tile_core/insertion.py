@@ -32,3 +32,23 @@ class Inserter:
             loc=self._location,
             ip=self._ip,
         )
+
+
+class Before(Inserter):
+    """Makes operations before a given one, at its location."""
+
+    def __init__(self, op: ir.OpView) -> None:
+        super().__init__()
+        self.insertion_point = ir.InsertionPoint(op)
+        self._ip, self._location = self.insertion_point, op.location
+        self.i1 = ir.IntegerType.get_signless(1)
+        self.i32 = ir.IntegerType.get_signless(32)
+
+    def constant(self, value: int) -> ir.Value:
+        """An i32."""
+        attr = ir.IntegerAttr.get(self.i32, value)
+        return self.create("arith.constant", [], [self.i32], {"value": attr}).result
+
+    def with_constant(self, name: str, value: ir.Value, number: int) -> ir.Value:
+        """`arith.<name>` of an i32 with a constant on the right."""
+        return self.create(f"arith.{name}", [value, self.constant(number)], [self.i32]).result

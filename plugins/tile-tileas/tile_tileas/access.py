@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import gcd
 
+from tile_tileaa.dialect.types import pointee_of
+
 from tile_core.mlir import ir
 from tile_tileas.analysis import axis_info as facts
 from tile_tileas.analysis.axis import AxisAnalysis, element_bytes, shape_of
@@ -123,11 +125,11 @@ def _memory_order(steps: list[int | ir.Value], tile: tuple[int, ...]) -> tuple[i
 
 def plan_pointers(op: ir.OpView, known: AxisAnalysis, max_bits: int) -> AccessPlan:
     """The plan for a load or store through a tile of pointers."""
-    pointers, value = op.base, (op.result if op.name.endswith(".load") else op.value)
-    shape = shape_of(pointers)
-    if not shape:
+    pointers, shape = op.base, shape_of(op.base)
+    element = pointee_of(pointers.type)
+    if not shape or element is None:
         return AccessPlan((), 1, True)
-    info, size = known[pointers], element_bytes(value.type.element_type)
+    info, size = known[pointers], element_bytes(element)
     order = tuple(sorted(range(len(shape)), key=lambda axis: (-info.contiguity[axis], -axis)))
     fast = order[0]
     aligned = gcd(info.divisibility[fast], info.contiguity[fast] * size)

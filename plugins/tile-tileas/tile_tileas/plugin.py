@@ -56,6 +56,16 @@ def tile_passes() -> Iterable[Lazy]:
             "operations in the order of their schedule",
         ),
         Lazy(
+            "tileas-assign-phases",
+            "tile_tileas.passes.assign_phases:AssignPhases",
+            "stages and phases of pipes as integers",
+        ),
+        Lazy(
+            "tileas-materialize-barriers",
+            "tile_tileas.passes.materialize_barriers:MaterializeBarriers",
+            "mbarriers in place of pipes",
+        ),
+        Lazy(
             "tileas-verify-pipes",
             "tile_tileas.passes.verify_pipes:VerifyPipes",
             "pipes are used in turn, and all agents can finish",

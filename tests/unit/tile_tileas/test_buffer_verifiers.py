@@ -120,6 +120,7 @@ def wait(pending: int = 0, group: str = "cp.async") -> str:
 
 
 LEGAL = [
+    '%x = "nv_tileas.create_none"() : () -> !async',
     alloc("!b"),
     alloc("!plain"),
     alloc("!tm"),
@@ -163,6 +164,11 @@ def test_what_is_legal_verifies(line: str) -> None:
 
 
 REFUSED = [
+    (
+        '%x = "nv_tileas.create_none"() : () -> i32',
+        "create_none",
+        "expects the type of a token, but got i32",
+    ),
     (alloc("!t"), "alloc_tensor", "expects a buffer, but got tensor<8x16xf32, #nv_tileas.layout<"),
     (
         alloc(buffer(space="far")),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tile_tileas.dialect.tma import TmaDescType
 from tile_tileas.passes.convert_tileaa import num_warps
 
 from tile_core.convert import Conversion
@@ -14,10 +16,16 @@ from tile_nvptx.emit.runtime import DEVICE_RUNTIME
 from tile_nvptx.passes.tileas.device.helpers import Helpers
 from tile_nvptx.passes.tileas.rules import host
 from tile_nvptx.passes.tileas.ruleset import rules
+from tile_nvptx.passes.tileas.thread.agent import Agent
 from tile_nvptx.passes.tileas.thread.shared import GLOBAL_SMEM
 from tile_nvptx.passes.tileas.thread.state import KernelState
 from tile_nvptx.passes.tileas.thread.types import convert_type
 
+#: Shared memory starts at a row of banks, bytes; buffers may ask for more.
+_ROW_OF_BANKS = 128
+#: A tensor map as a parameter: 128 bytes that copies read where they are (CUDA driver API,
+#: "CUtensorMap").
+_BY_VALUE = "{llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64}"
 #: How the names of our helpers and of libdevice's functions start.
 _RESERVED = ("__tile_", "__nv_")
 
@@ -34,13 +42,15 @@ class ConvertTileASToLLVM(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         ruleset = rules.joined(cx.services.patterns(self.name))
         helpers = Helpers(op)
-        shared = 0
+        shared, alignment = 0, _ROW_OF_BANKS
         _refuse_reserved_names(op)
         for item in [item for item in children(op) if item.name == "nv_tileaa.global"]:
             host.define_global(item)
         for func in children(op):
             if func.name != "func.func":
                 continue
+            alignment = max([alignment, *_alignments(func.regions[0])])
+            maps = _tensor_maps(func)
             state = self._state(func, helpers)
             conversion = Conversion(
                 ruleset, convert_type, ("cuda_tile", "nv_tileaa", "nv_tileas"), cx, state
@@ -48,13 +58,13 @@ class ConvertTileASToLLVM(Pass):
             conversion.run(func)
             for view in reversed(state.views):
                 view.operation.erase()
-            state.anchor.erase()
-            _finish(func)
+            state.agent.anchor.erase()
+            _finish(func, maps)
             if "nv_tileas.shared_bytes" in func.attributes:
                 used = ir.IntegerAttr(func.attributes["nv_tileas.shared_bytes"]).value
                 shared = max(shared, used)
         if shared:
-            _declare_shared(op, shared)
+            _declare_shared(op, shared, alignment)
 
     def _state(self, func: ir.Operation, helpers: Helpers) -> KernelState:
         entry = func.regions[0].blocks[0]
@@ -66,7 +76,7 @@ class ConvertTileASToLLVM(Pass):
             loc=func.location,
             ip=ir.InsertionPoint.at_block_begin(entry),
         )
-        return KernelState(anchor, helpers, num_warps(func), self.fast_path)
+        return KernelState(Agent(anchor, num_warps(func)), helpers, self.fast_path)
 
 
 def _refuse_reserved_names(module: ir.Operation) -> None:
@@ -84,16 +94,34 @@ def _refuse_reserved_names(module: ir.Operation) -> None:
             )
 
 
-def _finish(func: ir.Operation) -> None:
+def _alignments(region: ir.Region) -> Iterator[int]:
+    """What buffers of shared memory ask for, in bytes."""
+    for block in region.blocks:
+        for op in block.operations:
+            if op.operation.name == "nv_tileas.alloc_tensor":
+                yield op.alignment.value
+            for inner in op.regions:
+                yield from _alignments(inner)
+
+
+def _tensor_maps(func: ir.Operation) -> list[bool]:
+    """Which parameters are tensor maps, passed by value."""
+    return [isinstance(a.type, TmaDescType) for a in func.regions[0].blocks[0].arguments]
+
+
+def _finish(func: ir.Operation, maps: list[bool]) -> None:
     """The signature now that arguments are LLVM's; `nvptx-legalize-kernel` does the rest."""
     types = [argument.type for argument in func.regions[0].blocks[0].arguments]
     func.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    if any(maps):
+        by_value, none = ir.Attribute.parse(_BY_VALUE), ir.DictAttr.get({})
+        func.attributes["arg_attrs"] = ir.ArrayAttr.get([by_value if m else none for m in maps])
 
 
-def _declare_shared(module: ir.Operation, size: int) -> None:
+def _declare_shared(module: ir.Operation, size: int, alignment: int) -> None:
     text = (
         f"llvm.mlir.global internal @{GLOBAL_SMEM}() "
-        f"{{addr_space = 3 : i32, alignment = 128 : i64}} : !llvm.array<{size} x i8>"
+        f"{{addr_space = 3 : i32, alignment = {alignment} : i64}} : !llvm.array<{size} x i8>"
     )
     block = module.regions[0].blocks[0]
     ir.InsertionPoint.at_block_begin(block).insert(ir.Operation.parse(text))

@@ -41,7 +41,22 @@ def _legalize(func: ir.Operation, cx: PassContext) -> None:
     attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([threads])
     blocks = ir.IntegerAttr(spec["occupancy"]).value if "occupancy" in spec else 1
     attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, blocks)
+    _keep_parameters_in_place(func)
     _drop_lowered(func)
+
+
+def _keep_parameters_in_place(func: ir.Operation) -> None:
+    """Parameters that are passed by value are only read: their address is the parameter's own."""
+    if "arg_attrs" not in func.attributes:
+        return
+    kept = [
+        {item.name: item.attr for item in ir.DictAttr(found)}
+        for found in ir.ArrayAttr(func.attributes["arg_attrs"])
+    ]
+    for argument in kept:
+        if "llvm.byval" in argument:
+            argument["nvvm.grid_constant"] = ir.UnitAttr.get()
+    func.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(item) for item in kept])
 
 
 def _drop_lowered(op: ir.Operation) -> None:

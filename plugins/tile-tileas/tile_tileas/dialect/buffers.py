@@ -92,9 +92,9 @@ class Buffer:
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of one stage in shared memory. i1 takes a byte, smaller elements are packed."""
+        """Bytes of one stage in shared memory, where an element takes a byte or more."""
         bits = bits_of(self.tile.element_type) or 0
-        return prod(self.shape) * (_BITS_PER_BYTE if bits == 1 else bits) // _BITS_PER_BYTE
+        return prod(self.shape) * max(bits, _BITS_PER_BYTE) // _BITS_PER_BYTE
 
     @property
     def bytes(self) -> int:

@@ -146,6 +146,13 @@ def residency(type_: ir.Type) -> str | None:
     return REGISTERS if isinstance(type_, ir.RankedTensorType) else None
 
 
+def _nothing(op: ir.OpView) -> str | None:
+    type_ = op.results[0].type
+    if str(type_).startswith(("!nv_tileas.", "!nv_tileaa.")) and str(type_).endswith("_token"):
+        return None
+    return f"expects the type of a token, but got {type_}"
+
+
 def _tile_type(type_: ir.Type) -> ir.RankedTensorType:
     buffer = Buffer.of(type_)
     return buffer.tile if buffer is not None else ir.RankedTensorType(type_)
@@ -191,6 +198,13 @@ def _atom(op: ir.OpView, pair: tuple[str | None, str | None]) -> str | None:
 
 
 SPECS = (
+    OperationSpec(
+        "create_none",
+        {"result": Result[Any]},
+        "A token of nothing: work that is done, or that nobody waits for.",
+        (Pure,),
+        (_nothing,),
+    ),
     OperationSpec(
         "alloc_tensor",
         {"result": Result[Any], "alignment": ir.IntegerAttr},

@@ -11,8 +11,8 @@ from tile_tileas.access import AccessPlan, plan_pointers, plan_tiled, without_ch
 from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
 
-_TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store")
-_POINTER = ("nv_tileas.load", "nv_tileas.store")
+_TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store", "nv_tileas.async_tiled_load")
+_POINTER = ("nv_tileas.load", "nv_tileas.store", "nv_tileas.async_load")
 
 
 def accesses(op: ir.Operation) -> Iterator[ir.OpView]:

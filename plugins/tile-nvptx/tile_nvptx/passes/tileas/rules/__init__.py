@@ -1,8 +1,11 @@
 """Rules of `convert-tileas-to-llvm`, a file per family; importing this registers all."""
 
 from tile_nvptx.passes.tileas.rules import (
+    agents,
     assertions,
+    async_copies,
     atomics,
+    buffers,
     casts,
     convert_layout,
     dot,
@@ -19,11 +22,15 @@ from tile_nvptx.passes.tileas.rules import (
     synchronization,
     system,
     tiled,
+    tma,
 )
 
 __all__ = [
+    "agents",
     "assertions",
+    "async_copies",
     "atomics",
+    "buffers",
     "casts",
     "convert_layout",
     "dot",
@@ -40,4 +47,5 @@ __all__ = [
     "synchronization",
     "system",
     "tiled",
+    "tma",
 ]

@@ -1,14 +1,129 @@
-"""Meeting points of a block's threads."""
+"""Where threads meet and wait: `sync`, fences, mbarriers, groups of copies."""
 
 from __future__ import annotations
 
+from tile_tileas.dialect.buffers import Barrier
+
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.ruleset import rules
-from tile_nvptx.passes.tileas.thread.build import Builder
-from tile_nvptx.passes.tileas.thread.state import Kernel
+from tile_nvptx.passes.tileas.device import asynchronous as device
+from tile_nvptx.passes.tileas.ruleset import rules, text
+from tile_nvptx.passes.tileas.thread.build import Builder, token
+from tile_nvptx.passes.tileas.thread.shared import when
+from tile_nvptx.passes.tileas.thread.state import LANES, Kernel
+
+_BARRIER_BYTES = 8
+#: Compute capability from which waiting for an mbarrier suspends, times 10 (PTX ISA, "mbarrier").
+_SUSPENDS_SINCE = 90
+#: Compute capability from which memory has an asynchronous proxy (PTX ISA, "Proxies").
+_PROXIES_SINCE = 90
+_EQ = 0
+
+
+def run(cx: Kernel, routine: device.Routine, *operands: ir.Value) -> None:
+    """Call a device function without result."""
+    cx.state.helpers.call(cx, *routine, list(operands), None)
+
+
+def first_thread(cx: Kernel) -> ir.Value:
+    """i1: this is the agent's first thread."""
+    index = cx.state.thread_index(cx)
+    return cx.state.once(cx, ("first",), lambda b: b.compare(_EQ, index, b.constant(0)))
+
+
+def barrier_at(cx: Kernel, barrier: ir.Value, stage: ir.Value) -> ir.Value:
+    """Address of the mbarrier of a stage."""
+    b, known = Builder(cx), Barrier.of(cx.before(barrier))
+    assert known is not None, "verified"
+    if known.stages == 1:
+        return barrier
+    return b.offset(barrier, b.with_constant("muli", stage, _BARRIER_BYTES), b.i8)
 
 
 @rules.on("nv_tileas.sync")
 def sync(op: ir.OpView, cx: Kernel) -> None:
-    """sync => bar.sync of the whole block"""
+    """sync => bar.sync of the agent's threads"""
     Builder(cx).barrier()
+
+
+@rules.on("nv_tileas.fence")
+def fence(op: ir.OpView, cx: Kernel) -> None:
+    """fence => fence.proxy.async, fence.mbarrier_init; nothing where there are no proxies"""
+    if cx.target.sm >= _PROXIES_SINCE:
+        run(cx, device.fence(text(op, "proxy")))
+
+
+@rules.on("nv_tileas.barrier_init")
+def barrier_init(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """barrier_init => mbarrier.init of each stage, by one thread"""
+    b, words = Builder(cx), op.operands[0]
+    barrier = Barrier.of(op.results[0].type)
+    assert barrier is not None, "verified"
+    with when(cx, first_thread(cx)):
+        for stage in range(barrier.stages):
+            place = b.offset(words, stage * _BARRIER_BYTES, b.i8)
+            run(cx, device.barrier_init(barrier.arrivals), place)
+    return words
+
+
+@rules.on("nv_tileas.barrier_invalidate")
+def barrier_invalidate(op: ir.OpView, cx: Kernel) -> None:
+    """barrier_invalidate => mbarrier.inval of each stage, by one thread"""
+    b, words = Builder(cx), op.operands[0]
+    barrier = Barrier.of(cx.before(words))
+    assert barrier is not None, "verified"
+    with when(cx, first_thread(cx)):
+        for stage in range(barrier.stages):
+            run(cx, device.barrier_invalidate(), b.offset(words, stage * _BARRIER_BYTES, b.i8))
+
+
+@rules.on("nv_tileas.barrier_expect")
+def barrier_expect(op: ir.OpView, cx: Kernel) -> None:
+    """barrier_expect => mbarrier.arrive.expect_tx, by one thread"""
+    place = barrier_at(cx, op.operands[0], op.operands[1])
+    with when(cx, first_thread(cx)):
+        run(cx, device.barrier_expect(op.bytes.value), place)
+
+
+@rules.on("nv_tileas.barrier_arrive")
+def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
+    """barrier_arrive => mbarrier.arrive by each thread, or by one after its warp or agent met"""
+    place, by = barrier_at(cx, op.operands[0], op.operands[1]), text(op, "by")
+    if text(op, "kind") == "cp.async":
+        run(cx, device.barrier_arrive_copies(), place)
+        return
+    b, arrive = Builder(cx), device.barrier_arrive()
+    if by == "thread":
+        run(cx, arrive, place)
+        return
+    if by == "agent":
+        b.barrier()
+        leads = first_thread(cx)
+    else:
+        # What the warp's other lanes did happens before the arrival of the one that arrives.
+        cx.create("nvvm.bar.warp.sync", [b.constant(-1)])
+        index = cx.state.thread_index(cx)
+        lane = b.with_constant("andi", index, LANES - 1)
+        leads = b.compare(_EQ, lane, b.constant(0))
+    with when(cx, leads):
+        run(cx, arrive, place)
+
+
+@rules.on("nv_tileas.barrier_wait")
+def barrier_wait(op: ir.OpView, cx: Kernel) -> None:
+    """barrier_wait => a loop around mbarrier.try_wait.parity"""
+    place = barrier_at(cx, op.operands[0], op.operands[1])
+    suspends = cx.target.sm >= _SUSPENDS_SINCE
+    run(cx, device.barrier_wait(suspends=suspends), place, op.operands[2])
+
+
+@rules.on("nv_tileas.async_commit_group")
+def async_commit_group(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """async_commit_group => cp.async.commit_group"""
+    run(cx, device.commit_group(text(op, "group")))
+    return token(cx)
+
+
+@rules.on("nv_tileas.async_wait")
+def async_wait(op: ir.OpView, cx: Kernel) -> None:
+    """async_wait => cp.async.wait_group"""
+    run(cx, device.wait_group(text(op, "group"), op.pending.value))

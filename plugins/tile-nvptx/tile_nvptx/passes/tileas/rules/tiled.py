@@ -69,6 +69,10 @@ class TileAddress:
         left = b.binary("minsi", left, b.constant(self.view.tile[axis], b.i64))
         return self.cx.create("arith.trunci", [left], [b.i32]).result
 
+    def left(self, axis: int) -> ir.Value:
+        """How much of the tile is inside the view along a checked axis, i32."""
+        return self._left[axis]
+
     def _scaled(self, value: ir.Value, axis: int) -> ir.Value:
         step = self._strides[axis]
         if isinstance(step, int):
@@ -139,7 +143,8 @@ class TileAddress:
         )
 
 
-def _prepare(op: ir.OpView, cx: Kernel, layout: LinearLayout) -> TileAddress:
+def prepare(op: ir.OpView, cx: Kernel, layout: LinearLayout) -> TileAddress:
+    """Where the tile of an access of a view lies; without a plan, element by element."""
     plan = AccessPlan.of(op)
     view = tiled_view(op.view)
     if plan is None:
@@ -152,7 +157,7 @@ def _prepare(op: ir.OpView, cx: Kernel, layout: LinearLayout) -> TileAddress:
 def tiled_load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """tiled_load => vector loads; padded and predicated where the tile leaves the view"""
     layout = tile_layout(cx, op.result)
-    where = _prepare(op, cx, layout)
+    where = prepare(op, cx, layout)
     type_ = cx.type(op.result.type)
     held = vector_of(count_of(type_), where.stored)
     access, owner = qualifiers(op), reader(op, cx, layout)
@@ -227,7 +232,7 @@ def tiled_store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """tiled_store => vector stores; predicated where the tile leaves the view"""
     layout = tile_layout(cx, op.operands[1])
     value = op.value
-    where = _prepare(op, cx, layout)
+    where = prepare(op, cx, layout)
     owner = cx.state.holds_unique(cx, layout)
     extra = qualifiers(op)
 

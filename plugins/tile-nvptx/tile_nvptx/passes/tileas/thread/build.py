@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
+
+if TYPE_CHECKING:
+    from tile_nvptx.passes.tileas.thread.state import Kernel
 
 # GEP operand list: this constant in rawConstantIndices says "take the next operand".
 DYNAMIC_INDEX = -(1 << 31)
@@ -211,8 +215,15 @@ class Builder:
         self.cx.create("llvm.store", [value, pointer], [], align)
 
     def barrier(self) -> None:
-        """All threads of the block meet; shared and global accesses before it are visible."""
-        self.cx.create("nvvm.barrier", attributes={"aligned": ir.BoolAttr.get(True)})
+        """All threads of the agent meet; shared and global accesses before it are visible."""
+        agent = cast("Kernel", self.cx).state.agent
+        sizes: dict[str, ir.Attribute] = {"aligned": ir.BoolAttr.get(True)}
+        if agent.barrier is None:
+            self.cx.create("nvvm.barrier", attributes=sizes)
+            return
+        sizes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1])
+        meeting = [self.constant(agent.barrier), self.constant(agent.threads)]
+        self.cx.create("nvvm.barrier", meeting, attributes=sizes)
 
 
 def token(cx: Inserter) -> ir.Value:

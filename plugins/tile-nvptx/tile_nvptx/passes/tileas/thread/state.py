@@ -11,41 +11,44 @@ from tile_tileas.dialect import layout_of
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.helpers import Helpers
+from tile_nvptx.passes.tileas.thread.agent import Agent
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.types import WITHOUT_LAYOUT
 
 LANE_BITS = 5
+LANES = 1 << LANE_BITS
 
 
 @dataclass
 class KernelState:
-    """State of the conversion of one function.
+    """State of the conversion of one function; `agent` is the one whose code is converted."""
 
-    `anchor` is an operation at the top of the entry block; what depends on the thread only is
-    computed before it, once.
-    """
-
-    anchor: ir.Operation
+    agent: Agent
     helpers: Helpers
-    num_warps: int
     fast_path: bool
     views: list[ir.OpView] = field(default_factory=list)  # erased at the end
-    _values: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
+
+    @property
+    def num_warps(self) -> int:
+        """Warps of the agent."""
+        return self.agent.num_warps
 
     def thread_index(self, cx: Kernel) -> ir.Value:
-        """The linear index of the thread in its block, i32."""
-        return self.once(
-            cx,
-            ("tid",),
-            lambda b: cx.create("nvvm.read.ptx.sreg.tid.x", [], [b.i32]).result,
-        )
+        """The linear index of the thread in its agent, i32."""
+
+        def make(b: Builder) -> ir.Value:
+            index = cx.create("nvvm.read.ptx.sreg.tid.x", [], [b.i32]).result
+            return b.with_constant("subi", index, LANES * self.agent.first_warp)
+
+        return self.once(cx, ("tid",), make)
 
     def once(self, cx: Kernel, key: tuple[object, ...], make) -> ir.Value:
-        """`make(builder)` at the top of the kernel, computed at most once per key."""
-        if key not in self._values:
-            with cx.at(ir.InsertionPoint(self.anchor)):
-                self._values[key] = make(Builder(cx))
-        return self._values[key]
+        """`make(builder)` at the top of the agent's code, computed at most once per key."""
+        values = self.agent.values
+        if key not in values:
+            with cx.at(ir.InsertionPoint(self.agent.anchor)):
+                values[key] = make(Builder(cx))
+        return values[key]
 
     def linear(self, cx: Kernel, bases: Sequence[int]) -> ir.Value | None:
         """XOR of `bases[i]` over the set bits i of the thread index, i32; None if always 0."""

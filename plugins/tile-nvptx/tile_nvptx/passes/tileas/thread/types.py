@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tile_tileaa.dialect import MemTokenType, PtrType
 from tile_tileas.dialect import layout_of
+from tile_tileas.dialect.buffers import AsyncTokenType, BarrierType, Buffer, BufferType
+from tile_tileas.dialect.pipelines import ConsumerTokenType, ProducerTokenType
+from tile_tileas.dialect.tma import TmaDescType
 
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 
+_TOKENS = (MemTokenType, AsyncTokenType, ProducerTokenType, ConsumerTokenType)
 WITHOUT_LAYOUT = "works on a tile without a layout; run 'tileas-assign-layouts' before"
 GLOBAL_SPACE = 1
 SHARED_SPACE = 3
@@ -43,7 +49,9 @@ def held_type(element: ir.Type) -> ir.Type:
 
 
 def convert_type(type_: ir.Type) -> ir.Type:
-    """tensor<SxE, layout> -> vector<NxE>, N registers; ptr -> !llvm.ptr<1>; token -> i32."""
+    """tensor<SxE, layout> -> vector<NxE>, N registers; ptr -> !llvm.ptr<1>; token -> i32;
+    buffer, barrier -> !llvm.ptr<3>; tensor map -> !llvm.ptr.
+    """
     if isinstance(type_, ir.RankedTensorType):
         layout = layout_of(type_)
         if layout is None:
@@ -52,13 +60,22 @@ def convert_type(type_: ir.Type) -> ir.Type:
         return ir.VectorType.get([layout.elements_per_thread], element)
     if isinstance(type_, PtrType):
         return global_pointer()
-    if isinstance(type_, MemTokenType):
+    if isinstance(type_, _TOKENS):
         return ir.IntegerType.get_signless(32)
+    if isinstance(type_, BufferType | BarrierType):
+        return shared_pointer()
+    if isinstance(type_, TmaDescType):
+        return ir.Type.parse("!llvm.ptr")
     if isinstance(type_, ir.VectorType):
         return ir.VectorType.get(type_.shape, held_type(type_.element_type))
     if isinstance(type_, ir.FloatType | ir.IntegerType):
         return held_type(type_)
     return type_
+
+
+def stage_bytes(buffer: Buffer) -> int:
+    """Bytes of one stage of a buffer in shared memory, where elements are as threads store them."""
+    return prod(buffer.shape) * storage_type(buffer.tile.element_type).width // 8
 
 
 def vector_of(count: int, element: ir.Type) -> ir.Type:

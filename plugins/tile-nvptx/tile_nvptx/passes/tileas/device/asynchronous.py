@@ -1,0 +1,206 @@
+"""Device functions of mbarriers, fences, asynchronous copies: one PTX instruction each.
+
+Each function here gives name and text of a helper (see `helpers`). Addresses of shared memory are
+`!llvm.ptr<3>`, of tensor maps generic pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile_nvptx.passes.tileas.device.helpers import quoted
+
+_CONSTRAINTS = {
+    "!llvm.ptr": "l",
+    "!llvm.ptr<1>": "l",
+    "!llvm.ptr<3>": "l",
+    "i64": "l",
+    "i32": "r",
+    "i16": "h",
+}
+_SHARED, _GLOBAL, _GENERIC = "!llvm.ptr<3>", "!llvm.ptr<1>", "!llvm.ptr"
+Routine = tuple[str, str]
+
+
+def routine(name: str, arguments: Sequence[str], asm: str) -> Routine:
+    """A function of `arguments` (MLIR types) without result: one `asm` text that uses `$i`.
+
+    Nothing that reads or writes memory moves across it.
+    """
+    name = "__tile_" + name.replace(".", "_").replace("::", "_")
+    named = [f"%x{at}: {type_}" for at, type_ in enumerate(arguments)]
+    constraints = ",".join([*(_CONSTRAINTS[type_] for type_ in arguments), "~{memory}"])
+    values = ", ".join(f"%x{at}" for at in range(len(arguments)))
+    lines = [
+        f"llvm.func internal @{name}({', '.join(named)}) attributes {{always_inline}} {{",
+        f"  llvm.inline_asm has_side_effects asm_dialect = att {quoted(asm)}, "
+        f'"{constraints}" {values} : ({", ".join(arguments)}) -> ()',
+        "  llvm.return",
+        "}",
+    ]
+    return name, "\n".join(lines)
+
+
+# --- mbarriers (PTX ISA, "mbarrier") -----------------------------------------------------------
+
+
+def barrier_init(arrivals: int) -> Routine:
+    """`(ptr<3>)`: a phase completes after so many arrivals."""
+    asm = f"mbarrier.init.shared.b64 [$0], {arrivals};"
+    return routine(f"mbarrier_init_{arrivals}", [_SHARED], asm)
+
+
+def barrier_invalidate() -> Routine:
+    """`(ptr<3>)`: the word may be used for something else."""
+    return routine("mbarrier_inval", [_SHARED], "mbarrier.inval.shared.b64 [$0];")
+
+
+def barrier_arrive() -> Routine:
+    """`(ptr<3>)`: one arrival, with release semantics."""
+    asm = "{ .reg .b64 %state; mbarrier.arrive.shared.b64 %state, [$0]; }"
+    return routine("mbarrier_arrive", [_SHARED], asm)
+
+
+def barrier_expect(size: int) -> Routine:
+    """`(ptr<3>)`: one arrival; the phase also waits for `size` bytes."""
+    asm = f"{{ .reg .b64 %state; mbarrier.arrive.expect_tx.shared.b64 %state, [$0], {size}; }}"
+    return routine(f"mbarrier_expect_{size}", [_SHARED], asm)
+
+
+def barrier_arrive_copies() -> Routine:
+    """`(ptr<3>)`: one arrival as soon as the thread's copies so far are done."""
+    asm = "cp.async.mbarrier.arrive.noinc.shared.b64 [$0];"
+    return routine("mbarrier_arrive_copies", [_SHARED], asm)
+
+
+def barrier_wait(*, suspends: bool) -> Routine:
+    """`(ptr<3>, i32)`: until the phase of that parity is complete, with acquire semantics.
+
+    `suspends`: the target has try_wait, which lets others run meanwhile.
+    """
+    test = "try_wait" if suspends else "test_wait"
+    asm = (
+        "{ .reg .pred %done; %again: "
+        f"mbarrier.{test}.parity.shared.b64 %done, [$0], $1; @!%done bra %again; }}"
+    ).replace("%again", "again")
+    return routine(f"mbarrier_{test}", [_SHARED, "i32"], asm)
+
+
+# --- fences ------------------------------------------------------------------------------------
+
+FENCES = {
+    "async": "fence.proxy.async.shared::cta;",
+    "async.global": "fence.proxy.async.global;",
+    "mbarrier_init": "fence.mbarrier_init.release.cluster;",
+}
+
+
+def fence(proxy: str) -> Routine:
+    """`()`: what this thread did is seen by what the proxy does afterwards."""
+    return routine(f"fence_{proxy}", [], FENCES[proxy])
+
+
+# --- copies of threads (PTX ISA, "cp.async") ---------------------------------------------------
+
+
+def copy_to_shared(size: int, *, partial: bool) -> Routine:
+    """`(ptr<3>, ptr<1>)`: begin to copy `size` bytes, 4, 8 or 16.
+
+    `partial` takes an i32: so many bytes are read, the rest are zeros. 16 bytes leave L1 alone.
+    """
+    cache = "cg" if size == 16 else "ca"
+    tail = ", $2" if partial else ""
+    asm = f"cp.async.{cache}.shared.global [$0], [$1], {size}{tail};"
+    arguments = [_SHARED, _GLOBAL, *(["i32"] if partial else [])]
+    return routine(f"cp_async_{size}{'_partial' if partial else ''}", arguments, asm)
+
+
+_COMMITS = {"cp.async": "cp.async.commit_group;", "bulk": "cp.async.bulk.commit_group;"}
+_WAITS = {
+    "cp.async": "cp.async.wait_group",
+    "bulk": "cp.async.bulk.wait_group",
+    "bulk.read": "cp.async.bulk.wait_group.read",
+}
+
+
+def commit_group(group: str) -> Routine:
+    """`()`: what the thread has begun is a group."""
+    return routine(f"commit_{group}", [], _COMMITS[group])
+
+
+def wait_group(group: str, pending: int) -> Routine:
+    """`()`: until at most `pending` groups of the thread are left."""
+    return routine(f"wait_{group}_{pending}", [], f"{_WAITS[group]} {pending};")
+
+
+# --- bulk copies (PTX ISA, "cp.async.bulk") ----------------------------------------------------
+
+
+def bulk_to_shared(size: int) -> Routine:
+    """`(ptr<3>, ptr<1>, ptr<3>)`: destination, source, mbarrier."""
+    words = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+    asm = f"{words} [$0], [$1], {size}, [$2];"
+    return routine(f"bulk_to_shared_{size}", [_SHARED, _GLOBAL, _SHARED], asm)
+
+
+def bulk_to_global(size: int) -> Routine:
+    """`(ptr<1>, ptr<3>)`: destination, source."""
+    asm = f"cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], {size};"
+    return routine(f"bulk_to_global_{size}", [_GLOBAL, _SHARED], asm)
+
+
+def _policy(hint: str) -> tuple[str, str, str]:
+    """What stands before an instruction, in its name and behind its operands for a cache hint."""
+    if not hint:
+        return "", "", ""
+    make = f".reg .b64 %policy; createpolicy.fractional.L2::{hint}.b64 %policy, 1.0; "
+    return make, ".L2::cache_hint", ", %policy"
+
+
+def _coordinates(first: int, count: int) -> str:
+    return "{" + ", ".join(f"${first + at}" for at in range(count)) + "}"
+
+
+def tensor_load(rank: int, mode: str, count: int, hint: str, *, multicast: bool) -> Routine:
+    """`(ptr<3> destination, map, ptr<3> mbarrier, coordinates.., i16 mask)`, innermost first."""
+    make, suffix, policy = _policy(hint)
+    words = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.{mode}"
+    words += ".mbarrier::complete_tx::bytes"
+    mask = ""
+    if multicast:
+        words, mask = f"{words}.multicast::cluster", f", ${3 + count}"
+    asm = f"{{ {make}{words}{suffix} [$0], [$1, {_coordinates(3, count)}], [$2]{mask}{policy}; }}"
+    name = f"tma_load_{rank}d_{mode}{'_multicast' if multicast else ''}{hint and '_' + hint}"
+    arguments = [_SHARED, _GENERIC, _SHARED, *["i32"] * count, *(["i16"] if multicast else [])]
+    return routine(name, arguments, asm)
+
+
+def tensor_store(rank: int, mode: str, count: int, hint: str, reduction: str = "") -> Routine:
+    """`(ptr<3> source, map, coordinates..)`; with a reduction, elements are combined."""
+    make, suffix, policy = _policy(hint)
+    head = "cp.reduce" if reduction else "cp"
+    words = f"{head}.async.bulk.tensor.{rank}d.global.shared::cta"
+    words += f".{reduction}.{mode}.bulk_group" if reduction else f".{mode}.bulk_group"
+    asm = f"{{ {make}{words}{suffix} [$1, {_coordinates(2, count)}], [$0]{policy}; }}"
+    name = f"tma_store_{rank}d_{mode}{reduction and '_' + reduction}{hint and '_' + hint}"
+    return routine(name, [_SHARED, _GENERIC, *["i32"] * count], asm)
+
+
+def prefetch_map() -> Routine:
+    """`(map)`"""
+    return routine("tma_prefetch", [_GENERIC], "prefetch.tensormap [$0];")
+
+
+def acquire_map() -> Routine:
+    """`(map)`: copies by it see what others wrote into it."""
+    asm = "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;"
+    return routine("tma_acquire", [_GENERIC], asm)
+
+
+# --- registers ---------------------------------------------------------------------------------
+
+
+def set_registers(number: int, *, more: bool) -> Routine:
+    """`()`: every thread of a warpgroup gives registers back, or waits for more."""
+    way = "inc" if more else "dec"
+    return routine(f"setmaxnreg_{way}_{number}", [], f"setmaxnreg.{way}.sync.aligned.u32 {number};")

@@ -1,0 +1,98 @@
+"""Copies by tensor maps, issued by one thread of the agent."""
+
+from __future__ import annotations
+
+from tile_tileas.dialect.fields import operand_of, operands_of
+from tile_tileas.dialect.tma import descriptor_parts
+
+from tile_core.mlir import ir
+from tile_nvptx.passes.tileas.device import asynchronous as device
+from tile_nvptx.passes.tileas.rules.synchronization import barrier_at, first_thread, run
+from tile_nvptx.passes.tileas.ruleset import rules, text
+from tile_nvptx.passes.tileas.thread.build import token
+from tile_nvptx.passes.tileas.thread.shared import when
+from tile_nvptx.passes.tileas.thread.state import Kernel
+
+
+def _rank(cx: Kernel, op: ir.OpView) -> int:
+    parts = descriptor_parts(cx.before(op.operands[0]))
+    assert parts is not None, "verified"
+    return len(parts[0].shape)
+
+
+def _innermost_first(coords: list[ir.Value], mode: str) -> list[ir.Value]:
+    """Rows by index come as the instruction has them: the column, then four rows."""
+    return coords if mode.endswith("4") else coords[::-1]
+
+
+def _load(op: ir.OpView, cx: Kernel, mode: str) -> ir.Value:
+    barrier, stage, mask = (operand_of(op, name) for name in ("barrier", "stage", "mask"))
+    assert barrier is not None, "verified"
+    if stage is None:
+        raise cx.error("completes on a pipe; run 'tileas-materialize-barriers' before")
+    coords = _innermost_first(operands_of(op, "coords"), mode)
+    place = barrier_at(cx, barrier, stage)
+    hint = f"{text(op, 'cache_hint')}"
+    routine = device.tensor_load(_rank(cx, op), mode, len(coords), hint, multicast=mask is not None)
+    with when(cx, first_thread(cx)):
+        masks = [] if mask is None else [mask]
+        run(cx, routine, op.operands[1], op.operands[0], place, *coords, *masks)
+    return token(cx)
+
+
+def _store(op: ir.OpView, cx: Kernel, mode: str, reduction: str = "") -> ir.Value:
+    coords = _innermost_first(operands_of(op, "coords"), mode)
+    hint = text(op, "cache_hint")
+    routine = device.tensor_store(_rank(cx, op), mode, len(coords), hint, reduction)
+    with when(cx, first_thread(cx)):
+        run(cx, routine, op.operands[1], op.operands[0], *coords)
+    return token(cx)
+
+
+@rules.on("nv_tileas.async_tiled_tma_load")
+def tiled_load(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """async_tiled_tma_load => cp.async.bulk.tensor"""
+    return _load(op, cx, "tile")
+
+
+@rules.on("nv_tileas.async_gather_tma_load")
+def gather_load(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """async_gather_tma_load => cp.async.bulk.tensor.tile::gather4"""
+    return _load(op, cx, "tile::gather4")
+
+
+@rules.on("nv_tileas.async_tiled_tma_store")
+def tiled_store(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """async_tiled_tma_store => cp.async.bulk.tensor"""
+    return _store(op, cx, "tile")
+
+
+@rules.on("nv_tileas.async_scatter_tma_store")
+def scatter_store(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """async_scatter_tma_store => cp.async.bulk.tensor.tile::scatter4"""
+    return _store(op, cx, "tile::scatter4")
+
+
+@rules.on("nv_tileas.async_tiled_tma_reduce")
+def tiled_reduce(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """async_tiled_tma_reduce => cp.reduce.async.bulk.tensor"""
+    return _store(op, cx, "tile", text(op, "rmw_mode"))
+
+
+@rules.on("nv_tileas.prefetch_tma_desc")
+def prefetch(op: ir.OpView, cx: Kernel) -> None:
+    """prefetch_tma_desc => prefetch.tensormap"""
+    with when(cx, first_thread(cx)):
+        run(cx, device.prefetch_map(), op.operands[0])
+
+
+@rules.on("nv_tileas.acquire_tma_desc")
+def acquire(op: ir.OpView, cx: Kernel) -> None:
+    """acquire_tma_desc => fence.proxy.tensormap"""
+    run(cx, device.acquire_map(), op.operands[0])
+
+
+@rules.on("nv_tileas.make_tiled_tma_desc")
+def make(op: ir.OpView, cx: Kernel) -> None:
+    """No tensor map is made here: it comes as a parameter, or a pass has made it before."""
+    raise cx.error("expect lower MakeTiledTMADescOp")
