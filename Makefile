@@ -26,7 +26,7 @@ SUITE_VENV ?= $(VENV)-suite
 
 RELEASES := 13.1.80 13.2.51 13.2.78 13.2.86 13.3.36 13.4.59 13.4.92 13.5.37
 
-.PHONY: help demo test lint format unit fuzz bench conformance samples stubs examples clean releases judge
+.PHONY: help demo test lint format unit fuzz bench conformance samples wheels stubs examples clean releases judge
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -70,6 +70,11 @@ conformance: $(SUITE_VENV)/.done ## cuTile's own test suite in the simulator: ma
 samples: $(SUITE_VENV)/.done ## cuTile's samples, run and compiled for every target: make samples SAMPLES=folder
 	$(SUITE_VENV)/bin/python tools/samples.py --samples $(SAMPLES) --cc $(CC) --jobs 2 \
 	  --cache build/conformance --json build/samples.json --markdown build/samples.md
+
+wheels: $(BIN)/python ## every wheel of the repository and of what it needs, into build/wheels
+	$(PIP) wheel --quiet --no-deps -C requirements=names -w build/wheels . $(PLUGINS:%=./%)
+	$(PIP) wheel --quiet --find-links build/wheels -w build/wheels tilec
+	@echo "offline: pip install --no-index --find-links build/wheels tilec"
 
 stubs: $(DEV) ## write typings anew from the installed bindings
 	$(PIP) install --quiet nanobind

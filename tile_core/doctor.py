@@ -22,13 +22,14 @@ class Finding:
     ok: bool
     detail: str
     hint: str = ""  # how to put it right
+    needed: bool = True  # whether the compiler can do nothing without it
 
 
 def check_core() -> Iterable[Finding]:
     """Python, this package and MLIR's bindings."""
     version = platform.python_version()
     yield Finding("python", sys.version_info >= (3, 11), f"{version} at {sys.executable}")
-    yield Finding("tile-core", True, core_version())
+    yield Finding("tilec", True, core_version())
     yield _bindings()
 
 
@@ -65,6 +66,6 @@ def findings(registry: Registry) -> list[Finding]:
         hint = broken.error.hint or ""
         found.append(Finding(f"plugin {broken.name}", False, broken.error.message, hint))
     if not registry.plugins[1:]:
-        hint = "pip install tile-cudatile tile-tileaa tile-tileas tile-cute tile-nvptx"
+        hint = "pip install tilec, or in a checkout: pip install ."
         found.append(Finding("plugins", False, "none is installed", hint))
     return found

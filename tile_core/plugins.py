@@ -66,16 +66,16 @@ class BrokenPlugin:
 
 
 def core_version() -> str:
-    """The installed version of tile-core."""
+    """The installed version of tilec."""
     try:
-        return importlib_metadata.version("tile-core")
+        return importlib_metadata.version("tilec")
     except importlib_metadata.PackageNotFoundError:
         return "0+unknown"
 
 
 def core_plugin() -> Plugin:
     """What the framework itself brings, seen as a plugin."""
-    return Plugin("core", builtin, lambda: Origin("tile-core", core_version()))
+    return Plugin("core", builtin, lambda: Origin("tilec", core_version()))
 
 
 def find_plugins(disabled: Iterable[str] = ()) -> tuple[list[Plugin], list[BrokenPlugin]]:

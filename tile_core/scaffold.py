@@ -48,7 +48,7 @@ version = "0.1.0"
 description = "Passes for tilec"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["tile-core"]
+dependencies = ["tilec"]
 
 [project.entry-points."tile.plugins"]
 $package = "$package.plugin"

@@ -20,6 +20,9 @@ PROGRAMS_PER_CONTEXT = 256
 
 _kept = threading.local()
 
+#: Declaring dialects writes into their Python classes, which all contexts share.
+_declaring = threading.Lock()
+
 
 class Session:
     """A context, and what was loaded into it. Not to be shared between threads."""
@@ -43,9 +46,8 @@ class Session:
             if name in self._dialects:
                 continue
             if self.registry.has("dialect", name):
-                load = self.registry.load("dialect", name)
-                with self.context:
-                    load()
+                with _declaring, self.context:
+                    self.registry.load("dialect", name)()
             else:
                 self._load_upstream(name)
             self._dialects.add(name)

@@ -11,14 +11,20 @@ import rich_click as click
 from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
 from tile_core.cli.observe import observe_options, observers
 from tile_core.cli.output import STDIO, Output, read_bytes
+from tile_core.diagnostics import ExitCode, UsageError
 
 #: File name endings by kind of stage.
 _SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll"}
 
 
 @click.command("compile")
-@click.argument("source", metavar="INPUT")
-@click.option("-o", "--output", metavar="FILE", help="Output file; '-' is standard output.")
+@click.argument("sources", metavar="INPUT...", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE|FOLDER",
+    help="Output file, '-' for standard output; of several outputs, the folder.",
+)
 @pipeline_options
 @click.option(
     "--emit",
@@ -38,12 +44,14 @@ _SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll"}
     metavar="FILE",
     help="The libdevice (bitcode of NVIDIA's math library) to use.",
 )
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Processes [default: one a core].")
+@click.option("--json", "as_json", is_flag=True, help="Print what became of each input as JSON.")
 @click.option("--no-cache", is_flag=True, help="Neither look into the artifact cache nor fill it.")
 @observe_options
 @click.pass_obj
 def compile_(
     app: Any,
-    source: str,
+    sources: tuple[str, ...],
     output: str | None,
     gpu_name: str,
     opt_level: int | None,
@@ -59,44 +67,88 @@ def compile_(
     device_debug: bool,
     ptxas: Path | None,
     libdevice: Path | None,
+    jobs: int | None,
+    as_json: bool,
     no_cache: bool,
     **observing: Any,
-) -> None:
-    """Compile INPUT (TileIR bytecode or textual MLIR) for a GPU."""
-    from tile_core.cache import Cache
-    from tile_core.cached import compile_cached
+) -> int:
+    """Compile each INPUT (TileIR bytecode or textual MLIR) for a GPU.
 
-    data = read_bytes(source)
+    Several inputs, or several GPUs (--gpu-name sm_80,sm_90), are compiled in parallel; those that
+    fail do not keep the others from being compiled.
+    """
     watch = observers(observing)
     options: dict[str, Any] = settings_of(settings, scheduler, layout_strategy)
     flags = {"lineinfo": lineinfo, "device-debug": device_debug}
     options |= {name: True for name, given in flags.items() if given}
 
     tools = {"ptxas": ptxas, "libdevice": libdevice}
+    arguments: dict[str, Any] = {
+        "opt_level": opt_level,
+        "pipeline": pipeline,
+        "options": options,
+        "pass_options": pass_settings_of(pass_settings),
+        "emit": emit,
+        "stop_after": stop_after,
+        "start_at": start_at,
+        "verify": watch.verify,
+        "toolchain": {name: path for name, path in tools.items() if path is not None},
+    }
+    targets = [name for name in gpu_name.split(",") if name] or [gpu_name]
+    several = max(len(sources), len(targets)) > 1
+    if several or jobs is not None or as_json:
+        if watch.passes_are_watched or watch.remarks:
+            raise UsageError(
+                "passes of several compilations cannot be watched at once",
+                hint="compile one input for one GPU",
+            )
+        from tile_core.cli.batch import compile_many
+
+        return compile_many(
+            sources, targets, arguments,
+            folder=output, suffix=_suffix(emit, stop_after), workers=jobs, as_json=as_json,
+            use_cache=not no_cache, disabled=app.disabled,
+        )  # fmt: skip
+    use_cache = not (no_cache or watch.passes_are_watched)
+    _compile_one(sources[0], targets[0], output, arguments, watch, app, use_cache)
+    return ExitCode.OK
+
+
+def _compile_one(
+    source: str,
+    target: str,
+    output: str | None,
+    arguments: dict[str, Any],
+    watch: Any,
+    app: Any,
+    use_cache: bool,
+) -> None:
+    from tile_core.cache import Cache
+    from tile_core.cached import compile_cached
+
+    data = read_bytes(source)
 
     def work() -> Any:
         return compile_cached(
             data,
-            gpu_name,
-            None if no_cache or watch.passes_are_watched else Cache.of_environment(),
-            opt_level=opt_level,
-            pipeline=pipeline,
-            options=options,
-            pass_options=pass_settings_of(pass_settings),
-            emit=emit,
-            stop_after=stop_after,
-            start_at=start_at,
+            target,
+            Cache.of_environment() if use_cache else None,
+            **arguments,
             instrumentations=watch.instrumentations,
             registry=app.registry,
-            verify=watch.verify,
-            toolchain={name: path for name, path in tools.items() if path is not None},
             name="<stdin>" if source == STDIO else source,
             keep_stages=False,
             on_stage=watch.on_stage,
         )
 
-    path = _default_output(source, emit, stop_after) if output is None else output
+    path = output
+    if path is None:
+        path = _default_output(source, arguments["emit"], arguments["stop_after"])
     _compile_to(path, work, watch)
+
+
+def _suffix(emit: str, stop_after: str | None) -> str:
+    return _SUFFIXES.get(stop_after or emit, ".mlir")
 
 
 def _compile_to(path: str, work: Callable[[], Any], watch: Any) -> None:

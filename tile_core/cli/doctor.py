@@ -24,7 +24,8 @@ def doctor(app: Any, as_json: bool) -> int:
     else:
         width = max(len(f.what) for f in found)
         for f in found:
-            click.echo(f"{'ok  ' if f.ok else 'FAIL'} {f.what:{width}}  {f.detail}")
+            state = "ok  " if f.ok else "FAIL" if f.needed else "none"
+            click.echo(f"{state} {f.what:{width}}  {f.detail}")
             if f.hint and not f.ok:
                 click.echo(f"     {'':{width}}  {f.hint}")
-    return ExitCode.OK if all(f.ok for f in found) else ExitCode.CONFIGURATION
+    return ExitCode.OK if all(f.ok or not f.needed for f in found) else ExitCode.CONFIGURATION

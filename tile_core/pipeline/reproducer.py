@@ -5,7 +5,7 @@ The file is textual MLIR that starts with comments:
     // tilec reproducer
     // target: sm_90
     // options: {"num-warps": 4}
-    // plugins: tile-core 0.1.0, tile-tileas 0.1.0
+    // plugins: tilec 0.1.0, tile-tileas 0.1.0
     // pipeline: builtin.module(gpu.module(func.func(tileas-slicing)))
 """
 

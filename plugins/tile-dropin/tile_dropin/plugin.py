@@ -17,3 +17,11 @@ def tile_cli_commands() -> Iterable[Lazy]:
         Lazy("activate", f"{home}:activate", "Make cuTile and others call this `tileiras`"),
         Lazy("deactivate", f"{home}:deactivate", "Undo `tilec activate`"),
     )
+
+
+@hookimpl
+def tile_checks() -> Iterable[Lazy]:
+    """What `tilec doctor` looks at."""
+    return (
+        Lazy("dropin", "tile_dropin.checks:check_clients", "cuTile, and which tileiras it calls"),
+    )

@@ -86,7 +86,7 @@ def test_two_runs_give_the_same_bytes(tilec, files: Path) -> None:
 FAILURES = [
     (("compile", "absent", *TOY), ExitCode.USAGE, "cannot read 'absent': No such file"),
     (("compile", ".", *TOY), ExitCode.USAGE, "cannot read '.': Is a directory"),
-    (("compile",), ExitCode.USAGE, "missing argument 'INPUT'"),
+    (("compile",), ExitCode.USAGE, "missing argument 'INPUT...'"),
     (("compile", "in.mlir", "--gpu", "x"), ExitCode.USAGE, "no such option '--gpu'"),
     (("compile", "in.mlir", "-O", "x"), ExitCode.USAGE, "is not a valid integer"),
     (("compile", "in.mlir", *TOY, "--set", "n"), ExitCode.USAGE, "--set 'n' is not KEY=VALUE"),

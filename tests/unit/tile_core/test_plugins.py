@@ -132,7 +132,7 @@ def test_an_entry_point_used_twice(install: Install) -> None:
 def test_a_target_of_the_core_cannot_be_taken(install: Install) -> None:
     body = '@hookimpl\ndef tile_targets():\n    return [Lazy("sm_90", "nowhere:It")]\n'
     install("bad", "1.0", HEAD + body)
-    with pytest.raises(ConfigurationError, match="register the target 'sm_90': tile-core"):
+    with pytest.raises(ConfigurationError, match="register the target 'sm_90': tilec"):
         Registry.discover()
 
 

@@ -109,3 +109,19 @@ def test_what_is_active_is_shown(
 def test_an_interpreter_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["activate", "--python", "/no/python"]) == 1
     assert "cannot run '/no/python'" in capsys.readouterr().err
+
+
+def test_doctor_says_how_to_get_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tile_dropin import checks
+
+    def missing(name: str) -> str:
+        raise checks.importlib_metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(checks.importlib_metadata, "version", missing)
+    monkeypatch.setattr(checks.shutil, "which", lambda *_, **__: None)
+    found = {finding.what: finding for finding in checks.check_clients()}
+    assert [f.ok or f.needed for f in found.values()] == [False] * 2
+    assert found["cuda-tile"].hint == 'pip install "cuda-tile>=1.7,<2"'
+    assert "nvidia-cuda-cuobjdump" in found["cuobjdump"].hint
