@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.diagnostics import ConfigurationError, InputError, TileError
 from tile_core.locations import source_location
 from tile_core.mlir import ir, passmanager
+from tile_core.nesting import check_nesting
 
 if TYPE_CHECKING:
     from tile_core.registry import Registry
@@ -81,6 +82,7 @@ class Session:
         Raises:
             InputError: it spells none.
         """
+        check_nesting(text)
         self.load_all_dialects()
         with self.context:
             try:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from tile_core.diagnostics import ConfigurationError, nearest
+from tile_core.nesting import MAX_DEPTH, too_deep
 from tile_core.options import Spelled
 from tile_core.pipeline.build import ANY, ROOT
 from tile_core.pipeline.resolve import NATIVE, PassCall, SegmentCall
@@ -36,6 +37,8 @@ def parse_text(text: str, registry: Registry) -> tuple[SegmentCall, ...]:
     Raises:
         ConfigurationError: it spells none.
     """
+    if too_deep(text) is not None:
+        raise ConfigurationError(f"the pipeline is nested deeper than {MAX_DEPTH} levels")
     reader = _Reader(text, registry)
     segments = reader.pipeline()
     return tuple(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tile_core.diagnostics import ConfigurationError, InputError
+from tile_core.diagnostics import ConfigurationError, InputError, SourceLocation
+from tile_core.nesting import check_nesting
 from tile_core.opt import OptJob, Selection, optimize, split_input, verify_diagnostics_of
 from tile_core.pipeline.text import as_text, parse_list, parse_text
+from tile_core.registry import Registry
+from tile_core.session import session_of
 
 ROUND_TRIPS = [
     "builtin.module(toy-module)",
@@ -125,3 +128,46 @@ def test_expected_diagnostics(registry, text: str, passes: str, problems: list[s
     assert len(found) == len(problems), found
     for problem, words in zip(found, problems, strict=True):
         assert words in problem
+
+
+DEPTH = 20_000
+DEEP = {
+    "regions": "module {" * DEPTH + "}" * DEPTH,
+    "types": "func.func private @f(" + "tuple<" * DEPTH + "i32" + ">" * DEPTH + ")",
+    "attributes": "module attributes {x.a = " + "[" * DEPTH + "]" * DEPTH + "} {}",
+    "locations": "module {} loc(" + "fused[" * DEPTH + '"a"' + "]" * DEPTH + ")",
+    "signs": "module attributes {x.a = affine_map<(d0) -> (" + "-" * DEPTH + "d0)>} {}",
+    "signs apart": "module attributes {x.a = affine_map<(d0) -> (" + "- " * DEPTH + "d0)>} {}",
+    "never closed": "(" * DEPTH,
+}
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+def test_text_that_is_nested_too_deep_is_refused(text: str) -> None:
+    """MLIR's parser recurses: it would end the process."""
+    with pytest.raises(InputError, match="nested deeper than 256 levels") as caught:
+        check_nesting(text)
+    assert isinstance(caught.value.where, SourceLocation)
+    assert caught.value.where.line == 1
+
+
+def test_the_parser_takes_what_the_guard_lets_through(registry: Registry) -> None:
+    deep = 250
+    text = "module {" * deep + "}" * deep
+    with session_of(registry) as session:
+        assert session.parse(text) is not None
+        with pytest.raises(InputError, match="nested deeper"):
+            session.parse(DEEP["regions"])
+
+
+def test_a_pipeline_that_is_nested_too_deep_is_refused(registry: Registry) -> None:
+    text = "builtin.module(" * DEPTH + "mlir:cse" + ")" * DEPTH
+    with pytest.raises(ConfigurationError, match="nested deeper than 256 levels"):
+        parse_text(text, registry)
+
+
+def test_brackets_in_strings_and_comments_are_none() -> None:
+    check_nesting('module attributes {x.a = "' + "(" * DEPTH + '"} {}')
+    check_nesting("// " + "(" * DEPTH + "\nmodule {}")
+    check_nesting("func.func @f() -> i32 " * DEPTH)
+    check_nesting("(i32) -> i32\n" * DEPTH)

@@ -11,7 +11,8 @@ from support.emit_kernels import (
     unary,
 )
 from tile_nvptx.emit.guards import type_bytes
-from tile_nvptx.emit.llvm_ir import DATA_LAYOUT, TRIPLE, LlvmIrEmitter
+from tile_nvptx.emit.llvm_ir import LlvmIrEmitter
+from tile_nvptx.emit.translation import DATA_LAYOUT, TRIPLE
 
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
@@ -137,3 +138,26 @@ def test_sizes_of_parameters(text: str, expected: tuple[int, int]) -> None:
 def test_instructions_that_the_target_lacks_are_refused(body: str, target: str, needs: str) -> None:
     with pytest.raises(CompileError, match=needs):
         LlvmIrEmitter().emit(module(body), context(target))
+
+
+#: The verifier passes it; its translation is a call that LLVM's verifier refuses, and MLIR's
+#: bindings do not look at what came of it.
+FENCE = "nvvm.fence.proxy.acquire #nvvm.mem_scope<gpu> %p, %n"
+
+
+def test_a_translation_that_crashes_is_an_error_of_ours() -> None:
+    doomed = module(FENCE, "doomed", "%p: !llvm.ptr, %n: i32")
+    with pytest.raises(CompileError, match="MLIR cannot translate doomed to LLVM IR") as caught:
+        LlvmIrEmitter().emit(doomed, context())
+    assert any("immarg operand has non-immediate" in note for note in caught.value.notes)
+    # and the next compilation works
+    fine = module("%y = llvm.fadd %x, %x : f32", arguments="%x: f32")
+    assert "fadd float" in LlvmIrEmitter().emit(fine, context())
+
+
+def test_the_module_is_left_as_it_was() -> None:
+    source = module("%y = llvm.fadd %x, %x : f32", arguments="%x: f32")
+    before = str(source)
+    first = LlvmIrEmitter().emit(source, context())
+    assert str(source) == before
+    assert LlvmIrEmitter().emit(source, context()) == first

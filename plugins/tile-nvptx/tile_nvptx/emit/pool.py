@@ -10,12 +10,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+import tile_core
 from tile_core.diagnostics import CompileError
 from tile_nvptx.emit import toolchain
-from tile_nvptx.emit.worker import FAILED, read_message, write_message
+from tile_nvptx.emit.worker import FAILED, LOAD_MLIR, REFUSED, read_message, write_message
 
 #: How many compilations may run at once in one process.
 MAX_WORKERS = 4
@@ -27,7 +29,7 @@ _BOOT = (
 
 
 class WorkerFailure(CompileError):
-    """LLVM ended the worker process, or refused the module."""
+    """LLVM or MLIR ended the worker process, or refused the module."""
 
 
 class Worker:
@@ -36,8 +38,10 @@ class Worker:
     def __init__(self, libdevice: Path | None = None) -> None:
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         # `site` costs a third of the start; the search path of this process says all of it.
-        path = [str(Path(__file__).parents[2]), *(p for p in sys.path if p)]
-        boot = _BOOT.format(path=path, libdevice=None if libdevice is None else str(libdevice))
+        homes = [str(Path(file).parents[1]) for file in (Path(__file__).parent, tile_core.__file__)]
+        path = [*homes, *(p for p in sys.path if p)]
+        library = None if libdevice is None else str(libdevice)
+        boot = _BOOT.format(path=path, libdevice=library)
         self.process = subprocess.Popen(
             [sys.executable, "-S", "-c", boot],
             stdin=subprocess.PIPE,
@@ -49,7 +53,15 @@ class Worker:
         assert self.process.stdout is not None
         self._stdin, self._stdout = self.process.stdin, self.process.stdout
         self._log_read = 0
+        self._knows_mlir = False
         self.usable = True
+
+    def load_mlir(self) -> None:
+        """Let the worker load MLIR before it is asked; returns at once."""
+        if not self._knows_mlir:
+            self._knows_mlir = True
+            with suppress(OSError):  # it is gone: whoever asks will see
+                write_message(self._stdin.fileno(), LOAD_MLIR)
 
     def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Send `request` and wait for the answer, at most `timeout` seconds.
@@ -57,6 +69,7 @@ class Worker:
         Raises:
             WorkerFailure: LLVM refused the module, or died of it; only if `usable` still holds
                 may the worker be asked again.
+            TileError: what the work itself found wrong.
         """
         try:
             write_message(self._stdin.fileno(), request)
@@ -72,6 +85,8 @@ class Worker:
         if status == FAILED:
             message, notes = value
             raise WorkerFailure(message, notes=tuple(notes))
+        if status == REFUSED:
+            raise value
         return {**value, "warnings": self._new_log()}
 
     def _post_mortem(self) -> WorkerFailure:
@@ -135,12 +150,17 @@ class WorkerPool:
         self._idle: list[Worker] = []
         self._changed = threading.Condition()
 
-    def prewarm(self) -> None:
-        """Start a worker, unless there is one, and return at once."""
+    def prewarm(self, *, translate: bool = False) -> None:
+        """Start a worker, unless there is one, and return at once.
+
+        With `translate` it loads MLIR, too, if it is not at work.
+        """
         with self._changed:
             if not self._all:
                 library = toolchain.find("libdevice")
                 self._idle.append(self._start(library.path if library else None))
+            if translate and self._idle:
+                self._idle[-1].load_mlir()
 
     def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
         """`Worker.ask` on a free worker, waiting for one if all are busy."""

@@ -1,9 +1,10 @@
-"""The process in which LLVM runs: requests on standard input, replies on standard output.
+"""The process in which LLVM runs, MLIR's and llvmlite's: requests on standard input, replies on
+standard output.
 
-LLVM ends its process on what it cannot select, so it must not be the caller's. The module imports
-nothing of tile_core and no MLIR: it starts in the time that llvmlite needs. A request is a pickled
-dict, a reply a pickled pair (status, value); both are preceded by their length, 8 bytes little
-endian.
+LLVM ends its process on what it cannot select, and MLIR's bindings on a translation that fails, so
+it must not be the caller's. The module imports nothing of tile_core and no MLIR before either is
+needed. A request is a pickled dict, a reply a pickled pair (status, value); both are preceded by
+their length, 8 bytes little endian.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from typing import Any
 
 LENGTH = struct.Struct("<Q")
 
-OK, FAILED = "ok", "failed"
+#: A reply holds the answer, what LLVM said (message, notes), or an error to raise as it is.
+OK, FAILED, REFUSED = "ok", "failed", "refused"
+
+#: A request without a reply: MLIR will be needed.
+LOAD_MLIR = "load-mlir"
 
 
 def write_message(fd: int, message: Any) -> None:
@@ -65,20 +70,62 @@ def main(libdevice: str | None = None) -> None:
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(0, requests), daemon=True).start()
 
-    from tile_nvptx.emit import codegen
-
-    codegen.initialize(libdevice)
+    work = _Work()
+    work.codegen(libdevice)
     while True:
-        write_message(replies, _answer(codegen, requests.get()))
+        request = requests.get()
+        if request == LOAD_MLIR:
+            work.translator()
+        else:
+            write_message(replies, work.answer(request))
 
 
-def _answer(codegen: Any, request: dict[str, Any]) -> tuple[str, Any]:
-    try:
-        if "host-ir" in request:
-            return OK, {"object": codegen.host_object(request["host-ir"], request["triple"])}
-        return OK, codegen.generate(codegen.Request(**request))
-    except codegen.CodegenFailure as failure:
-        return FAILED, (failure.message, failure.notes)
+class _Work:
+    """What answers requests; each of the two LLVMs is loaded when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._codegen: Any = None
+        self._translator: Any = None
+
+    def codegen(self, libdevice: str | None = None) -> Any:
+        """The module that makes PTX."""
+        if self._codegen is None:
+            from tile_nvptx.emit import codegen
+
+            codegen.initialize(libdevice)
+            self._codegen = codegen
+        return self._codegen
+
+    def translator(self) -> Any:
+        """What makes LLVM IR of MLIR."""
+        if self._translator is None:
+            from tile_nvptx.emit import translation
+
+            self._translator = translation.Translator()
+        return self._translator
+
+    def answer(self, request: dict[str, Any]) -> tuple[str, Any]:
+        """The reply to one request."""
+        if "mlir" in request:
+            return self._translated(request)
+        codegen = self.codegen()
+        try:
+            if "host-ir" in request:
+                return OK, {"object": codegen.host_object(request["host-ir"], request["triple"])}
+            return OK, codegen.generate(codegen.Request(**request))
+        except codegen.CodegenFailure as failure:
+            return FAILED, (failure.message, failure.notes)
+
+    def _translated(self, request: dict[str, Any]) -> tuple[str, Any]:
+        from tile_core.diagnostics import TileError
+
+        translator = self.translator()
+        from tile_nvptx.emit import translation
+
+        try:
+            return OK, {"llvm-ir": translator.llvm_ir(translation.Request(**request))}
+        except TileError as error:
+            return REFUSED, error
 
 
 def _receive(fd: int, requests: queue.SimpleQueue[Any]) -> None:
