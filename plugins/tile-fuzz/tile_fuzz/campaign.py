@@ -18,7 +18,8 @@ class Plan:
 
     Each program is compiled as often as there are levels or targets, whichever are more, so that
     every level and every target occurs, in pairs that change from seed to seed; with `every`, for
-    all pairs. `base` has what the settings share (a pipeline, options).
+    all pairs. `base` has what the settings share (a pipeline, options). `witness` is another
+    compiler, whose code for the same targets has to give the same results.
     """
 
     seeds: range
@@ -29,9 +30,10 @@ class Plan:
     every: bool = False
     jobs: int = 1
     patience: float = PATIENCE
+    witness: str | None = None
 
     def settings(self, seed: int) -> tuple[Setting, ...]:
-        """What the program of a seed is compiled for."""
+        """What the program of a seed is compiled for, and then by the witness, if there is one."""
         targets, levels = self.targets, self.levels
         # A pipeline of its own has no levels.
         degrees = (None,) if self.base.pipeline is not None else tuple(levels)
@@ -44,10 +46,14 @@ class Plan:
                 (targets[(seed + i) % len(targets)], degrees[(turn + i) % len(degrees)])
                 for i in range(count)
             ]
-        return tuple(
+        own = [
             replace(self.base, target=target, opt_level=level)
             for target, level in dict.fromkeys(pairs)
-        )
+        ]
+        if self.witness is None:
+            return tuple(own)
+        plain = {s.target: Setting(s.target, witness=self.witness) for s in own}
+        return (*own, *plain.values())
 
 
 def campaign(plan: Plan, source: Source) -> Iterator[tuple[int, Failure | None]]:

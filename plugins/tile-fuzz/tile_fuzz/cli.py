@@ -14,6 +14,7 @@ import rich_click as click
 from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
 from tile_core.cli.output import read_bytes
 from tile_core.diagnostics import ExitCode, TileError, UsageError
+from tile_fuzz.witness import REFUSED, WITNESSES
 
 #: Programs between two signs of life.
 _OFTEN = 100
@@ -76,6 +77,9 @@ def _generator_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--save", metavar="DIR", help="Write failing programs to a folder.")
 @click.option("--coverage", is_flag=True, help="Only tell what of the language they consist of.")
 @click.option("--stop-after", default=0, metavar="COUNT", help="End after so many failures.")
+@click.option(
+    "--witness", type=click.Choice(WITNESSES), help="Also run the code of another compiler."
+)
 @_generator_options
 @click.pass_obj
 def fuzz(app: Any, **given: Any) -> int:
@@ -88,12 +92,15 @@ def fuzz(app: Any, **given: Any) -> int:
     plan = _plan(given)
     if given["coverage"]:
         return _coverage(plan)
-    failures = Counter()
+    failures, refused = Counter(), Counter()
     started = time.monotonic()
     for tried, (seed, failure) in enumerate(campaign(plan, _source(app)), 1):
         if tried % _OFTEN == 0:
             click.echo(f"{tried} of {len(plan.seeds)} programs", err=True)
         if failure is None:
+            continue
+        if failure.kind == REFUSED:
+            refused[failure.what] += 1
             continue
         failures[failure.key] += 1
         click.echo(f"seed {seed}: {failure}\n  {_command(seed, failure, given)}")
@@ -106,6 +113,10 @@ def fuzz(app: Any, **given: Any) -> int:
     click.echo(f"{len(plan.seeds)} programs, {total} failures, {seconds:.0f} s")
     for (kind, what), count in failures.most_common():
         click.echo(f"  {count} x {kind}: {what}")
+    if plan.witness is not None:
+        click.echo(f"{plan.witness} refused {refused.total()} of the programs")
+    for what, count in refused.most_common():
+        click.echo(f"  {count} x {what}")
     return ExitCode.COMPILE if total else ExitCode.OK
 
 
@@ -144,6 +155,7 @@ def _plan(given: dict[str, Any]) -> Any:
         given["every"],
         given["jobs"],
         given["patience"],
+        given["witness"],
     )
 
 
@@ -200,6 +212,7 @@ def _setting(given: dict[str, Any]) -> Any:
         given["pipeline"],
         settings_of(given["settings"], given["scheduler"], given["layout_strategy"]),
         pass_settings_of(given["pass_settings"]),
+        witness=given.get("witness"),
     )
 
 
@@ -216,6 +229,7 @@ def _setting(given: dict[str, Any]) -> Any:
     metavar="FILE",
     help="Where the small program goes: .mlir, else bytecode.",
 )
+@click.option("--witness", type=click.Choice(WITNESSES), help="As for fuzz.")
 @click.option("--seconds", default=600.0, show_default=True, help="When to stop.")
 @click.option("--entry", metavar="NAME", help="As for bisect.")
 @click.option("--grid", metavar="X,Y,Z", help="As for bisect.")

@@ -1,9 +1,9 @@
-"""Compiled code against the reference evaluator."""
+"""Compiled code against the reference evaluator: this compiler's, and that of a witness."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +13,12 @@ from tile_cudatile.evaluator import EvaluationError
 from tile_sim import Module, SimError
 
 import tile_core
-from tile_core.diagnostics import TileError
+from tile_core.diagnostics import CompileError, TileError
 from tile_core.options import spelled
 from tile_core.registry import Registry
 from tile_fuzz.case import Case, Launch, data_of
 from tile_fuzz.compare import differences
+from tile_fuzz.witness import REFUSED
 
 #: What -O levels and targets are tried on.
 LEVELS = (0, 1, 2, 3)
@@ -30,7 +31,7 @@ _MOST_STEPS = 4_000_000
 
 @dataclass(frozen=True)
 class Setting:
-    """How a program is compiled."""
+    """How a program is compiled; with a `witness`, by that compiler."""
 
     target: str
     opt_level: int | None = None
@@ -38,6 +39,7 @@ class Setting:
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     pass_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     without: frozenset[str] = frozenset()
+    witness: str | None = None
 
     @property
     def ftz(self) -> bool:
@@ -50,7 +52,8 @@ class Setting:
         pipeline = "" if self.pipeline is None else f" --pipeline {self.pipeline}"
         options = "".join(f" --set {k}={v}" for k, v in self.options.items())
         passes = "".join(f" -D {k}={v}" for k, v in self.pass_options.items())
-        return f"--gpu-name {self.target}{level}{pipeline}{options}{passes}"
+        witness = "" if self.witness is None else f" --witness {self.witness}"
+        return f"--gpu-name {self.target}{level}{pipeline}{options}{passes}{witness}"
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,9 @@ class Failure:
     """What went wrong.
 
     `kind`: "undefined" (the program itself, says the evaluator), "compile", "simulator" (an
-    illegal access, a deadlock, ...), "finding" (a race, ...), "result", and, by `campaign`,
-    "crash" and "timeout". `what` is the same for failures of one cause, as far as can be told.
+    illegal access, a deadlock, ...), "finding" (a race, ...), "result", "refused" (by a witness,
+    which says nothing about this compiler), and, by `campaign`, "crash" and "timeout". `what` is
+    the same for failures of one cause, as far as can be told.
     """
 
     kind: str
@@ -116,6 +120,7 @@ def examine(
     """
     references = {False: reference} if reference else {}
     seen: set[str] = set()
+    refused = None
     for setting in settings:
         try:
             if setting.ftz not in references:
@@ -123,14 +128,17 @@ def examine(
         except EvaluationError as error:
             return Failure("undefined", _anonymous(error.message), error.message)
         failure = _compiled(case, setting, registry, references[setting.ftz], seen)
-        if failure is not None:
+        if failure is not None and failure.kind != REFUSED:
             return failure
-    return None
+        refused = refused or failure
+    return refused
 
 
 def _compiled(
     case: Case, setting: Setting, registry: Registry, reference: Reference, seen: set[str]
 ) -> Failure | None:
+    if setting.witness is not None:
+        return _witnessed(case, setting, reference)
     try:
         ptx = compile_ptx(case, setting, registry)
     except TileError as error:
@@ -139,7 +147,19 @@ def _compiled(
     if body in seen:
         return None  # ran before, for another target or level
     seen.add(body)
-    return run(case, ptx, reference, setting)
+    return run(case, lambda: Module(ptx), reference, setting)
+
+
+def _witnessed(case: Case, setting: Setting, reference: Reference) -> Failure | None:
+    """What is wrong with the code of another compiler."""
+    from tile_sim.peer import tileiras
+
+    level = 3 if setting.opt_level is None else setting.opt_level
+    try:
+        cubin = tileiras.find().compile(write_bytecode(case.module), setting.target, level)
+    except CompileError as error:
+        return Failure(REFUSED, _anonymous(error.message), error.render(), setting)
+    return run(case, lambda: cubin.load(setting.target), reference, setting)
 
 
 def compile_ptx(case: Case, setting: Setting, registry: Registry) -> str:
@@ -163,10 +183,12 @@ def compile_ptx(case: Case, setting: Setting, registry: Registry) -> str:
     return str(artifact.stages["ptx"])
 
 
-def run(case: Case, ptx: str, reference: Reference, setting: Setting) -> Failure | None:
-    """What is wrong with compiled code when it runs."""
+def run(
+    case: Case, load: Callable[[], Module], reference: Reference, setting: Setting
+) -> Failure | None:
+    """What is wrong with compiled code when it is loaded and runs."""
     try:
-        module = Module(ptx)
+        module = load()
         for launch, wanted in zip(case.launches, reference.after, strict=True):
             failure = _launch(module, launch, wanted, setting)
             if failure is not None:

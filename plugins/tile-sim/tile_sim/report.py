@@ -12,6 +12,16 @@ from tile_sim.program.program import Program
 from tile_sim.ptx.syntax import Instr
 
 _LINES_SHOWN = 20
+#: What is shown of a cost: the words, and the field (or property) of `Cost`.
+FIGURES = (
+    ("warp instructions", "warps"), ("thread instructions", "threads"),
+    ("global requests", "global_requests"), ("global sectors", "global_sectors"),
+    ("shared requests", "shared_requests"), ("shared wavefronts", "shared_wavefronts"),
+    ("bank conflicts", "bank_conflicts"), ("LSU global bytes", "lsu_global_bytes"),
+    ("LSU shared bytes", "lsu_shared_bytes"), ("cp.async bytes", "cp_async_bytes"),
+    ("TMA bytes", "tma_bytes"), ("tensor-core multiply-adds", "macs"),
+    ("barrier waits", "barrier_waits"),
+)  # fmt: skip
 
 
 @dataclass
@@ -78,15 +88,7 @@ def make_report(program: Program, found: Iterable[tuple[Instr, Cost]]) -> CostRe
 
 
 def _summary(cost: Cost) -> list[str]:
-    rows = [
-        ("warp instructions", cost.warps), ("thread instructions", cost.threads),
-        ("global requests", cost.global_requests), ("global sectors", cost.global_sectors),
-        ("shared requests", cost.shared_requests), ("shared wavefronts", cost.shared_wavefronts),
-        ("bank conflicts", cost.bank_conflicts), ("LSU global bytes", cost.lsu_global_bytes),
-        ("LSU shared bytes", cost.lsu_shared_bytes), ("cp.async bytes", cost.cp_async_bytes),
-        ("TMA bytes", cost.tma_bytes), ("tensor-core multiply-adds", cost.macs),
-        ("barrier waits", cost.barrier_waits),
-    ]  # fmt: skip
+    rows = [(name, getattr(cost, field)) for name, field in FIGURES]
     out = [f"  {name:<26} {value:>14}" for name, value in rows if value]
     if cost.coalescing is not None:
         out.append(f"  {'coalescing efficiency':<26} {cost.coalescing:>13.1%}")

@@ -12,6 +12,7 @@ from tile_sim.errors import SimError
 from tile_sim.machine.access import load
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import read_local, write_local
+from tile_sim.machine.memory import ALIGNMENT
 from tile_sim.program.names import Var
 
 _FORMAT = re.compile(
@@ -88,6 +89,11 @@ def _assertfail(g: Group, inputs: list[Var], outputs: list[Var]) -> None:
 
 
 def _malloc(g: Group, inputs: list[Var], outputs: list[Var]) -> None:
+    """`malloc(size)` and `__cuda_syscall_aligned_malloc(size, alignment)`."""
+    if len(inputs) > 1:
+        for alignment in read_local(g, inputs[1].offset, "<u8"):
+            if alignment & (alignment - 1) or not 0 < alignment <= ALIGNMENT:
+                raise SimError("launch", f"aligned malloc: alignment {int(alignment)}")
     sizes = read_local(g, inputs[0].offset, "<u8")
     result = np.zeros(len(sizes), np.uint64)
     for i, size in enumerate(sizes):
@@ -112,5 +118,6 @@ SYSTEM: dict[str, System] = {
     "vprintf": _vprintf,
     "__assertfail": _assertfail,
     "malloc": _malloc,
+    "__cuda_syscall_aligned_malloc": _malloc,
     "free": _free,
 }

@@ -12,7 +12,7 @@ from tile_sim.errors import SimError
 from tile_sim.program.layout import HEAP_WINDOW, align_up
 
 Array = np.ndarray
-_ALIGNMENT = 256
+ALIGNMENT = 256
 _GUARD = 4096
 # The widest element of a view, in bytes.
 SKEW = 16
@@ -70,7 +70,7 @@ class GlobalMemory:
     def place(self, name: str, data: Array, writable: bool = True) -> Buffer:
         """Register `data` (flat uint8) at a fresh aligned address, guard bytes around it."""
         buffer = Buffer(name, self._next, data, writable)
-        self._next = align_up(self._next + len(data) + _GUARD, _ALIGNMENT)
+        self._next = align_up(self._next + len(data) + _GUARD, ALIGNMENT)
         self.insert(buffer)
         return buffer
 

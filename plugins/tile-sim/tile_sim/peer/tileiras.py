@@ -48,10 +48,15 @@ class Tileiras:
             except subprocess.TimeoutExpired:
                 raise CompileError(f"{NAME} took more than {_SECONDS:g} s") from None
             if done.returncode or not made.is_file():
-                said = (done.stderr or done.stdout).strip().splitlines()
-                ending = f"{NAME} ended with {done.returncode}"
-                raise CompileError(said[0] if said else ending, notes=(ending, *said[1:8]))
+                raise _refused(done.stderr or done.stdout, done.returncode)
             return Cubin(made.read_bytes())
+
+
+def _refused(output: str, status: int) -> CompileError:
+    """What it said, the first line first; the last one only tells that it failed."""
+    said = [line.strip().removeprefix("error: ") for line in output.splitlines() if line.strip()]
+    ending = f"{NAME} ended with {status}"
+    return CompileError(said[0] if said else ending, notes=(ending, *said[1:8]))
 
 
 def find(path: str | None = None) -> Tileiras:
