@@ -263,3 +263,20 @@ def test_the_same_value_from_several_warps(kernel: Kernel) -> None:
             report = module.launch("k", (1, 1, 1), (64, 1, 1), [out], check=True, strict=strict)
             wanted = set() if same and not strict else {"race"}
             assert {finding.kind for finding in report.findings} == wanted
+
+
+POLL = """
+mov.u32 %r1, 0; mov.u32 %r3, 0;
+AGAIN: ld.relaxed.sys.global.b32 %r2, [out]; add.u32 %r3, %r3, %r2; COUNT
+setp.lt.u32 %p1, %r1, 1000; @%p1 bra AGAIN;
+st.global.b32 [out+4], %r1;
+"""
+
+
+def test_a_loop_that_reads_and_counts_is_no_deadlock(kernel: Kernel) -> None:
+    out = np.zeros(2, np.uint32)
+    module = kernel(POLL.replace("COUNT", "add.u32 %r1, %r1, 1;"), "u64 out")
+    module.launch("k", (1, 1, 1), (1, 1, 1), [out])
+    assert out[1] == 1000
+    with pytest.raises(SimError, match="no thread can go on"):
+        kernel(POLL.replace("COUNT", ""), "u64 out").launch("k", (1, 1, 1), (1, 1, 1), [out])

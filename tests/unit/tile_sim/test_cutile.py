@@ -342,7 +342,13 @@ def test_compiled_programs_are_kept(tmp_path: Path) -> None:
     from types import SimpleNamespace
 
     settings = SimpleNamespace(
-        arch="sm_90a", opt_level=None, pipeline=None, options={}, pass_options={}, cache=None
+        arch="sm_90a",
+        opt_level=None,
+        pipeline=None,
+        options={},
+        pass_options={},
+        cache=None,
+        compiler="tilec",
     )
     compiler = _load("compiler").Compiler(settings)
     bytecode = (EXAMPLES / "vector_add_f32.tileirbc").read_bytes()

@@ -11,6 +11,7 @@ import ctypes as c
 from collections.abc import Callable
 from typing import Any
 
+from tile_sim.errors import SimError
 from tile_sim.machine.parameters import RawBuffer
 from tile_sim.peer.elf import MAGIC, size_in_memory
 
@@ -196,14 +197,24 @@ class Driver:
         if extra:
             raise DriverError("launches with packed parameters are not available in tile-sim")
         x, y, z = given.grid
-        self.run(*self._kernels[function - 1], (x, y, z), cluster, parameters)
+        self._run(function, (x, y, z), cluster, parameters)
 
     def launch_kernel(self, function: int, *given: int) -> None:
         """The older entry point: grid, block, shared bytes, stream, parameters, extra."""
         if given[9]:
             raise DriverError("launches with packed parameters are not available in tile-sim")
         x, y, z = given[:3]
-        self.run(*self._kernels[function - 1], (x, y, z), None, given[8])
+        self._run(function, (x, y, z), None, given[8])
+
+    def _run(
+        self, function: int, grid: tuple[int, int, int], cluster: Any, parameters: int
+    ) -> None:
+        """Launch; what a kernel does wrong is no error of the launch, as on a GPU, where it comes
+        up later. cuTile ends the process where a launch that uses its stream buffers fails."""
+        try:
+            self.run(*self._kernels[function - 1], grid, cluster, parameters)
+        except SimError as error:
+            self.failure = self.failure or error
 
 
 def _image_at(address: int) -> Image:

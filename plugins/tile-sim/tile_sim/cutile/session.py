@@ -118,14 +118,20 @@ class Session:
             if self.driver is not None:
                 self.driver.failure = None
             try:
-                return self._native(0 if stream is None else stream, grid, kernel, shown, **options)
+                made = self._native(0 if stream is None else stream, grid, kernel, shown, **options)
             except Exception:
-                failure = None if self.driver is None else self.driver.failure
-                if failure is not None:
-                    raise failure from None
+                self._raise_failure()
                 raise
+            else:
+                self._raise_failure()
+                return made
             finally:
                 self._arrays = None
+
+    def _raise_failure(self) -> None:
+        """The exception that a driver's entry point kept, if one did."""
+        if self.driver is not None and self.driver.failure is not None:
+            raise self.driver.failure from None
 
     def benchmark(self, stream: Any, grid: Any, kernel: Any, arguments: Any, /) -> float:
         """Stands for what times a launch, in microseconds: one for 1000 warp instructions."""

@@ -71,7 +71,7 @@ def _issue(
     for part in parts(g, target, to, width, _U1):
         if part.space != "shared":
             raise SimError("bad-address", "the destination of cp.async is not in shared memory")
-        g.wave.observe("write", g, part, width)
+        g.wave.observe_copy(g, part, of if part.pick is None else of[part.pick], width)
         flat[slice(None) if part.pick is None else part.pick] = part.index
     reads: list[tuple[Buffer, Array, Array]] = []
     wanted = np.flatnonzero(size > 0)

@@ -226,23 +226,33 @@ def store(g: Group, space: str, address: Array, dtype: np.dtype, values: list[Ar
 def same_values(part: Part, values: list[Array]) -> tuple[Part, Array]:
     """A store without the lanes that write the same as a lane before them, and which of the
     others write what is there already."""
-    old = [part.data[part.index + i] for i in range(len(values))]
     new = [np.asarray(value).astype(part.data.dtype, copy=False) for value in values]
-    _, first, which = np.unique(part.index, return_index=True, return_inverse=True)
-    first = first[which.reshape(-1)]
-    repeats = first != np.arange(len(first))
-    silent = np.ones(len(first), bool)
-    for value, before in zip(new, old, strict=True):
-        bits = _as_bits(value)
-        silent &= bits == _as_bits(before)
-        repeats &= bits == bits[first]
-    if not repeats.any():
-        return part, silent
-    keep = ~repeats
+    silent = np.ones(len(part.index), bool)
+    for i, value in enumerate(new):
+        silent &= _as_bits(value) == _as_bits(part.data[part.index + i])
+    return without_repeats(part, new), silent[_first_lanes(part, new)]
+
+
+def without_repeats(part: Part, values: list[Array]) -> Part:
+    """An access without the lanes that have place and values of a lane before them."""
+    keep = _first_lanes(part, values)
+    if keep.all():
+        return part
     pick = np.flatnonzero(keep)
     if part.pick is not None:
         pick = np.flatnonzero(part.pick)[pick]
-    return replace(part, index=part.index[keep], pick=pick), silent[keep]
+    return replace(part, index=part.index[keep], pick=pick)
+
+
+def _first_lanes(part: Part, values: list[Array]) -> Array:
+    """Which lanes are no repeats."""
+    _, first, which = np.unique(part.index, return_index=True, return_inverse=True)
+    first = first[which.reshape(-1)]
+    repeats = first != np.arange(len(first))
+    for value in values:
+        bits = _as_bits(value)
+        repeats &= bits == bits[first]
+    return ~repeats
 
 
 def _as_bits(values: Array) -> Array:

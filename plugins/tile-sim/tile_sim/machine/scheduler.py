@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Rounds of pure polling without any change of memory before it counts as a deadlock.
 _IDLE_ROUNDS = 200
+# How often so many rounds may have changed registers of the pollers alone.
+_COUNTED = 5000
 # Loop iterations of one group while others could run.
 _QUANTUM = 4096
 
@@ -53,6 +55,8 @@ class Scheduler:
         self._idles = 0
         self._idle_rounds = 0
         self._last_progress = -1
+        self._held: list[list[np.ndarray]] = []
+        self._turns = 0
 
     # --- queues -----------------------------------------------------------------------------
 
@@ -177,9 +181,29 @@ class Scheduler:
             stuck = False
         self._idle_rounds = self._idle_rounds + 1 if stuck else 0
         self._last_progress = wave.progress
-        if self._idle_rounds > (_IDLE_ROUNDS if self.yielded else 2):
+        if self._idle_rounds > (_IDLE_ROUNDS if self.yielded else 2) and not self._counting():
             self._deadlock()
         self._retry()
+
+    def _counting(self) -> bool:
+        """Whether pollers only wait for something: a loop that reads what others may write and
+        goes on by itself, as one with a counter does, changes its registers."""
+        rows = [np.unique(g.lane_rows()) for _, g in self.yielded]
+        before, self._held = (
+            self._held,
+            [[register[mine].copy() for register in self.wave.registers] for mine in rows],
+        )
+        self._turns += 1
+        if not rows or self._turns > _COUNTED:
+            return False
+        self._idle_rounds = 0
+        if len(before) != len(rows):
+            return True
+        return any(
+            a.shape != b.shape or not np.array_equal(a, b)
+            for old, new in zip(before, self._held, strict=True)
+            for a, b in zip(old, new, strict=True)
+        )
 
     def _retry(self) -> None:
         for block, g in self.yielded:

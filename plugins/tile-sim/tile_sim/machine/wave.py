@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tile_sim.machine.access import Part, Space, same_values
+from tile_sim.machine.access import Part, Space, same_values, without_repeats
 from tile_sim.machine.asyncs import AsyncQueue
 from tile_sim.machine.barriers import Barriers
 from tile_sim.machine.copies import CopyQueue
@@ -221,6 +221,15 @@ class Wave:
             else:
                 written, silent = same_values(part, values)
                 self.monitor.access("write", g, written, len(values), silent)
+
+    def observe_copy(self, g: Group, part: Part, sources: Array, width: int) -> None:
+        """The same about `cp.async` to `part`; unless `strict`, threads that copy the same bytes to
+        the same place race with nobody."""
+        if self.counters is not None:
+            self.counters.access(self, "write", g, part, width)
+        if self.monitor is not None:
+            written = part if self.settings.strict else without_repeats(part, [sources])
+            self.monitor.access("write", g, written, width)
 
     def everyone(self) -> Group:
         mask = None if self.live.all() else self.live.copy()
