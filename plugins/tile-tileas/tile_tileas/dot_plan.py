@@ -19,8 +19,7 @@ from tile_tileas.dots import (
     preferred_grid,
     product_shape,
 )
-from tile_tileas.scratch import storage_bits
-from tile_tileas.stages import STAGE_ALIGNMENT
+from tile_tileas.storage import BUFFER_ALIGNMENT, storage_bits
 
 Spread = Callable[[tuple[int, ...]], LinearLayout]
 
@@ -42,7 +41,7 @@ def fma_step_of(op: ir.OpView | ir.Operation, limit: int) -> int:
         CompileError: not even one row of K fits.
     """
     shape, size = product_of(op), storage_bits(op.operands[0].type.element_type) // 8
-    step = fma_step(shape, size, limit - STAGE_ALIGNMENT)
+    step = fma_step(shape, size, limit - BUFFER_ALIGNMENT)
     if not step:
         raise error_at(op, f"cannot pass {shape} (B, M, N, K) through {limit} bytes of memory")
     return step

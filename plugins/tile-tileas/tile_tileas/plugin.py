@@ -76,9 +76,14 @@ def tile_passes() -> Iterable[Lazy]:
             "tensor maps that a launch can make become hidden parameters",
         ),
         Lazy(
+            "tileas-materialize-convert-layout",
+            "tile_tileas.passes.materialize_convert_layout:MaterializeConvertLayout",
+            "buffers and copies for what passes through shared memory",
+        ),
+        Lazy(
             "tileas-allocate-shared",
             "tile_tileas.passes.allocate_shared:AllocateShared",
-            "places of scratch in shared memory",
+            "places of buffers in shared memory",
         ),
         Lazy(
             "tileas-insert-barriers",

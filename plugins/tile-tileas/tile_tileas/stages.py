@@ -31,40 +31,27 @@ from tile_cute.linear.plans import ACCESS_COST, WAVEFRONT_COST
 
 from tile_tileas.dots import Fragments
 
-STAGE_ALIGNMENT = 128  # bytes; one row of banks, as the counted wavefronts assume
 _BYTE = 8
 _SWIZZLES = (128, 64, 32, 16)  # bytes, the widest first
 
 
 @dataclass(frozen=True)
-class Stage:
-    """How one operand passes through shared memory.
+class Reading:
+    """How fragments of an operand are read from a buffer in shared memory.
 
     Offsets are in elements. `load` reads the fragments of one step along K; step k reads at
-    offsets XORed with `steps[k]`. Lanes and warps with a bit of `redundant_lanes` or
-    `redundant_warps` set hold copies and need not store.
+    offsets XORed with `steps[k]`.
     """
 
-    buffer: LinearLayout
-    store: SharedSide
     load: SharedSide | MatrixSide
     steps: tuple[int, ...]
     elem_bytes: int
-    redundant_lanes: int
-    redundant_warps: int
-
-    @property
-    def bytes(self) -> int:
-        """Shared memory of the operand."""
-        return self.buffer.size * self.elem_bytes
 
     @property
     def cost(self) -> int:
         """Quarter cycles of a warp, as plans of conversions count them."""
-        loads = _accesses(self.load)
-        accesses = len(self.store.accesses[0]) + len(loads) * len(self.steps)
-        wavefronts = self.store.wavefronts + self.load.wavefronts * len(self.steps)
-        return ACCESS_COST * accesses + WAVEFRONT_COST * wavefronts
+        once = ACCESS_COST * len(_accesses(self.load)) + WAVEFRONT_COST * self.load.wavefronts
+        return once * len(self.steps)
 
 
 def _accesses(side: SharedSide | MatrixSide) -> tuple[object, ...]:
@@ -72,18 +59,21 @@ def _accesses(side: SharedSide | MatrixSide) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=512)
-def stage_of(
+def staging_layout(
     source: LinearLayout, wanted: Fragments, bits: int, *, turns_bytes: bool = False
-) -> Stage:
-    """The cheapest way from `source` to fragments, for elements of `bits` bits in memory.
+) -> LinearLayout:
+    """The buffer (offset -> tile) through which `source` becomes fragments most cheaply, for
+    elements of `bits` bits in memory.
 
     `turns_bytes`: the target has ldmatrix for matrices of bytes to transpose.
     """
-    found = [
-        stage_in(buffer, source, wanted, bits, turns_bytes=turns_bytes)
-        for buffer in _buffers(source, wanted, bits)
-    ]
-    return min(found, key=lambda stage: stage.cost)
+
+    def cost(buffer: LinearLayout) -> int:
+        store = memory_access(buffer, source, bits)
+        writes = ACCESS_COST * len(store.accesses[0]) + WAVEFRONT_COST * store.wavefronts
+        return writes + reading(buffer, wanted, bits, turns_bytes=turns_bytes).cost
+
+    return min(_buffers(source, wanted, bits), key=cost)
 
 
 def turns_bytes(chip: str) -> bool:
@@ -108,22 +98,18 @@ def _buffers(source: LinearLayout, wanted: Fragments, bits: int) -> Iterator[Lin
 
 
 @lru_cache(maxsize=512)
-def stage_in(
-    buffer: LinearLayout,
-    source: LinearLayout,
-    wanted: Fragments,
-    bits: int,
-    *,
-    turns_bytes: bool = False,
-) -> Stage:
-    """The way from `source` to fragments through shared memory laid out as `buffer`.
+def reading(
+    buffer: LinearLayout, wanted: Fragments, bits: int, *, turns_bytes: bool = False
+) -> Reading:
+    """How fragments are read from shared memory laid out as `buffer`.
 
     Raises:
         LayoutError: `buffer` does not hold the tile, each element once.
     """
+    shape = wanted.whole.shape
     whole = buffer.is_injective and buffer.is_surjective
-    if buffer.shape != source.shape or buffer.spaces != ("offset",) or not whole:
-        raise LayoutError(f"{buffer} is no layout in shared memory of a tile of {source.shape}")
+    if buffer.shape != shape or buffer.spaces != ("offset",) or not whole:
+        raise LayoutError(f"{buffer} is no layout in shared memory of a tile of {shape}")
     sides: list[SharedSide | MatrixSide] = [memory_access(buffer, wanted.step, bits)]
     for transposed in (False, True):
         matrix = matrix_access(buffer, wanted.step, bits, transposed=transposed)
@@ -133,16 +119,8 @@ def stage_in(
     if turned is not None:
         sides.append(turned)
     load = min(sides, key=lambda side: WAVEFRONT_COST * side.wavefronts + len(_accesses(side)))
-    along = LinearLayout({"register": wanted.steps}, source.shape)
+    along = LinearLayout({"register": wanted.steps}, shape)
     offsets = [0]
     for bit in offsets_in(buffer, along)["register"]:
         offsets += [place ^ bit for place in offsets]
-    return Stage(
-        buffer,
-        memory_access(buffer, source, bits),
-        load,
-        tuple(offsets),
-        bits // 8,
-        source.free_mask("lane"),
-        source.free_mask("warp"),
-    )
+    return Reading(load, tuple(offsets), bits // 8)

@@ -35,12 +35,17 @@ gpu.module @m {
 #a = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] warp=[[128],[256]] : 512">
 #b = #nv_tileas.layout<"register=[[1],[2]] lane=[[8],[4],[16],[32],[64]] warp=[[128],[256]] : 512">
 #c = #nv_tileas.layout<"register=[[1],[2]] warp=[[4],[8]] lane=[[16],[32],[64],[128],[256]] : 512">
+#m = #nv_tileas.layout<"offset=[[1],[2],[4],[8],[16],[32],[64],[128],[256]] : 512">
+!buffer = !nv_tileas.buffer<tensor<512xi32, #m>, "shared", 1 : i32>
 gpu.module @m {
-  func.func @converts() attributes {nv_tileas.shared_bytes = 2048 : i32, nv_tileaa.kernel_spec = {num_warps = 4 : i32, num_ctas = 1 : i32}} {
+  func.func @converts() attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32, num_ctas = 1 : i32}} {
     %i = "nv_tileaa.make_range"() : () -> tensor<512xi32, #a>
     %0 = "nv_tileas.convert_layout"(%i) : (tensor<512xi32, #a>) -> tensor<512xi32, #b>
+    %buffer = "nv_tileas.alloc_tensor"() {alignment = 128 : i32, shared_offset = 0 : i32} : () -> !buffer
     "nv_tileas.sync"() : () -> ()
-    %1 = "nv_tileas.convert_layout"(%0) {shared_bytes = 2048 : i32, shared_offset = 0 : i32} : (tensor<512xi32, #b>) -> tensor<512xi32, #c>
+    "nv_tileas.copy"(%0, %buffer) {operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 0>} : (tensor<512xi32, #b>, !buffer) -> ()
+    "nv_tileas.sync"() : () -> ()
+    %1 = "nv_tileas.copy"(%buffer) {operandSegmentSizes = array<i32: 1, 0>, resultSegmentSizes = array<i32: 1>} : (!buffer) -> tensor<512xi32, #c>
     return
   }
 }
@@ -66,7 +71,7 @@ gpu.module @m {
   }
 }
 // -----
-// CHECK: loc("convert-tileas-to-llvm.mlir":[[# @LINE + 5]]:10): error: 'nv_tileas.convert_layout' op has no place in shared memory; run 'tileas-allocate-shared' before
+// CHECK: loc("convert-tileas-to-llvm.mlir":[[# @LINE + 5]]:10): error: 'nv_tileas.convert_layout' op passes through shared memory; run 'tileas-materialize-convert-layout' before
 #a = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] warp=[[128],[256]] : 512">
 #c = #nv_tileas.layout<"register=[[1],[2]] warp=[[4],[8]] lane=[[16],[32],[64],[128],[256]] : 512">
 gpu.module @m {

@@ -1,20 +1,29 @@
 // RUN: tilec opt -p tileas-insert-barriers
 
-// The second one writes where the first one may still be read; the third has a place of its own.
+// Others read what a thread wrote, and write where others may still read.
 // CHECK: func.func @reuses
-// CHECK-NEXT: "nv_tileas.convert_layout"
-// CHECK-SAME: {shared_bytes = 2048 : i32, shared_offset = 0 : i32}
+// CHECK: "nv_tileas.copy"(%arg0
 // CHECK-NEXT: "nv_tileas.sync"
-// CHECK-NEXT: "nv_tileas.convert_layout"
-// CHECK-SAME: {shared_bytes = 2048 : i32, shared_offset = 1024 : i32}
-// CHECK-NEXT: "nv_tileas.convert_layout"
-// CHECK-SAME: {shared_bytes = 2048 : i32, shared_offset = 4096 : i32}
+// CHECK-NEXT: "nv_tileas.copy"
+// CHECK-NEXT: "nv_tileas.sync"
+// CHECK-NEXT: "nv_tileas.copy"(%arg0
+// CHECK-NEXT: "nv_tileas.copy"(%arg0
+// CHECK-NEXT: "nv_tileas.sync"
+// CHECK-NEXT: "nv_tileas.copy"
+// CHECK-NEXT: return
 #a = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] warp=[[128],[256]] : 512">
 #b = #nv_tileas.layout<"register=[[1],[2]] warp=[[4],[8]] lane=[[16],[32],[64],[128],[256]] : 512">
+#m = #nv_tileas.layout<"offset=[[1],[2],[4],[8],[16],[32],[64],[128],[256]] : 512">
+!m = !nv_tileas.buffer<tensor<512xf32, #m>, "shared", 1 : i32>
 func.func @reuses(%x: tensor<512xf32, #a>) {
-  %0 = "nv_tileas.convert_layout"(%x) {shared_bytes = 2048 : i32, shared_offset = 0 : i32} : (tensor<512xf32, #a>) -> tensor<512xf32, #b>
-  %1 = "nv_tileas.convert_layout"(%0) {shared_bytes = 2048 : i32, shared_offset = 1024 : i32} : (tensor<512xf32, #b>) -> tensor<512xf32, #a>
-  %2 = "nv_tileas.convert_layout"(%1) {shared_bytes = 2048 : i32, shared_offset = 4096 : i32} : (tensor<512xf32, #a>) -> tensor<512xf32, #b>
+  %0 = "nv_tileas.alloc_tensor"() {alignment = 128 : i32, shared_offset = 0 : i32} : () -> !m
+  %1 = "nv_tileas.alloc_tensor"() {alignment = 128 : i32, shared_offset = 1024 : i32} : () -> !m
+  %2 = "nv_tileas.alloc_tensor"() {alignment = 128 : i32, shared_offset = 4096 : i32} : () -> !m
+  "nv_tileas.copy"(%x, %0) {operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 0>} : (tensor<512xf32, #a>, !m) -> ()
+  %y = "nv_tileas.copy"(%0) {operandSegmentSizes = array<i32: 1, 0>, resultSegmentSizes = array<i32: 1>} : (!m) -> tensor<512xf32, #b>
+  "nv_tileas.copy"(%x, %1) {operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 0>} : (tensor<512xf32, #a>, !m) -> ()
+  "nv_tileas.copy"(%x, %2) {operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 0>} : (tensor<512xf32, #a>, !m) -> ()
+  %z = "nv_tileas.copy"(%1) {operandSegmentSizes = array<i32: 1, 0>, resultSegmentSizes = array<i32: 1>} : (!m) -> tensor<512xf32, #b>
   return
 }
 // -----
@@ -50,5 +59,15 @@ func.func @unordered(%p: !p, %x: !f) {
 !p = !nv_tileaa.ptr<f32, 1 : i32>
 func.func @acquires(%p: !p, %x: f32) {
   %t = "nv_tileas.store"(%p, %x) {mem_semantic = "acquire", operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!p, f32) -> !nv_tileaa.mem_token
+  return
+}
+// -----
+// CHECK: loc("tileas-insert-barriers.mlir":[[# @LINE + 6]]:8): error: 'nv_tileas.copy' op works on a buffer without a place; run 'tileas-allocate-shared' before
+#b = #nv_tileas.layout<"register=[[1],[2]] warp=[[4],[8]] lane=[[16],[32],[64],[128],[256]] : 512">
+#m = #nv_tileas.layout<"offset=[[1],[2],[4],[8],[16],[32],[64],[128],[256]] : 512">
+!m = !nv_tileas.buffer<tensor<512xf32, #m>, "shared", 1 : i32>
+func.func @nowhere() {
+  %0 = "nv_tileas.alloc_tensor"() {alignment = 128 : i32} : () -> !m
+  %y = "nv_tileas.copy"(%0) {operandSegmentSizes = array<i32: 1, 0>, resultSegmentSizes = array<i32: 1>} : (!m) -> tensor<512xf32, #b>
   return
 }

@@ -16,6 +16,8 @@ HEAD = """
 !b = tensor<512xf32, #b>
 !ptrs = tensor<512x!nv_tileaa.ptr<f32, 1 : i32>, #a>
 !tok = !nv_tileaa.mem_token
+#m = #nv_tileas.layout<"offset=[[1],[2],[4],[8],[16],[32],[64],[128],[256]] : 512">
+!m = !nv_tileas.buffer<tensor<512xf32, #m>, "shared", 1 : i32>
 !mem = !nv_tileaa.memref<f32, array<i64: 4096>, array<i64: 1>>
 !view = !nv_tileaa.tiled_view<!mem, array<i32: 512>, array<i32: 0>, "zero">
 !twice = !nv_tileaa.memref<f32, array<i64: 8, 4096>, array<i64: 0, 1>>
@@ -26,10 +28,11 @@ ARGUMENTS = "%p: !ptrs, %x: !a, %t: !tok, %n: i32, %c: i1, %base: !nv_tileaa.ptr
 
 def scratch(name: str, at: int = 0) -> str:
     """A conversion through 2048 bytes of shared memory from `at` on."""
-    return (
-        f'{name} = "nv_tileas.convert_layout"(%x) {{mark = "{name[1:]}", '
-        f"shared_bytes = 2048 : i32, shared_offset = {at} : i32}} : (!a) -> !b"
+    alloc = f"alignment = 128 : i32, shared_offset = {at} : i32"
+    copy = (
+        f'"nv_tileas.convert_in_parts"(%x, %m{name[1:]}) {{mark = "{name[1:]}"}} : (!a, !m) -> !b'
     )
+    return f'%m{name[1:]} = "nv_tileas.alloc_tensor"() {{{alloc}}} : () -> !m\n{name} = {copy}'
 
 
 def load(name: str, token: str = "", semantic: str = "weak") -> str:

@@ -13,7 +13,7 @@ from support.strategies import RandomStrategy, random_layout
 from tile_cute.linear import LinearLayout, slice_dim
 from tile_tileas.dots import FMA, choose_atom
 from tile_tileas.layouts import Assignment, TileGraph, TileNode, TileValue, problem_with
-from tile_tileas.scratch import plan_reduction
+from tile_tileas.reductions import plan_reduction
 from tile_tileas.strategies.blocked import BlockedStrategy, spread
 from tile_tileas.strategies.first_legal import FirstLegalStrategy
 

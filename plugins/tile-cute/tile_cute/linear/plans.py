@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tile_cute import gf2
+from tile_cute.linear.layout import LinearLayout
 
 # Quarter cycles. Shuffles and shared-memory wavefronts issue once per cycle and SM, selects on
 # four schedulers; latencies are those measured on recent parts, rounded.
@@ -169,7 +170,8 @@ class SharedRoundTrip:
     Element offsets are in units of `elem_bytes`. The stores are in source registers, the loads
     fill slots. The stores of lanes and warps with a bit of `redundant_lanes`/`redundant_warps`
     set repeat those of others and may be left out. `scope` says how far data travels: barriers
-    of a `warp` suffice if the buffer is not reused by other warps.
+    of a `warp` suffice if the buffer is not reused by other warps. `buffer` is the layout of the
+    whole tile in memory (offset -> tile), None if it goes through in several passes.
     """
 
     store: SharedSide
@@ -181,6 +183,7 @@ class SharedRoundTrip:
     redundant_lanes: int
     redundant_warps: int
     scope: str
+    buffer: LinearLayout | None = None
 
     @property
     def wavefronts(self) -> int:

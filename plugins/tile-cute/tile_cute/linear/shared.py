@@ -31,6 +31,7 @@ class _Frame:
     dst: Participant
     bits: int
     pass_bits: int
+    basis: tuple[int, ...]  # the row-major index that each bit of an element's number adds
 
 
 def plan_shared(
@@ -75,7 +76,18 @@ def plan_shared(
         src.free_mask("lane"),
         src.free_mask("warp"),
         scope,
+        _buffer(frame, chosen, src),
     )
+
+
+def _buffer(frame: _Frame, chosen: SharedMap, src: LinearLayout) -> LinearLayout | None:
+    """Where the tile lies, if all of it goes through at once."""
+    if frame.pass_bits or frame.bits != src.out_bits:
+        return None
+    numbers = gf2.inverse(chosen.columns)
+    assert numbers is not None, "each element has a place of its own"
+    places = [gf2.combine(frame.basis, number) for number in numbers]
+    return LinearLayout.from_flat({"offset": places}, src.shape)
 
 
 def _cost(trip: tuple[_Frame, SharedMap, int, int], elem_log2: int) -> int:
@@ -127,6 +139,7 @@ def _frame(
         Participant(number(slots), number(dst.flat("lane")), number(dst.flat("warp"))),
         held.rank - pass_bits,
         pass_bits,
+        tuple(basis),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tile_tileas.analysis.buffers import allocated_bytes
 from tile_tileas.dialect.tma import TmaDescType
 from tile_tileas.passes.convert_tileaa import num_warps
 
@@ -51,6 +52,7 @@ class ConvertTileASToLLVM(Pass):
                 continue
             alignment = max([alignment, *_alignments(func.regions[0])])
             maps = _tensor_maps(func)
+            shared = max(shared, allocated_bytes(func))
             state = self._state(func, helpers)
             conversion = Conversion(
                 ruleset, convert_type, ("cuda_tile", "nv_tileaa", "nv_tileas"), cx, state
@@ -60,9 +62,6 @@ class ConvertTileASToLLVM(Pass):
                 view.operation.erase()
             state.agent.anchor.erase()
             _finish(func, maps)
-            if "nv_tileas.shared_bytes" in func.attributes:
-                used = ir.IntegerAttr(func.attributes["nv_tileas.shared_bytes"]).value
-                shared = max(shared, used)
         if shared:
             _declare_shared(op, shared, alignment)
 

@@ -13,7 +13,7 @@ from math import prod
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import shape_of
-from tile_tileas.scratch import storage_bits
+from tile_tileas.storage import storage_bits
 
 _FREE = (
     "arith.constant",

@@ -1,6 +1,17 @@
 """The nv_tileas dialect; importing this package declares every operation."""
 
-from tile_tileas.dialect import agents, barriers, copies, dot, memory, pipelines, staging, tile, tma
+from tile_tileas.dialect import (
+    agents,
+    barriers,
+    copies,
+    dot,
+    exchange,
+    memory,
+    pipelines,
+    staging,
+    tile,
+    tma,
+)
 from tile_tileas.dialect.base import (
     LayoutAttr,
     NvTileAS,
@@ -18,6 +29,7 @@ __all__ = [
     "copies",
     "distributed",
     "dot",
+    "exchange",
     "layout_attr",
     "layout_in",
     "layout_of",

@@ -8,7 +8,8 @@ from tile_tileaa.dialect.dot import DOT
 
 from tile_core.dialect import declare
 from tile_core.mlir import ir
-from tile_tileas.dialect.base import LayoutAttr, NvTileAS
+from tile_tileas.dialect.base import NvTileAS
+from tile_tileas.dialect.on_tiles import on_tiles, reads_buffers
 from tile_tileas.dots import FMA, has_atom
 
 
@@ -19,24 +20,14 @@ def _atom(op: ir.OpView) -> str | None:
     return f"expects atom '{atom}' to be a warp-level MMA or '{FMA}'"
 
 
-def _staging(op: ir.OpView) -> str | None:
-    if "staging" not in op.attributes:
-        return None
-    staging = op.attributes["staging"]
-    parts = list(staging) if isinstance(staging, ir.ArrayAttr) else []
-    if len(parts) == 2 and all(isinstance(part, ir.UnitAttr | LayoutAttr) for part in parts):
-        return None
-    return "expects staging to be a layout or unit for each of the two operands"
-
-
 _SPEC = replace(
     DOT,
     fields={**DOT.fields, "atom": ir.StringAttr},
     doc=f"{DOT.doc} `atom` is the name of a warp-level MMA of tile_cute's registry, or 'fma': with "
     "an MMA the layouts are tiles of its fragments; with 'fma' each thread computes what its "
-    "accumulator holds and the operands pass through shared memory. `staging` holds the layout of "
-    "each operand in shared memory, or unit for one that comes as fragments in registers.",
-    checks=(*DOT.checks, _atom, _staging),
+    "accumulator holds. A and B are tiles or buffers: their types say where they reside.",
+    traits=reads_buffers(("a", "b")),
+    checks=(*(on_tiles(check) for check in DOT.checks), _atom),
 )
 
 declare(NvTileAS, _SPEC, module=__name__)

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from tile_tileaa.dialect.folds import folds
-from tile_tileaa.dialect.shape import SHARED_SHAPES, VIEW
+from tile_tileaa.dialect.shape import CAT, EXTRACT_SLICE, INSERT_SLICE, VIEW
 
 from tile_core.dialect import Operand, OperationSpec, Pure, Result, declare
 from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS
+from tile_tileas.dialect.on_tiles import on_tiles, reads_buffers
 
 
 def _same_tile(op: ir.OpView) -> str | None:
@@ -18,6 +19,16 @@ def _same_tile(op: ir.OpView) -> str | None:
     if source.shape == result.shape and source.element_type == result.element_type:
         return None
     return f"cannot convert {source} to {result}"
+
+
+def _of_buffers(spec: OperationSpec, *names: str) -> OperationSpec:
+    """Of tiles whose registers threads pick, or of buffers in these fields."""
+    return replace(
+        spec,
+        doc=f"{spec.doc} The source may be a buffer, which threads read.",
+        traits=reads_buffers(names),
+        checks=tuple(on_tiles(check) for check in spec.checks),
+    )
 
 
 SPECS = (
@@ -29,9 +40,10 @@ SPECS = (
         (_same_tile,),
     ),
     replace(VIEW, doc=f"{VIEW.doc} No data moves."),
-    # Threads pick registers where the layouts allow; otherwise a tile goes through shared memory.
-    *SHARED_SHAPES,
-    *folds(NvTileAS.DIALECT_NAMESPACE),
+    CAT,
+    _of_buffers(EXTRACT_SLICE, "source"),
+    _of_buffers(INSERT_SLICE, "source"),
+    *folds(NvTileAS.DIALECT_NAMESPACE, ("reduce_across_warps", "scan_across_warps")),
 )
 
 for _spec in SPECS:

@@ -1,65 +1,72 @@
-"""tileas-allocate-shared: where in shared memory each operation keeps its scratch."""
+"""tileas-allocate-shared: where in shared memory each buffer lies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
-from tile_tileas.dot_stage import choose_staging
-from tile_tileas.scratch import scratch_bytes
+from tile_tileas.analysis.buffers import Life, lives_of
 
-ALIGNMENT = 128  # bytes; one row of banks, so that plans count conflicts right
+OFFSET = "shared_offset"
 
 
-def _operations(region: ir.Region) -> Iterator[ir.OpView]:
-    for block in region.blocks:
-        for op in block.operations:
-            yield op
-            if not op.name.startswith(("nv_tileas.reduce", "nv_tileas.scan")):
-                for inner in op.regions:
-                    yield from _operations(inner)
+def place(lives: Sequence[Life], separate_bytes: int) -> int:
+    """Set the offsets of buffers, such that those that live at once lie apart; bytes in all.
+
+    One after the other up to `separate_bytes`, then from the start again, where nothing lives:
+    what lies apart needs no barrier between the last reads of one and the first writes of the next.
+    """
+    top = total = 0
+    placed: list[Life] = []
+    for life in lives:
+        rivals = sorted((o for o in placed if o.meets(life)), key=lambda other: other.offset)
+        start = top if top + life.size <= separate_bytes else 0
+        offset = _free(rivals, life, start)
+        if start and offset + life.size > separate_bytes:
+            offset = min(offset, _free(rivals, life, 0))
+        life.offset = offset
+        placed.append(life)
+        top = offset + life.size
+        total = max(total, top)
+    return total
+
+
+def _free(rivals: Sequence[Life], life: Life, start: int) -> int:
+    """The lowest aligned offset from `start` on at which no rival lies."""
+    offset = _aligned(start, life.alignment)
+    for other in rivals:
+        if other.offset < offset + life.size and offset < other.offset + other.size:
+            offset = _aligned(other.offset + other.size, life.alignment)
+    return offset
+
+
+def _aligned(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment
 
 
 @dataclass(frozen=True)
 class AllocateShared(Pass):
-    """Give scratch its place in shared memory: side by side while it is cheap, then reused.
-
-    How the operands of a product lie there is chosen here, too: attribute `staging`.
-    """
+    """Give buffers their places in shared memory: side by side while it is cheap, then reused."""
 
     name = "tileas-allocate-shared"
     anchor = "func.func"
     statistics = {"bytes": "shared memory of the kernel"}
 
     # Separate places save barriers; beyond this they would cost occupancy.
-    separate_bytes: int = option(32768, "bytes up to which scratch is not reused")
+    separate_bytes: int = option(32768, "bytes up to which places are not reused")
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         i32 = ir.IntegerType.get_signless(32)
-        top = total = 0
-        for inner in _operations(op.regions[0]):
-            if inner.name == "nv_tileas.dot":
-                staging = choose_staging(inner, cx.target.chip)
-                inner.attributes["staging"] = staging.attribute()
-                size = staging.bytes
-            else:
-                size = scratch_bytes(inner)
-            if not size:
-                continue
-            size = -(-size // ALIGNMENT) * ALIGNMENT
-            if top and top + size > self.separate_bytes:
-                top = 0
-            inner.attributes["shared_offset"] = ir.IntegerAttr.get(i32, top)
-            inner.attributes["shared_bytes"] = ir.IntegerAttr.get(i32, size)
-            top += size
-            total = max(total, top)
-            if total > cx.target.max_shared:
+        lives = lives_of(op)
+        total = place(lives, self.separate_bytes)
+        for life in lives:
+            if life.offset + life.size > cx.target.max_shared:
                 raise error_at(
-                    inner,
+                    life.op,
                     f"uses too much shared data (0x{total:x} bytes, "
                     f"0x{cx.target.max_shared:x} max)",
                 )
-        op.attributes["nv_tileas.shared_bytes"] = ir.IntegerAttr.get(i32, total)
+            life.op.attributes[OFFSET] = ir.IntegerAttr.get(i32, life.offset)
         cx.count("bytes", total)

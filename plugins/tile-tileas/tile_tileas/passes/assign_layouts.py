@@ -19,13 +19,14 @@ from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dot_plan import atom_name, dot_fragments, fma_layouts
-from tile_tileas.dot_stage import staged_operands
 from tile_tileas.dots import FMA
 from tile_tileas.layouts import Assignment, inverse_permutation, problem_with
 from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.reductions import plan_reduction
 from tile_tileas.relayout import clone_in, constant_in
 from tile_tileas.scans import scan_layout
-from tile_tileas.scratch import OPERATION_LIMIT, plan_reduction, slice_bytes
+from tile_tileas.staging_choice import staged_operands
+from tile_tileas.storage import OPERATION_LIMIT, tile_bytes
 from tile_tileas.strategies.blocked import spread
 from tile_tileas.tile_graph import GraphBuilder, is_tile, kind_of
 
@@ -143,7 +144,7 @@ class _Materialiser:
         layout = layout_of(source.type)
         assert layout is not None
         part = subtile(layout, shape_of(result))
-        if part is None and slice_bytes(source.type) <= OPERATION_LIMIT:
+        if part is None and tile_bytes(source.type) <= OPERATION_LIMIT:
             self._set_results(op)
             return
         if part is None:
@@ -156,7 +157,7 @@ class _Materialiser:
         source, result = op.operands[0], op.results[0]
         whole = self._wanted[result]
         part = subtile(whole, shape_of(source))
-        if part is None and slice_bytes(source.type) > OPERATION_LIMIT:
+        if part is None and tile_bytes(source.type) > OPERATION_LIMIT:
             part = layout_of(source.type)
             assert part is not None
             whole = _slices_in_registers(part, whole.shape)

@@ -1,7 +1,8 @@
 """tileas-insert-barriers: a block-wide barrier where threads would meet each other's data.
 
 Walks the function with the accesses since the last barrier. A `sync` goes before an operation
-if its scratch overlaps scratch that may still be read, or if its token orders it after an access
+if it writes a buffer where others may still read or write, if it reads one that others may have
+written, or if its token orders it after an access
 to global memory that another thread may have made (of memory that may be the same, or one that
 others may wait for). Scalars are the same in every thread, so
 branches and loops are taken together and a barrier inside them is safe.
@@ -9,10 +10,11 @@ branches and loops are taken together and a barrier inside them is safe.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext
+from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.alias import (
     AliasAnalysis,
     elements_apart,
@@ -21,35 +23,68 @@ from tile_tileas.analysis.alias import (
     may_alias,
     tile_apart,
 )
+from tile_tileas.analysis.buffers import allocation_of, is_shared, stage_bytes
 from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.effects import buffer_effects
+from tile_tileas.dialect.exchange import EXCHANGES
 
 _SYNC = "nv_tileas.sync"
+
+#: The first byte of a piece of shared memory, and the first one behind it.
+Piece = tuple[int, int]
+
+
+def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
+    """Where the memory of a buffer lies that `op` works on.
+
+    Raises:
+        CompileError: nobody has given it a place.
+    """
+    made = allocation_of(buffer)
+    if made is None or "shared_offset" not in made.attributes:
+        raise error_at(op, "works on a buffer without a place; run 'tileas-allocate-shared' before")
+    whole = Buffer.of(made.results[0].type)
+    assert whole is not None
+    start = ir.IntegerAttr(made.attributes["shared_offset"]).value
+    return start, start + stage_bytes(whole) * whole.stages
+
+
+def _overlap(left: set[Piece], right: set[Piece]) -> bool:
+    return any(a < d and c < b for a, b in left for c, d in right)
 
 
 @dataclass
 class _Pending:
-    """What happened since the last barrier: scratch being read, global accesses made.
+    """What happened since the last barrier: pieces of shared memory that were read and written,
+    global accesses made.
 
     Accesses stand under their first result, since operations hash by content.
     """
 
-    scratch: set[tuple[int, int]] = field(default_factory=set)
+    reads: set[Piece] = field(default_factory=set)
+    writes: set[Piece] = field(default_factory=set)
     accesses: set[ir.Value] = field(default_factory=set)
 
     def copy(self) -> _Pending:
-        return _Pending(set(self.scratch), set(self.accesses))
+        return _Pending(set(self.reads), set(self.writes), set(self.accesses))
 
     def join(self, other: _Pending) -> bool:
         """Add what `other` holds; whether that changed anything."""
-        before = len(self.scratch), len(self.accesses)
-        self.scratch |= other.scratch
+        before = self._sizes()
+        self.reads |= other.reads
+        self.writes |= other.writes
         self.accesses |= other.accesses
-        return before != (len(self.scratch), len(self.accesses))
+        return before != self._sizes()
+
+    def _sizes(self) -> tuple[int, int, int]:
+        return len(self.reads), len(self.writes), len(self.accesses)
 
     def clear(self) -> None:
-        self.scratch.clear()
+        self.reads.clear()
+        self.writes.clear()
         self.accesses.clear()
 
 
@@ -102,17 +137,31 @@ class _Walk:
         else:
             if op.name in ACCESSES:
                 self._access(op, pending)
-            # An atomic operation passes its result on when it is done.
-            if "shared_offset" in op.attributes:
-                self._scratch(op, pending)
+            self._buffers(op, pending)
 
-    def _scratch(self, op: ir.OpView, pending: _Pending) -> None:
-        start = ir.IntegerAttr(op.attributes["shared_offset"]).value
-        end = start + ir.IntegerAttr(op.attributes["shared_bytes"]).value
-        if any(a < end and start < b for a, b in pending.scratch):
+    def _buffers(self, op: ir.OpView, pending: _Pending) -> None:
+        """Others' writes before reads, others' reads and writes before writes."""
+        reads, writes = (set(self._pieces(op, kind)) for kind in ("read", "write"))
+        if op.operation.name in EXCHANGES:
+            # Writes, meets the others, and reads.
+            if _overlap(writes, pending.reads | pending.writes):
+                self._meet_before(op)
+            pending.clear()
+        elif _overlap(reads, pending.writes) or _overlap(writes, pending.reads | pending.writes):
             self._meet_before(op)
-        pending.clear()  # the barrier between its own stores and loads
-        pending.scratch.add((start, end))
+            pending.clear()
+        pending.reads |= reads
+        if op.operation.name not in EXCHANGES:
+            pending.writes |= writes
+
+    @staticmethod
+    def _pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
+        """What an operation reads or writes of shared memory."""
+        for effect, value in buffer_effects(op):
+            if effect == kind and is_shared(value.type):
+                yield piece_of(op, value)
+        if op.operation.name == "nv_tileaa.print" and kind == "read":
+            yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))
 
     def _access(self, op: ir.OpView, pending: _Pending) -> None:
         if self._conflicts(op, pending.accesses):

@@ -18,9 +18,10 @@ from tile_cute.linear import LayoutError, LinearLayout
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.moves import plan_move
 from tile_tileas.relayout import clone_in, converted, operand_layout
 from tile_tileas.remat import Wanted, cheapest
-from tile_tileas.scratch import plan_move, storage_bits
+from tile_tileas.storage import storage_bits
 from tile_tileas.tile_graph import is_tile, kind_of
 
 _CONVERT = "nv_tileas.convert_layout"

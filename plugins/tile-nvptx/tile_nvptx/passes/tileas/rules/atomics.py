@@ -12,7 +12,7 @@ from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.loops import bf16_add_text
 from tile_nvptx.passes.tileas.device.memory import atomic_text
 from tile_nvptx.passes.tileas.ruleset import rules, text
-from tile_nvptx.passes.tileas.thread.access import passed_on, qualifiers
+from tile_nvptx.passes.tileas.thread.access import expect_leader, qualifiers
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
@@ -84,7 +84,6 @@ def _atomic(
         old = cx.state.helpers.call(cx, name, body, operands, element).result
         found.append(b.splat(old, 1))
     old = b.concat(found)
-    old = passed_on(op, cx, old, layout)
     result = cx.type(op.result.type)
     if isinstance(result, ir.VectorType):
         return b.bitcast(old, result)
@@ -93,6 +92,9 @@ def _atomic(
 
 def acting_thread(op: ir.OpView, cx: Kernel, layout: LinearLayout | None) -> ir.Value | None:
     """i1: this thread acts for its elements; None if every thread does."""
+    copies = layout is None or layout.free_mask("lane") or layout.free_mask("warp")
+    if copies and any(True for _ in op.results[0].uses):
+        expect_leader(op)
     if layout is None:
         b = Builder(cx)
         return b.compare(0, cx.state.thread_index(cx), b.constant(0))

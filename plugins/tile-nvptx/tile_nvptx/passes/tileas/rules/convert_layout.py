@@ -7,30 +7,27 @@ from dataclasses import dataclass
 from tile_cute import gf2
 from tile_cute.linear import (
     ConditionalXor,
-    MatrixSide,
     RegisterPermute,
     SharedRoundTrip,
     SharedSide,
     WarpShuffle,
-    matrix_side,
 )
-from tile_tileas.scratch import plan_move
+from tile_tileas.analysis.buffers import stage_bytes
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.moves import plan_move
 
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.device.memory import load_matrices, store_matrices
+from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder, join
-from tile_nvptx.passes.tileas.thread.shared import SharedBuffer, scratch_pointer, shuffle, when
+from tile_nvptx.passes.tileas.thread.shared import SharedBuffer, shuffle, when
 from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
-
-#: Compute capability from which stmatrix exists, times 10 (PTX ISA, "stmatrix").
-_STORES_SINCE = 90
 
 
 @rules.on("nv_tileas.convert_layout")
 def convert_layout(op: ir.OpView, cx: Kernel) -> ir.Value:
-    """convert_layout => register permutation, warp shuffles or a shared-memory round trip"""
+    """convert_layout => register permutation or warp shuffles"""
     value, result = op.operands[0], op.results[0]
     source, target = tile_layout(cx, op.operands[0]), tile_layout(cx, result)
     bits = storage_type(element_of(value.type)).width
@@ -39,7 +36,27 @@ def convert_layout(op: ir.OpView, cx: Kernel) -> ir.Value:
         return Builder(cx).shuffle(value, plan.perm)
     if isinstance(plan, WarpShuffle):
         return _by_shuffles(cx, value, plan)
-    return _through_shared(op, cx, value, plan)
+    raise error_at(
+        op, "passes through shared memory; run 'tileas-materialize-convert-layout' before"
+    )
+
+
+@rules.on("nv_tileas.convert_in_parts")
+def convert_in_parts(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """convert_in_parts => a shared-memory round trip, pass by pass"""
+    b, value = Builder(cx), op.operands[0]
+    source, target = tile_layout(cx, value), tile_layout(cx, op.results[0])
+    plan = plan_move(source, target, storage_type(element_of(value.type)).width)
+    if not isinstance(plan, SharedRoundTrip) or plan.bytes > _bytes_of(cx, op.operands[1]):
+        raise error_at(op, "has a buffer that does not fit its conversion")
+    trip = RoundTrip(cx, plan, op.operands[1], b.to_storage(value))
+    return b.from_storage(trip.run(), element_of(value.type))
+
+
+def _bytes_of(cx: Kernel, buffer: ir.Value) -> int:
+    found = Buffer.of(cx.before(buffer))
+    assert found is not None, "the verifier sees to it that this is a buffer"
+    return stage_bytes(found)
 
 
 def _conditional(cx: Kernel, value: ir.Value, steps: tuple[ConditionalXor, ...]) -> ir.Value:
@@ -81,43 +98,18 @@ def _source_lane(cx: Kernel, plan: WarpShuffle, lane_xor: int) -> ir.Value:
     return b.constant(lane_xor) if lane is None else b.with_constant("xori", lane, lane_xor)
 
 
-def _through_shared(op: ir.OpView, cx: Kernel, value: ir.Value, plan: SharedRoundTrip) -> ir.Value:
-    b = Builder(cx)
-    trip = RoundTrip(cx, plan, scratch_pointer(op, cx), b.to_storage(value))
-    return b.from_storage(trip.run(), element_of(value.type))
-
-
-def _is_shorter(matrices: MatrixSide, side: SharedSide) -> bool:
-    return len(matrices.accesses) < len(side.accesses[0])
-
-
 @dataclass
 class RoundTrip:
     """Stores and loads of a plan, pass by pass.
 
     In pass p a warp performs the accesses of group p ^ pass(warp); if the plan is not guarded,
     pass(warp) is 0 everywhere. Each group is loaded once, in the pass that is the warp's turn.
-    Where a matrix instruction does the same as vector accesses, with no more wavefronts, it does.
     """
 
     cx: Kernel
     plan: SharedRoundTrip
     base: ir.Value
     stored: ir.Value
-
-    def __post_init__(self) -> None:
-        plan, since = self.plan, self.cx.target.sm
-        whole = not plan.redundant_lanes  # all lanes of a warp take part in a matrix instruction
-        self._store_matrix = self._matrix(plan.store) if whole and since >= _STORES_SINCE else None
-        self._load_matrix = self._matrix(plan.load)
-
-    def _matrix(self, side: SharedSide) -> MatrixSide | None:
-        bits = 8 * self.plan.elem_bytes
-        for transposed in (False, True):
-            found = matrix_side(side, bits, transposed=transposed)
-            if found and found.wavefronts <= side.wavefronts and _is_shorter(found, side):
-                return found
-        return None
 
     def run(self) -> ir.Value:
         """The destination registers, in storage form."""
@@ -132,8 +124,7 @@ class RoundTrip:
                 turn = self._turn(self.plan.load, number ^ group)
                 loaded[group] = self._read(group, turn, loaded.get(group))
         order = sorted(loaded)
-        side = self._load_matrix
-        groups = [side.accesses] if side else [self.plan.load.accesses[group] for group in order]
+        groups = [self.plan.load.accesses[group] for group in order]
         accesses = [access for group in groups for access in group]
         slots = [slot for access in accesses for slot in access.registers]
         place = {slot: at for at, slot in enumerate(slots)}
@@ -162,9 +153,6 @@ class RoundTrip:
 
     def _store(self, group: int) -> None:
         b, side = Builder(self.cx), self.plan.store
-        if self._store_matrix is not None:
-            self._store_matrices(self._store_matrix)
-            return
         for access in side.accesses[group]:
             part = b.shuffle(self.stored, access.registers)
             b.store(part, self._place(side, access.offset), side.vector * self.plan.elem_bytes)
@@ -183,29 +171,8 @@ class RoundTrip:
             self.cx.create("scf.yield", [kept])
         return branch.result
 
-    def _store_matrices(self, side: MatrixSide) -> None:
-        b = Builder(self.cx)
-        name, body = store_matrices(side.matrices, transposed=side.transposed)
-        for access in side.accesses:
-            part = b.shuffle(self.stored, access.registers)
-            words = b.bitcast(part, vector_of(side.matrices, b.i32))
-            place = self._place(side, access.offset)
-            self.cx.state.helpers.call(self.cx, name, body, [place, words], None)
-
-    def _load_matrices(self, side: MatrixSide) -> ir.Value:
-        b, element = Builder(self.cx), element_of(self.stored.type)
-        name, body = load_matrices(side.matrices, transposed=side.transposed)
-        words, parts = vector_of(side.matrices, b.i32), []
-        for access in side.accesses:
-            place = self._place(side, access.offset)
-            found = self.cx.state.helpers.call(self.cx, name, body, [place], words).result
-            parts.append(b.bitcast(found, vector_of(len(access.registers), element)))
-        return join(b, parts)
-
     def _load(self, group: int) -> ir.Value:
         b, side = Builder(self.cx), self.plan.load
-        if self._load_matrix is not None:
-            return self._load_matrices(self._load_matrix)
         parts = []
         for access in side.accesses[group]:
             type_ = vector_of(len(access.registers), element_of(self.stored.type))
@@ -213,6 +180,6 @@ class RoundTrip:
             parts.append(b.load(pointer, type_, side.vector * self.plan.elem_bytes))
         return b.concat(parts) if len(parts) & (len(parts) - 1) == 0 else join(b, parts)
 
-    def _place(self, side: SharedSide | MatrixSide, offset: int) -> ir.Value:
+    def _place(self, side: SharedSide, offset: int) -> ir.Value:
         memory = SharedBuffer(self.cx, self.base, element_of(self.stored.type))
         return memory.at((*side.lane_map, *side.warp_map), offset)

@@ -6,32 +6,31 @@ from dataclasses import dataclass
 
 from tile_cute.atoms import MmaAtom
 from tile_tileas.dot_plan import atom_name
-from tile_tileas.dot_stage import Staging
-from tile_tileas.dots import FMA, atom_named, grid_of, product_shape
+from tile_tileas.dots import FMA, Fragments, atom_named, grid_of, product_shape
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.mma import Counts, mma_fragments
+from tile_nvptx.passes.tileas.rules.buffers import is_buffer
 from tile_nvptx.passes.tileas.rules.dot_fma import FmaProduct
-from tile_nvptx.passes.tileas.rules.dot_operands import Held, Operand, Staged, product_of
+from tile_nvptx.passes.tileas.rules.dot_operands import Held, Operand, Staged, shape_before
 from tile_nvptx.passes.tileas.ruleset import rules
-from tile_nvptx.passes.tileas.thread.build import Builder
-from tile_nvptx.passes.tileas.thread.state import Kernel
+from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import element_of
 
 
 @rules.on("nv_tileas.dot")
 def dot(op: ir.OpView, cx: Kernel) -> ir.Value:
-    """dot {atom} => mma.sync on whole fragments, or "fma": a loop over K in shared memory"""
+    """dot {atom} => mma.sync on whole fragments, or "fma": a loop over K of buffers"""
     if atom_name(op) == FMA:
         return FmaProduct(op, cx).run()
     return _tensor_cores(op, cx)
 
 
 def _tensor_cores(op: ir.OpView, cx: Kernel) -> ir.Value:
-    product = product_of(op, cx)
-    a, b, layout = product.layouts
-    atom, shape = atom_named(atom_name(op)), product_shape(a.shape, b.shape)
+    layout = tile_layout(cx, op.operands[2])
+    a, b = (shape_before(cx, value) for value in list(op.operands)[:2])
+    atom, shape = atom_named(atom_name(op)), product_shape(a, b)
     grid = grid_of(atom, shape, cx.state.num_warps, layout)
     if grid is None:
         raise error_at(op, f"has an accumulator that is no tile of {atom}: {layout}")
@@ -42,22 +41,26 @@ def _tensor_cores(op: ir.OpView, cx: Kernel) -> ir.Value:
         max(1, n // (grid[2] * atom.n)),
         k // atom.k,
     )
-    return _TensorCores(op, cx, atom, counts, _operands(op, cx, product.staging())).run()
+    wanted = (Fragments.of(atom, operand, shape, layout.rank, grid) for operand in "ab")
+    operands = [
+        _operand(op, cx, value, fragments)
+        for value, fragments in zip(op.operands, wanted, strict=False)
+    ]
+    return _TensorCores(op, cx, atom, counts, operands).run()
 
 
-def _operands(op: ir.OpView, cx: Kernel, staging: Staging) -> list[Operand]:
-    """Where A and B come from: registers, or shared memory that they are written to here."""
-    operands: list[Operand] = []
-    for value, plan, fragments in zip(
-        list(op.operands)[:2], staging.plans, staging.fragments, strict=True
-    ):
-        if plan is None:
-            operands.append(Held(value, fragments))
-        else:
-            operands.append(Staged.of(op, cx, value, plan[0], fragments, plan[1]))
-    if any(plan is not None for plan in staging.plans):
-        Builder(cx).barrier()
-    return operands
+def _operand(op: ir.OpView, cx: Kernel, value: ir.Value, fragments: Fragments) -> Operand:
+    """A or B: fragments in registers, or a buffer."""
+    if is_buffer(cx, value):
+        return Staged.of(op, cx, value, fragments)
+    layout = tile_layout(cx, value)
+    if layout != fragments.whole:
+        raise error_at(
+            op,
+            f"has an operand that is neither fragments nor a buffer: {layout}; run "
+            "'tileas-materialize-convert-layout' before",
+        )
+    return Held(value, fragments)
 
 
 @dataclass

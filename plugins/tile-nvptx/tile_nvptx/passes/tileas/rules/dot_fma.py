@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from tile_cute.linear import subtile_registers
 from tile_tileas.dots import product_shape
+from tile_tileas.fma_plan import fma_reads
 
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.rules.dot_operands import Staged, product_of
+from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.rules.buffers import is_buffer
+from tile_nvptx.passes.tileas.rules.dot_operands import Staged, shape_before
 from tile_nvptx.passes.tileas.ruleset import text
 from tile_nvptx.passes.tileas.thread.build import Builder
-from tile_nvptx.passes.tileas.thread.state import Kernel
+from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import element_of, vector_of
 
 #: Steps along K that share the computation of an address.
@@ -19,19 +21,19 @@ _STEPS_AT_ONCE = 4
 class FmaProduct:
     """A product without tensor cores.
 
-    A and B go to shared memory, a part of K at a time. Each thread then walks along K: it reads
-    the rows and columns that its accumulator needs and multiplies. f16, bf16 and smaller floats
-    are multiplied and accumulated in f32, and rounded once.
+    Each thread walks along K: it reads the rows and columns that its accumulator needs from the
+    buffers and multiplies. f16, bf16 and smaller floats are multiplied and accumulated in f32, and
+    rounded once.
     """
 
     def __init__(self, op: ir.OpView, cx: Kernel) -> None:
         self.op, self.cx, self.b = op, cx, Builder(cx)
-        product = product_of(op, cx)
-        self.layouts = product.layouts
-        self.shape = product_shape(self.layouts[0].shape, self.layouts[1].shape)
-        plan = product.staging().fma
-        assert plan is not None, "the atom of the operation is 'fma'"
-        self.plan = plan
+        if not all(is_buffer(cx, value) for value in list(op.operands)[:2]):
+            raise error_at(
+                op, "multiplies registers; run 'tileas-materialize-convert-layout' before"
+            )
+        shape = product_shape(*(shape_before(cx, value) for value in list(op.operands)[:2]))
+        self.step = shape[3]
         self.result = element_of(op.operands[2].type)
         narrow = isinstance(self.result, ir.FloatType) and self.result.width < 32
         self.kind = ir.F32Type.get() if narrow else self.result
@@ -39,27 +41,17 @@ class FmaProduct:
     def run(self) -> ir.Value:
         """The new accumulator."""
         total = self._cast(self.op.operands[2], self.kind)
-        for part in range(self.shape[3] // self.plan.step):
-            if part:
-                self.b.barrier()
-            operands = [self._write(at, part) for at in (0, 1)]
-            self.b.barrier()
-            total = self._walk(operands, total)
-        return self._cast(total, self.result)
-
-    def _write(self, at: int, part: int) -> Staged:
-        """Store what threads hold of operand `at` in a part of K."""
-        layout, shape = self.layouts[at], self.plan.parts[at]
-        axis = layout.rank - (2 if at else 1)
-        start = [part * self.plan.step if dim == axis else 0 for dim in range(layout.rank)]
-        value = self.b.shuffle(self.op.operands[at], subtile_registers(layout, shape, start))
-        stage, reads = self.plan.stages[at], self.plan.reads[at]
-        return Staged.of(self.op, self.cx, value, stage, reads, self.plan.starts[at])
+        wanted = fma_reads(tile_layout(self.cx, self.op.operands[2]), self.step)
+        operands = [
+            Staged.of(self.op, self.cx, value, reads)
+            for value, reads in zip(self.op.operands, wanted, strict=False)
+        ]
+        return self._cast(self._walk(operands, total), self.result)
 
     def _walk(self, operands: list[Staged], total: ir.Value) -> ir.Value:
-        """total + A B over the part of K that lies in shared memory."""
-        at_once = min(_STEPS_AT_ONCE, self.plan.step)
-        bounds = [self.b.constant(value) for value in (0, self.plan.step, at_once)]
+        """total + A B."""
+        at_once = min(_STEPS_AT_ONCE, self.step)
+        bounds = [self.b.constant(value) for value in (0, self.step, at_once)]
         loop = self.cx.create("scf.for", [*bounds, total], [total.type], regions=1)
         body = loop.regions[0].blocks.append(self.b.i32, total.type)
         with self.cx.at(ir.InsertionPoint(body)):

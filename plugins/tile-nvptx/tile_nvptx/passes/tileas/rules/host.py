@@ -1,7 +1,7 @@
 """Globals and printing: what reaches the host beside a kernel's results.
 
 Prints end in `vprintf`, a CUDA system call (PTX interoperability, "System Calls"). One thread
-prints; the elements of tiles reach it through shared memory.
+prints; the elements of tiles reach it in buffers.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from math import prod
 
 from tile_tileas.dialect import layout_of
+from tile_tileas.dialect.buffers import Buffer
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.printing import print_values
+from tile_nvptx.passes.tileas.rules.buffers import is_buffer
 from tile_nvptx.passes.tileas.rules.casts import as_f64
 from tile_nvptx.passes.tileas.rules.shape import held, numbers
 from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder, token
-from tile_nvptx.passes.tileas.thread.row_major import write_row_major
-from tile_nvptx.passes.tileas.thread.shared import scratch_pointer
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import element_of, storage_type, vector_of
 
@@ -98,31 +98,20 @@ class _Print:
     def __init__(self, op: ir.OpView, cx: Kernel) -> None:
         self.op, self.cx, self.b = op, cx, Builder(cx)
         types = [cx.before(operand) for operand in op.operands]
-        self.layouts = [layout_of(type_) for type_ in types]
+        if any(layout_of(type_) for type_ in types):
+            raise error_at(op, "prints registers; run 'tileas-materialize-convert-layout' before")
+        self.shapes = [tuple(b.shape) if (b := Buffer.of(t)) else () for t in types]
+        types = [b.tile if (b := Buffer.of(t)) else t for t in types]
         self.kinds = [element_of(type_) for type_ in types if type_ != op.results[0].type]
-        self.places: dict[int, ir.Value] = {}
 
     def run(self) -> list[ir.Value]:
         pieces = list(self._pieces())
-        self._share()
         first = self.b.compare(0, self.cx.state.thread_index(self.cx), self.b.constant(0))
         branch = self.cx.create("scf.if", [first], regions=2)
         with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
             self._calls(pieces)
             self.cx.create("scf.yield")
         return [token(self.cx)]
-
-    def _share(self) -> None:
-        """Tiles to shared memory, in row-major order."""
-        start = 0
-        for at, layout in enumerate(self.layouts):
-            if layout is not None:
-                stored = self.b.to_storage(self.op.operands[at])
-                self.places[at] = scratch_pointer(self.op, self.cx, start)
-                write_row_major(self.cx, stored, layout, self.places[at])
-                start += -(-layout.size * element_of(stored.type).width // 8 // 16) * 16
-        if self.places:
-            self.b.barrier()
 
     def _pieces(self) -> Iterator[_Piece]:
         """The format cut at its conversions, those of tiles written out as nested lists."""
@@ -135,8 +124,7 @@ class _Print:
             if operand >= len(self.kinds):
                 raise error_at(self.op, "has more conversions than operands")
             conversion = self._conversion(operand, _LENGTHS.sub("", match[1]), match[2])
-            layout = self.layouts[operand]
-            shape = layout.shape if layout is not None else ()
+            shape = self.shapes[operand]
             if prod(shape) > _ELEMENTS:
                 yield _Piece(conversion, operand, shape=shape)
             else:
@@ -219,12 +207,13 @@ class _Print:
 
     def _element(self, operand: int, at: int | ir.Value) -> ir.Value:
         value = self.op.operands[operand]
-        if operand not in self.places:
+        if not is_buffer(self.cx, value):
             return value
-        stored = storage_type(element_of(value.type))
-        place = self.b.offset(self.places[operand], at, stored)
+        element = self.cx.type(self.kinds[operand])
+        stored = storage_type(element)
+        place = self.b.offset(value, at, stored)
         loaded = self.b.load(place, vector_of(1, stored), max(1, stored.width // 8))
-        return self.b.extract(self.b.from_storage(loaded, element_of(value.type)), 0)
+        return self.b.extract(self.b.from_storage(loaded, element), 0)
 
 
 def _nested(conversion: str, operand: int, shape: tuple[int, ...], at: int) -> Iterator[_Piece]:

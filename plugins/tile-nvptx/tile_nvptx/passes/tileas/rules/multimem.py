@@ -13,7 +13,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.rules.atomics import acting_thread, bits_of, element_at
 from tile_nvptx.passes.tileas.ruleset import rules, text
-from tile_nvptx.passes.tileas.thread.access import passed_on, qualifiers
+from tile_nvptx.passes.tileas.thread.access import qualifiers
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of
@@ -53,7 +53,7 @@ def multimem(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
         operands = [element_at(b, op.base, register), *values, flag]
         old = cx.state.helpers.call(cx, name, body, operands, element).result
         found.append(b.splat(old, 1))
-    return [b.bitcast(passed_on(op, cx, b.concat(found), layout), result), token(cx)]
+    return [b.bitcast(b.concat(found), result), token(cx)]
 
 
 def _helper(op: ir.OpView, kind: ir.Type) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from tile_tileas.access import AccessPlan
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.ruleset import rules
-from tile_nvptx.passes.tileas.thread.access import VectorAccess, passed_on, qualifiers, reader
+from tile_nvptx.passes.tileas.thread.access import VectorAccess, qualifiers, reader
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import element_of, storage_type
@@ -26,7 +26,7 @@ def _load_scalar(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
     b, stored, first = Builder(cx), storage_type(type_), reader(op, cx, None)
     conditions = [flag for flag in (first, op.mask) if flag is not None]
     value = VectorAccess(cx, stored, 1, qualifiers(op)).load(op.base, b.all_of(conditions))
-    scalar = b.extract(b.from_storage(passed_on(op, cx, value, None), type_), 0)
+    scalar = b.extract(b.from_storage(value, type_), 0)
     if op.other is None or op.mask is None:
         return scalar
     return cx.create("arith.select", [op.mask, scalar, op.other], [type_]).result
@@ -43,7 +43,7 @@ def _load_tile(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
         conditions = [owner] if owner is not None else []
         conditions += [b.extract(mask, register)] if mask is not None else []
         parts.append(access.load(b.extract(base, register), b.all_of(conditions)))
-    value = b.from_storage(passed_on(op, cx, b.concat(parts), layout), element)
+    value = b.from_storage(b.concat(parts), element)
     if op.other is None or mask is None:
         return value
     return cx.create("arith.select", [mask, value, op.other], [type_]).result

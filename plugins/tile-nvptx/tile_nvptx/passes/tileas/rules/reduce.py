@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_cute.linear import slice_registers
-from tile_tileas.scratch import ReductionPlan, plan_reduction
+from tile_tileas.reductions import ReductionPlan, plan_reduction
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
@@ -16,7 +16,7 @@ from tile_nvptx.passes.tileas.rules.combine import Fragments, combine, is_symmet
 from tile_nvptx.passes.tileas.rules.redux import over_all_lanes
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
-from tile_nvptx.passes.tileas.thread.shared import scratch_pointer, shuffle
+from tile_nvptx.passes.tileas.thread.shared import shuffle
 from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
@@ -25,7 +25,7 @@ _CHUNK = 8
 _MANY = 4
 
 
-@rules.on("nv_tileas.reduce", "nv_tileas.reduce_mixed")
+@rules.on("nv_tileas.reduce", "nv_tileas.reduce_mixed", "nv_tileas.reduce_across_warps")
 def reduce(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """reduce => folds over registers, lanes and warps that run along the axis"""
     layout = tile_layout(cx, op.operands[0])
@@ -33,8 +33,12 @@ def reduce(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     plan = plan_reduction(layout, axis)
     if plan is None:
         raise error_at(op, f"cannot fold axis {axis} of layout {layout}")
-    fold = _Fold(op, cx, plan, axis)
-    values = fold.registers(list(op.operands))
+    count = len(op.results)
+    buffers = list(op.operands)[count:]
+    if plan.warp_bits and not buffers:
+        raise error_at(op, "folds over warps; run 'tileas-materialize-convert-layout' before")
+    fold = _Fold(op, cx, plan, axis, buffers)
+    values = fold.registers(list(op.operands)[:count])
     values = fold.lanes(values)
     if plan.warp_bits:
         values = fold.warps(values)
@@ -50,6 +54,7 @@ class _Fold:
     cx: Kernel
     plan: ReductionPlan
     axis: int
+    buffers: list[ir.Value]  # a place for the partials of each tile, if warps hold parts
 
     def __post_init__(self) -> None:
         self.builder = Builder(self.cx)
@@ -90,30 +95,21 @@ class _Fold:
     def warps(self, values: Fragments) -> Fragments:
         """Partial results of the warps meet in shared memory; all threads read all of them."""
         stored = [self.builder.to_storage(value) for value in values]
-        offsets = self._scratch_offsets(stored)
         owner = self._writer()
         branch = self.cx.create("scf.if", [owner], regions=2)
         with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
-            for value, start in zip(stored, offsets, strict=True):
-                self._write(value, start)
+            for value, buffer in zip(stored, self.buffers, strict=True):
+                self._write(value, buffer)
             self.cx.create("scf.yield")
         self.builder.barrier()
         count = self.plan.result.elements_per_thread
         read = [
-            self.builder.from_storage(self._read(value, start), element_of(old.type))
-            for value, start, old in zip(stored, offsets, values, strict=True)
+            self.builder.from_storage(self._read(value, buffer), element_of(old.type))
+            for value, buffer, old in zip(stored, self.buffers, values, strict=True)
         ]
         return self._tree(read, count)
 
     # -- shared memory: element e of the result has its partials at e * partials ---------------
-
-    def _scratch_offsets(self, stored: Fragments) -> list[int]:
-        offsets, top = [], 0
-        for value in stored:
-            offsets.append(top)
-            size = self.plan.result.size * self.plan.partials
-            top += -(-size * (element_of(value.type).width // 8) // 16) * 16
-        return offsets
 
     def _writer(self) -> ir.Value:
         """i1: of the lanes that hold equal results, this is the first."""
@@ -134,13 +130,12 @@ class _Fold:
             return self.builder.constant(own)
         return self.builder.with_constant("xori", thread, own)
 
-    def _write(self, value: ir.Value, start: int) -> None:
+    def _write(self, value: ir.Value, base: ir.Value) -> None:
         b, stored = self.builder, element_of(value.type)
         part = [0] * LANE_BITS + [0] * self.plan.source.in_bits("warp")
         for position, bit in enumerate(self.plan.warp_bits):
             part[LANE_BITS + bit] = 1 << position
         mine = self.cx.state.linear(self.cx, part)
-        base = scratch_pointer(self.op, self.cx, start)
         for register in range(count_of(value.type)):
             place = b.with_constant("muli", self._element(register), self.plan.partials)
             if mine is not None:
@@ -149,10 +144,9 @@ class _Fold:
             one = b.shuffle(value, [register])
             b.store(one, pointer, stored.width // 8)
 
-    def _read(self, value: ir.Value, start: int) -> ir.Value:
+    def _read(self, value: ir.Value, base: ir.Value) -> ir.Value:
         """All partials of each of the thread's results, partial-major."""
         b, stored, partials = self.builder, element_of(value.type), self.plan.partials
-        base = scratch_pointer(self.op, self.cx, start)
         size = stored.width // 8
         vectors = []
         for register in range(count_of(value.type)):

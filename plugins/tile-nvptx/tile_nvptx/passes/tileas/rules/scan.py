@@ -13,21 +13,21 @@ from dataclasses import dataclass
 
 from tile_cute import gf2
 from tile_cute.linear import LinearLayout
-from tile_tileas.scans import scan_bytes, scan_extents, scan_layout
+from tile_tileas.scans import scan_extents, scan_layout
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.rules.combine import Fragments, combine
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
-from tile_nvptx.passes.tileas.thread.shared import SharedBuffer, scratch_pointer, shuffle, when
+from tile_nvptx.passes.tileas.thread.shared import SharedBuffer, shuffle, when
 from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
 _UGE = 9  # arith.CmpIPredicate
 
 
-@rules.on("nv_tileas.scan", "nv_tileas.scan_mixed")
+@rules.on("nv_tileas.scan", "nv_tileas.scan_mixed", "nv_tileas.scan_across_warps")
 def scan(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """scan => prefixes over registers, then over lanes, then over warps"""
     layout = tile_layout(cx, op.operands[0])
@@ -36,13 +36,17 @@ def scan(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
         raise error_at(op, f"cannot scan axis {axis} of layout {layout}")
     extents = scan_extents(layout, axis)
     reverse = ir.BoolAttr(op.attributes["reverse"]).value
+    count = len(op.results)
+    buffers = list(op.operands)[count:]
+    if extents.warps > 1 and not buffers:
+        raise error_at(op, "scans over warps; run 'tileas-materialize-convert-layout' before")
     prefixes = _Prefixes(op, cx, extents.registers, extents.lanes, reverse)
-    values = prefixes.registers(list(op.operands))
+    values = prefixes.registers(list(op.operands)[:count])
     totals, before = prefixes.totals(values), None
     if extents.lanes > 1:
         totals, before = prefixes.over_lanes(totals)
     if extents.warps > 1:
-        segments = _Segments(prefixes, layout, axis, extents.warps).before(totals)
+        segments = _Segments(prefixes, layout, axis, extents.warps, buffers).before(totals)
         before = segments if before is None else prefixes.joined(before, segments)
     return values if before is None else prefixes.after(before, values)
 
@@ -142,6 +146,7 @@ class _Segments:
     layout: LinearLayout
     axis: int
     warps: int
+    places: list[ir.Value]  # for the totals of each tile: [row, segment]
 
     def before(self, totals: Fragments) -> _Before:
         """What lies before this warp's segments; `totals` are those up to each lane's end."""
@@ -173,14 +178,12 @@ class _Segments:
         return b.all_of([condition for condition in conditions if condition is not None])
 
     def _buffers(self, totals: Fragments) -> list[SharedBuffer]:
-        """For each folded tile a place for its totals: [row, segment]."""
-        prefixes, found, start = self.prefixes, [], 0
-        for total in totals:
-            stored = storage_type(element_of(total.type))
-            base = scratch_pointer(prefixes.op, prefixes.cx, start)
-            found.append(SharedBuffer(prefixes.cx, base, stored))
-            start += -(-scan_bytes(self.layout, self.axis, stored.width) // 16) * 16
-        return found
+        """For each folded tile the place for its totals."""
+        cx = self.prefixes.cx
+        return [
+            SharedBuffer(cx, place, storage_type(element_of(total.type)))
+            for place, total in zip(self.places, totals, strict=True)
+        ]
 
     def _places(self) -> tuple[tuple[int, ...], list[int]]:
         """Offsets of rows: what each bit of the thread index adds, and each register of a total."""

@@ -7,14 +7,18 @@ from __future__ import annotations
 from itertools import product
 
 from tile_cute.linear import LinearLayout, subtile, subtile_registers
+from tile_tileas.storage import row_major
 
 from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.rules.buffers import is_buffer, layout_in_memory
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
-from tile_nvptx.passes.tileas.thread.row_major import flat_indices, write_row_major
-from tile_nvptx.passes.tileas.thread.shared import scratch_pointer
+from tile_nvptx.passes.tileas.thread.row_major import flat_indices
 from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
-from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
+
+_HINT = "takes what other threads hold; run 'tileas-materialize-convert-layout' before"
 
 
 @rules.on("nv_tileaa.permute")
@@ -41,10 +45,13 @@ def cat(op: ir.OpView, cx: Kernel) -> ir.Value:
 @rules.on("nv_tileas.extract_slice")
 def extract_slice(op: ir.OpView, cx: Kernel) -> ir.Value:
     """extract_slice => registers picked by the index, or a slice read from shared memory"""
-    source, result = tile_layout(cx, op.operands[0]), tile_layout(cx, op.results[0])
-    if subtile(source, result.shape) == result:
-        return _pick(op, cx, source, result)
-    return _through_shared(op, cx, source, result)
+    result = tile_layout(cx, op.results[0])
+    if is_buffer(cx, op.operands[0]):
+        return _read(op, cx, layout_in_memory(cx, op.operands[0]), result)
+    source = tile_layout(cx, op.operands[0])
+    if subtile(source, result.shape) != result:
+        raise error_at(op, _HINT)
+    return _pick(op, cx, source, result)
 
 
 def _pick(op: ir.OpView, cx: Kernel, source: LinearLayout, result: LinearLayout) -> ir.Value:
@@ -82,22 +89,24 @@ def _constant(value: ir.Value) -> int | None:
     return ir.IntegerAttr(owner.attributes["value"]).value
 
 
-def _through_shared(
-    op: ir.OpView, cx: Kernel, source: LinearLayout, result: LinearLayout
-) -> ir.Value:
-    """The source in row-major order in shared memory; every thread reads its elements there."""
+def _read(op: ir.OpView, cx: Kernel, memory: LinearLayout, result: LinearLayout) -> ir.Value:
+    """Every thread reads its elements from the source in row-major order in shared memory."""
+    _expect_row_major(op, memory)
     b = Builder(cx)
-    stored, base = b.to_storage(op.operands[0]), scratch_pointer(op, cx)
-    write_row_major(cx, stored, source, base)
-    b.barrier()
-    element, size = element_of(stored.type), element_of(stored.type).width // 8
-    origin = _origin(op, cx, source, result)
-    pointer = b.offset(base, origin, element)
+    element = element_of(cx.type(op.results[0].type))
+    stored = storage_type(element)
+    size = stored.width // 8
+    pointer = b.offset(op.operands[0], _origin(op, cx, memory, result), stored)
     loaded = []
-    for index in flat_indices(cx, result, source.shape):
-        place = b.offset(pointer, index, element)
-        loaded.append(b.load(place, vector_of(1, element), size))
-    return b.from_storage(b.concat(loaded), element_of(cx.type(op.results[0].type)))
+    for index in flat_indices(cx, result, memory.shape):
+        place = b.offset(pointer, index, stored)
+        loaded.append(b.load(place, vector_of(1, stored), size))
+    return b.from_storage(b.concat(loaded), element)
+
+
+def _expect_row_major(op: ir.OpView, memory: LinearLayout) -> None:
+    if memory != row_major(memory.shape):
+        raise error_at(op, f"reads slices of row-major buffers only, not of {memory}")
 
 
 def _origin(op: ir.OpView, cx: Kernel, source: LinearLayout, result: LinearLayout) -> ir.Value:
@@ -116,10 +125,13 @@ def _origin(op: ir.OpView, cx: Kernel, source: LinearLayout, result: LinearLayou
 @rules.on("nv_tileas.insert_slice")
 def insert_slice(op: ir.OpView, cx: Kernel) -> ir.Value:
     """insert_slice => registers replaced where the index says so, or read from shared memory"""
-    source, whole = (tile_layout(cx, op.operands[at]) for at in (0, 1))
-    if subtile(whole, source.shape) == source:
-        return _replace(op, cx, source, whole)
-    return _merge(op, cx, source, whole)
+    whole = tile_layout(cx, op.operands[1])
+    if is_buffer(cx, op.operands[0]):
+        return _merge(op, cx, layout_in_memory(cx, op.operands[0]), whole)
+    source = tile_layout(cx, op.operands[0])
+    if subtile(whole, source.shape) != source:
+        raise error_at(op, _HINT)
+    return _replace(op, cx, source, whole)
 
 
 def _replace(op: ir.OpView, cx: Kernel, source: LinearLayout, whole: LinearLayout) -> ir.Value:
@@ -164,13 +176,12 @@ def _is_at(op: ir.OpView, cx: Kernel, place: tuple[int, ...], grid: list[int]) -
     return True if found is None else found
 
 
-def _merge(op: ir.OpView, cx: Kernel, source: LinearLayout, whole: LinearLayout) -> ir.Value:
+def _merge(op: ir.OpView, cx: Kernel, memory: LinearLayout, whole: LinearLayout) -> ir.Value:
     """The slice in row-major order in shared memory, read where the tile's elements lie in it."""
-    b, value = Builder(cx), op.operands[1]
-    stored, base = b.to_storage(op.operands[0]), scratch_pointer(op, cx)
-    write_row_major(cx, stored, source, base)
-    b.barrier()
-    element, size = element_of(stored.type), element_of(stored.type).width // 8
+    _expect_row_major(op, memory)
+    b, (base, value), source = Builder(cx), list(op.operands)[:2], memory
+    element = storage_type(element_of(value.type))
+    size = element.width // 8
     merged = []
     for register in range(whole.elements_per_thread):
         place, flag = _inside(op, cx, source, whole, register)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.ruleset import rules
+from tile_nvptx.passes.tileas.thread.access import expect_leader
 from tile_nvptx.passes.tileas.thread.build import Builder, token
-from tile_nvptx.passes.tileas.thread.shared import scratch_pointer
 from tile_nvptx.passes.tileas.thread.state import Kernel
-from tile_nvptx.passes.tileas.thread.types import global_pointer, vector_of
+from tile_nvptx.passes.tileas.thread.types import global_pointer
 
 #: `malloc` gives multiples of this, in bytes.
 _HEAP_ALIGNMENT = 16
-_POINTER_BYTES = 8
 #: The first compute capability whose grids may start before those they depend on are over.
 _DEPENDENT_GRIDS = 90
 
@@ -50,21 +49,21 @@ _FREE = "\n".join(
 
 @rules.on("nv_tileaa.alloca")
 def alloca(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
-    """alloca => one thread calls malloc, all hear of the address; (aligned, as it was given)"""
+    """alloca => malloc by the leader; (aligned, as it was given)"""
+    if any(True for result in op.results for _ in result.uses):
+        expect_leader(op)
     b = Builder(cx)
     size, alignment = (ir.IntegerAttr(op.attributes[n]).value for n in ("size", "alignment"))
     extra = max(0, alignment - _HEAP_ALIGNMENT)
-    place = scratch_pointer(op, cx)
-    branch = cx.create("scf.if", [_is_first(cx)], regions=2)
+    branch = cx.create("scf.if", [_is_first(cx)], [b.i64], regions=2)
     with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
         wanted = b.constant(max(1, size + extra), b.i64)
         found = cx.state.helpers.call(cx, "__tile_malloc", _MALLOC, [wanted], global_pointer())
         number = cx.create("llvm.ptrtoint", [found.result], [b.i64]).result
-        b.store(b.splat(number, 1), place, _POINTER_BYTES)
-        cx.create("scf.yield")
-    b.barrier()
-    number = b.extract(b.load(place, vector_of(1, b.i64), _POINTER_BYTES), 0)
-    aligned = number
+        cx.create("scf.yield", [number])
+    with cx.at(ir.InsertionPoint(branch.regions[1].blocks.append())):
+        cx.create("scf.yield", [b.constant(0, b.i64)])
+    number = aligned = branch.result
     if extra:
         raised = b.with_constant("addi", number, alignment - 1)
         aligned = b.with_constant("andi", raised, -alignment)

@@ -16,7 +16,7 @@ from tile_tileas.analysis.views import TiledView, tiled_view
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.ruleset import rules
-from tile_nvptx.passes.tileas.thread.access import VectorAccess, passed_on, qualifiers, reader
+from tile_nvptx.passes.tileas.thread.access import VectorAccess, qualifiers, reader
 from tile_nvptx.passes.tileas.thread.build import Builder, token, wrap
 from tile_nvptx.passes.tileas.thread.formats import FORMATS
 from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
@@ -175,7 +175,6 @@ def tiled_load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
         value = _either(cx, where.is_full(), held, inside, partly).result
     else:
         value = partly()
-    value = passed_on(op, cx, value, layout)
     return [where.builder.from_storage(value, element_of(type_)), token(cx)]
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_cute.linear import LinearLayout
+from tile_tileas.materialize.leaders import LEADER
 
 from tile_core.mlir import ir
+from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.memory import predicated_load, predicated_store, words_of
 from tile_nvptx.passes.tileas.ruleset import text
 from tile_nvptx.passes.tileas.thread.build import Builder
-from tile_nvptx.passes.tileas.thread.row_major import flat_indices, write_row_major
-from tile_nvptx.passes.tileas.thread.shared import expect_scratch, scratch_pointer
 from tile_nvptx.passes.tileas.thread.state import Kernel
-from tile_nvptx.passes.tileas.thread.types import element_of, vector_of
+from tile_nvptx.passes.tileas.thread.types import vector_of
 
 _SCOPES = {"tl_blk": "cta", "cluster": "cluster", "gpu": "gpu", "sys": "sys"}
 
@@ -27,39 +27,28 @@ def qualifiers(op: ir.OpView) -> str:
 
 
 def reader(op: ir.OpView, cx: Kernel, layout: LinearLayout | None) -> ir.Value | None:
-    """i1: this thread reads its elements for all threads that hold them (`layout` None: a scalar).
+    """i1: this thread reads its elements, as their leader (`layout` None: a scalar).
 
     None if every thread may read for itself. Memory may change between two ordered reads, and
     then what should be one value would not be the same in all threads.
     """
     if not qualifiers(op) or (layout is not None and layout.is_injective):
         return None
-    expect_scratch(op)
+    expect_leader(op)
     if layout is not None:
         return cx.state.holds_unique(cx, layout)
     b = Builder(cx)
     return b.compare(0, cx.state.thread_index(cx), b.constant(0))
 
 
-def passed_on(op: ir.OpView, cx: Kernel, found: ir.Value, layout: LinearLayout | None) -> ir.Value:
-    """What the reading threads have found (of storage type), in all threads."""
-    if "shared_offset" not in op.attributes:
-        return found
-    b, base, element = Builder(cx), scratch_pointer(op, cx), element_of(found.type)
-    size = element.width // 8
-    if layout is not None:
-        write_row_major(cx, found, layout, base)
-        b.barrier()
-        places = [b.offset(base, at, element) for at in flat_indices(cx, layout, layout.shape)]
-        return b.concat([b.load(place, vector_of(1, element), size) for place in places])
-    first = reader(op, cx, None)
-    assert first is not None
-    branch = cx.create("scf.if", [first], regions=2)
-    with cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
-        b.store(found, base, size)
-        cx.create("scf.yield")
-    b.barrier()
-    return b.load(base, found.type, size)
+def expect_leader(op: ir.OpView) -> None:
+    """Raise an error if nothing passes on what leaders alone find out."""
+    if LEADER not in op.attributes:
+        raise error_at(
+            op,
+            "finds out in one thread what others want to know; "
+            "run 'tileas-materialize-convert-layout' before",
+        )
 
 
 @dataclass

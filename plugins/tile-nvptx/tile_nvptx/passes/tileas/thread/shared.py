@@ -1,4 +1,4 @@
-"""Scratch in shared memory, and warp shuffles of whole fragments."""
+"""Accesses to shared memory, and warp shuffles of whole fragments."""
 
 from __future__ import annotations
 
@@ -9,35 +9,17 @@ from functools import reduce
 from operator import or_
 
 from tile_core.mlir import ir
-from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.vectors import shuffle_words
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import (
     count_of,
     element_of,
-    shared_pointer,
     storage_type,
     vector_of,
 )
 
 GLOBAL_SMEM = "global_smem"
-
-
-def expect_scratch(op: ir.OpView) -> None:
-    """Raise an error if the operation has no scratch."""
-    if "shared_offset" not in op.attributes:
-        raise error_at(op, "has no place in shared memory; run 'tileas-allocate-shared' before")
-
-
-def scratch_pointer(op: ir.OpView, cx: Kernel, extra: int = 0) -> ir.Value:
-    """Address of the operation's scratch, `extra` bytes in."""
-    expect_scratch(op)
-    b = Builder(cx)
-    symbol = {"global_name": ir.FlatSymbolRefAttr.get(GLOBAL_SMEM)}
-    base = cx.create("llvm.mlir.addressof", [], [shared_pointer()], symbol).result
-    start = ir.IntegerAttr(op.attributes["shared_offset"]).value + extra
-    return b.offset(base, start, b.i8)
 
 
 #: An offset in elements, i32, and the bits that it may have.

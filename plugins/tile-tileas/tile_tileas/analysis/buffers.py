@@ -1,0 +1,131 @@
+"""Buffers of a function: which memory a value is a view of, and how long each buffer lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import prod
+
+from tile_core.mlir import ir
+from tile_tileas.dialect.buffers import BarrierType, Buffer, BufferType
+from tile_tileas.storage import storage_bits
+
+ALLOC = "nv_tileas.alloc_tensor"
+_LOOPS = ("scf.for", "scf.while")
+_FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")
+
+
+def is_shared(type_: ir.Type) -> bool:
+    """Whether a type is that of a buffer in shared memory."""
+    buffer = Buffer.of(type_)
+    return buffer is not None and buffer.space == "shared"
+
+
+def stage_bytes(buffer: Buffer) -> int:
+    """Shared memory of one stage, elements as threads store them: at least a byte each."""
+    return prod(buffer.shape) * storage_bits(buffer.tile.element_type) // 8
+
+
+def allocation_of(value: ir.Value) -> ir.OpView | None:
+    """The `alloc_tensor` whose memory a buffer is or views; None if control flow hides it."""
+    while not isinstance(value.owner, ir.Block):
+        owner = value.owner
+        if owner.name == ALLOC:
+            return owner.opview if isinstance(owner, ir.Operation) else owner
+        if owner.name not in ("nv_tileas.buffer_view", "nv_tileas.barrier_init"):
+            return None
+        value = owner.operands[0]
+    return None
+
+
+@dataclass
+class Life:
+    """An allocation in shared memory, and the places in the program from which to which it lives.
+
+    Places count operations in program order. `size` and `alignment` are in bytes.
+    """
+
+    op: ir.OpView
+    first: int
+    last: int
+    size: int
+    alignment: int
+    offset: int = -1
+
+    def meets(self, other: Life) -> bool:
+        """Whether both hold something at once."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass
+class _Walk:
+    """Numbers operations and follows the values that buffers go by."""
+
+    lives: list[Life] = field(default_factory=list)
+    place: int = 0
+    #: Value -> the allocations that it may be, by index, and how many loops are around those.
+    _known: dict[ir.Value, set[int]] = field(default_factory=dict)
+    _depth: list[int] = field(default_factory=list)
+
+    def region(self, region: ir.Region, loops: list[list[int]]) -> None:
+        for block in region.blocks:
+            for op in block.operations:
+                self._operation(op, loops)
+
+    def _operation(self, op: ir.OpView, loops: list[list[int]]) -> None:
+        self.place += 1
+        used = {one for value in op.operands for one in self._known.get(value, ())}
+        for one in used:
+            self.lives[one].last = max(self.lives[one].last, self.place)
+            # What lives on around a loop is wanted in its next iteration, too.
+            for loop in loops[self._depth[one] :]:
+                loop.append(one)
+        name = op.operation.name
+        if name == ALLOC:
+            self._allocate(op, len(loops))
+        else:
+            self._follow(op.results, used)
+        if name.startswith(_FOLDS):
+            return
+        inner = [*loops, []] if name in _LOOPS else loops
+        for region in op.regions:
+            for block in region.blocks:
+                self._follow(block.arguments, used)
+            self.region(region, inner)
+        self.place += 1
+        for one in inner[-1] if name in _LOOPS else ():
+            self.lives[one].last = max(self.lives[one].last, self.place)
+
+    def _follow(self, values: Iterable[ir.Value], used: set[int]) -> None:
+        """Buffers that an operation gives may be any of those that it was given."""
+        for value in values if used else ():
+            if isinstance(value.type, BufferType | BarrierType):
+                self._known[value] = used
+
+    def _allocate(self, op: ir.OpView, depth: int) -> None:
+        buffer = Buffer.of(op.results[0].type)
+        assert buffer is not None
+        if buffer.space != "shared":
+            return
+        alignment = ir.IntegerAttr(op.attributes["alignment"]).value
+        size = stage_bytes(buffer) * buffer.stages
+        self._known[op.results[0]] = {len(self.lives)}
+        self._depth.append(depth)
+        self.lives.append(Life(op, self.place, self.place, size, alignment))
+
+
+def lives_of(func: ir.Operation) -> list[Life]:
+    """The allocations of a function in shared memory, in program order."""
+    walk = _Walk()
+    walk.region(func.regions[0], [])
+    return walk.lives
+
+
+def allocated_bytes(func: ir.Operation) -> int:
+    """Shared memory of a function whose buffers have their places."""
+    ends = [
+        ir.IntegerAttr(life.op.attributes["shared_offset"]).value + life.size
+        for life in lives_of(func)
+        if "shared_offset" in life.op.attributes
+    ]
+    return max(ends, default=0)
