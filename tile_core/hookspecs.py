@@ -91,6 +91,19 @@ def tile_schedulers() -> Iterable[Lazy]:
 
 
 @hookspec
+def tile_schedule_parts() -> Iterable[Lazy]:
+    """Parts of schedulers that are made of some: `target` is a class with `name` and `kind`.
+
+    `kind` is "arm", "gate" or "cost"; `tile_sched.placement` says what each of them does.
+    """
+
+
+@hookspec
+def tile_machine_models() -> Iterable[Lazy]:
+    """Resources and times for schedulers: `target` is "package:file.toml"."""
+
+
+@hookspec
 def tile_layout_strategies() -> Iterable[Lazy]:
     """Layout strategies: `target` is a class with `name` and `assign(graph, model)`."""
 

@@ -52,11 +52,23 @@ def _problems(registry: Registry, entry: Entry) -> list[str]:
 
             machine_of(registry, entry)
             return []
+        if entry.kind == "machine-model":
+            return _toml_problems(*registry.text(entry.kind, entry.lazy.name))
         loaded = registry.load(entry.kind, entry.lazy.name)
     except TileError as error:
         return [error.message]
     check = _LOOKS.get(entry.kind)
     return check(loaded) if check is not None else []
+
+
+def _toml_problems(origin: str, text: str) -> list[str]:
+    import tomli
+
+    try:
+        tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        return [f"{origin}: {error}"]
+    return []
 
 
 def _pipeline_problems(registry: Registry, entry: Entry) -> list[str]:
@@ -94,6 +106,14 @@ def _has(*methods: str) -> Callable[[Any], list[str]]:
     return check
 
 
+def _schedule_part(loaded: Any) -> list[str]:
+    methods = {"arm": "place", "gate": "check", "cost": "score"}
+    kind = getattr(loaded, "kind", None)
+    if kind not in methods:
+        return [f"has kind {kind!r}, which is none of {', '.join(sorted(methods))}"]
+    return _has(methods[kind])(loaded)
+
+
 def _callable(loaded: Any) -> list[str]:
     return [] if callable(loaded) else ["is not callable"]
 
@@ -101,6 +121,7 @@ def _callable(loaded: Any) -> list[str]:
 _LOOKS: Mapping[str, Callable[[Any], list[str]]] = {
     "pass": _pass_problems,
     "scheduler": _has("schedule"),
+    "schedule-part": _schedule_part,
     "layout-strategy": _has("assign"),
     "emitter": _has("emit"),
     "frontend": _callable,

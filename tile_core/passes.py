@@ -114,6 +114,10 @@ class Services(Protocol):
 
     def scheduler(self, name: str) -> Any: ...
 
+    def schedule_part(self, name: str) -> Any: ...
+
+    def machine_model(self, name: str) -> tuple[str, str]: ...
+
     def layout_strategy(self, name: str) -> Any: ...
 
     def patterns(self, pass_name: str) -> list[Any]: ...
@@ -162,6 +166,14 @@ class PassContext:
     def scheduler(self, name: str) -> Any:
         """A scheduler instance by name (see `tile_core.sched`)."""
         return self.services.scheduler(name)
+
+    def schedule_part(self, name: str) -> Any:
+        """A gate, cost or arm of plugins by name."""
+        return self.services.schedule_part(name)
+
+    def machine_model(self, name: str) -> tuple[str, str]:
+        """Where a machine model for schedulers is, and its TOML text."""
+        return self.services.machine_model(name)
 
     def layout_strategy(self, name: str) -> Any:
         """A layout strategy instance by name."""

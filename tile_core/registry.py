@@ -20,6 +20,8 @@ KINDS: Mapping[str, tuple[str, type[Lazy]]] = {
     "pass": ("tile_passes", Lazy),
     "patterns": ("tile_patterns", LazyPatterns),
     "scheduler": ("tile_schedulers", Lazy),
+    "schedule-part": ("tile_schedule_parts", Lazy),
+    "machine-model": ("tile_machine_models", Lazy),
     "layout-strategy": ("tile_layout_strategies", Lazy),
     "target": ("tile_targets", Lazy),
     "machine": ("tile_machines", Lazy),
@@ -208,13 +210,21 @@ class Registry:
 
     def pipeline_text(self, name: str) -> tuple[str, str]:
         """Where the pipeline `name` is ("package/file.toml"), and its text."""
-        entry = self.entry("pipeline", name)
+        return self.text("pipeline", name)
+
+    def text(self, kind: str, name: str) -> tuple[str, str]:
+        """Where the file behind `name` is ("package/file.toml"), and its text.
+
+        Raises:
+            ConfigurationError: no such name, or the file cannot be read.
+        """
+        entry = self.entry(kind, name)
         package, _, file = entry.lazy.target.partition(":")
         try:
             text = resources.files(package).joinpath(file).read_text(encoding="utf-8")
         except (OSError, ImportError, UnicodeDecodeError) as error:
             raise ConfigurationError(
-                f"pipeline '{name}' of {entry.plugin} cannot be read: {error}"
+                f"{kind} '{name}' of {entry.plugin} cannot be read: {error}"
             ) from error
         return f"{package}/{file}", text
 
@@ -287,6 +297,7 @@ def _target_record(entry: Entry, found: Any) -> str | None:
 _CHECKS = {
     "pass": _pass_class,
     "scheduler": _named_class,
+    "schedule-part": _named_class,
     "layout-strategy": _named_class,
     "emitter": _named_class,
     "instrumentation": _named_class,

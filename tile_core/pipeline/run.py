@@ -293,6 +293,14 @@ class Run:
         """A scheduler by name."""
         return self.session.registry.load("scheduler", name)()
 
+    def schedule_part(self, name: str) -> Any:
+        """A gate, cost or arm by name."""
+        return self.session.registry.load("schedule-part", name)()
+
+    def machine_model(self, name: str) -> tuple[str, str]:
+        """Where the machine model `name` is, and its text."""
+        return self.session.registry.text("machine-model", name)
+
     def layout_strategy(self, name: str) -> Any:
         """A layout strategy by name."""
         return self.session.registry.load("layout-strategy", name)()

@@ -42,7 +42,8 @@ class ReservationTable:
         self.model = model
         self._full = (1 << ii) - 1
         self._levels: dict[str, list[int]] = {}
-        self._folded: dict[tuple[Use, ...], tuple[_Folded, ...] | None] = {}
+        self._folded: dict[tuple[Use, ...], tuple[_Folded, ...]] = {}
+        self._fitting: dict[tuple[Use, ...], bool] = {}
 
     # --- probing -----------------------------------------------------------------------------
 
@@ -207,13 +208,16 @@ class ReservationTable:
 
     def _fold(self, uses: tuple[Use, ...]) -> tuple[_Folded, ...] | None:
         """`uses` modulo the interval; None if they ask for more than there is."""
-        if uses not in self._folded:
-            folded = self._folded_anyway(uses)
-            fits = all(len(f.levels) <= self.model.capacity(f.resource) for f in folded)
-            self._folded[uses] = folded if fits else None
-        return self._folded[uses]
+        folded = self._folded_anyway(uses)
+        if uses not in self._fitting:
+            self._fitting[uses] = all(
+                len(part.levels) <= self.model.capacity(part.resource) for part in folded
+            )
+        return folded if self._fitting[uses] else None
 
     def _folded_anyway(self, uses: tuple[Use, ...]) -> tuple[_Folded, ...]:
+        if uses in self._folded:
+            return self._folded[uses]
         found: dict[str, list[int]] = {}
         for use in uses:
             if use.cycles <= 0 or use.amount <= 0:
@@ -225,10 +229,11 @@ class ReservationTable:
             )
             for mask in masks:
                 _ripple(found.setdefault(use.resource, []), mask)
-        return tuple(
+        self._folded[uses] = tuple(
             _Folded(resource, tuple((mask, self._runs(mask)) for mask in levels))
             for resource, levels in found.items()
         )
+        return self._folded[uses]
 
     def _runs(self, mask: int) -> tuple[tuple[int, int], ...]:
         """Runs of set rows as (first row, length); a run may go over the end of the interval."""

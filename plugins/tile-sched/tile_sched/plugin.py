@@ -1,4 +1,4 @@
-"""What tile-sched brings: the schedulers."""
+"""What tile-sched brings: schedulers and machine models."""
 
 from collections.abc import Iterable
 
@@ -16,4 +16,12 @@ def tile_schedulers() -> Iterable[Lazy]:
         Lazy("fast", "tile_sched.schedulers.cost:FastScheduler", "iterations overlap, first arm"),
         Lazy("ims", "tile_sched.schedulers.ims:IterativeScheduler", "iterations overlap, eviction"),
         Lazy("exact", "tile_sched.schedulers.exact:ExactScheduler", "the shortest interval"),
+    )
+
+
+@hookimpl
+def tile_machine_models() -> Iterable[Lazy]:
+    return (
+        Lazy("sm", "tile_sched.machine:sm.toml", "times of the GPU's machine file"),
+        Lazy("spec", "tile_sched.machine:spec.toml", "round numbers of the specification"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tile_core.sched import (
     Infeasible,
@@ -16,15 +17,18 @@ from tile_core.sched import (
 )
 from tile_core.sched.graph import Use
 from tile_sched.graph.bounds import Bounds, bounds, longest_interval
+from tile_sched.listing import list_schedule
 from tile_sched.placement.costs import spill_surcharge
-from tile_sched.placement.groups import groups_of
+from tile_sched.placement.groups import Groups, groups_of
 from tile_sched.placement.state import Neighbours, State
 from tile_sched.pressure import pressure
 
 #: Intervals that are tried one by one; beyond, each step is a 64th of the interval, so that the
 #: search ends soon and misses the smallest feasible interval by less than 2 %.
-ONE_BY_ONE = 64
+ONE_BY_ONE = 16
 _STEPS = 64
+#: Intervals that are tried where only one stage is allowed: a list schedule is close to the best.
+_ONE_STAGE = 8
 _SEED = 20260722
 _LONGEST_DELAY = 3
 
@@ -40,13 +44,18 @@ class Problem:
     model: MachineModel
     near: Neighbours
     bounds: Bounds
+    fallback: Schedule  # one iteration after the other; keeps every constraint
     surcharges: tuple[tuple[tuple[int, int], int], ...] = ()
     lifted: bool = False
 
+    @cached_property
+    def groups(self) -> Groups:
+        """Ops that are placed together."""
+        return groups_of(self.loop, lifted=self.lifted)
+
     def state(self, ii: int) -> State:
         """An empty attempt at `ii`."""
-        groups = groups_of(self.loop, lifted=self.lifted)
-        return State(self.loop, self.model, ii, groups, self.near, dict(self.surcharges),
+        return State(self.loop, self.model, ii, self.groups, self.near, dict(self.surcharges),
                      delays=_delays(self.loop))  # fmt: skip
 
 
@@ -63,21 +72,30 @@ def problem_of(loop: LoopGraph, model: MachineModel) -> Problem | Infeasible:
     found = bounds(loop, model)
     if found is None:
         return Infeasible("it depends on itself within one iteration")
-    return Problem(loop, model, Neighbours.of(loop), found)
+    near = Neighbours.of(loop)
+    return Problem(loop, model, near, found, list_schedule(loop, model, near))
 
 
 def intervals(problem: Problem) -> Iterator[int]:
-    """Intervals to try, from the lower bound up to one at which everything fits."""
-    ii, last = problem.bounds.mii, max(problem.bounds.mii, longest_interval(problem.loop))
-    for tried in range(last):
+    """Intervals to try, from the lower bound up to that of the list schedule."""
+    ii, last = problem.bounds.mii, problem.fallback.ii
+    if problem.loop.options.max_stages == 1:
+        yield from range(ii, last + 1, max(1, -(-(last - ii) // _ONE_STAGE)))
+        return
+    tried = 0
+    while ii <= last:
         yield ii
-        if ii >= last:
-            return
-        ii = min(last, ii + (1 if tried < ONE_BY_ONE else max(1, ii // _STEPS)))
+        tried += 1
+        ii += 1 if tried < ONE_BY_ONE else max(1, ii // _STEPS)
 
 
-def search(problem: Problem, placer: Placer) -> Schedule | Infeasible:
-    """The schedule of the first interval at which `placer` places everything."""
+def search(problem: Problem, placer: Placer) -> Schedule:
+    """The schedule of the first interval at which `placer` places everything.
+
+    The list schedule, one iteration after the other, where none is shorter.
+    """
+    if not problem.loop.is_loop:
+        return problem.fallback
     decisions = []
     for ii in intervals(problem):
         state = problem.state(ii)
@@ -87,7 +105,13 @@ def search(problem: Problem, placer: Placer) -> Schedule | Infeasible:
             starts = [at for at in state.start if at is not None]
             assert len(starts) == len(state.start), "an op was left out"
             return Schedule(_from_zero(starts, ii), ii, tuple(decisions))
-    return Infeasible("modulo scheduler returned no feasible II", tuple(decisions))
+    notes = ()
+    if problem.loop.options.max_stages != 1:
+        notes = (
+            f"no interval up to {problem.fallback.ii} was found at which iterations overlap: one "
+            "after the other",
+        )
+    return replace(problem.fallback, decisions=tuple(decisions), notes=notes)
 
 
 def _from_zero(starts: list[int], ii: int) -> tuple[int, ...]:
@@ -99,22 +123,20 @@ def _from_zero(starts: list[int], ii: int) -> tuple[int, ...]:
 # --- refinement ----------------------------------------------------------------------------------
 
 
-def refined(problem: Problem, placer: Placer, costly: Placer) -> Schedule | Infeasible:
+def refined(problem: Problem, placer: Placer, costly: Placer) -> Schedule:
     """Search, and search again while rounds derive new constraints from what was found.
 
     A schedule that keeps more registers alive than the model allows gets a surcharge on the seats
     of its worst cycles, and, where it has stages to lose, one stage less; the best schedule by
-    (registers over budget, interval, stages) is kept. Without any, the softest constraint, the
-    groups, is lifted.
+    (registers over budget, interval, stages) is kept. Where groups keep iterations from
+    overlapping at all, they are lifted, being the softest constraint: never for the hard ones.
     """
     best = search(problem, placer)
-    if isinstance(best, Infeasible):
-        if not any(problem.state(1).groups.joint):
-            return best
+    if best == problem.fallback and any(problem.groups.joint):
         again = search(replace(problem, lifted=True), placer)
-        if isinstance(again, Infeasible):
-            return again
-        return replace(again, notes=("groups were lifted: no interval satisfies them",))
+        if again.ii < best.ii:
+            note = f"groups are kept; without them the interval were {again.ii}, not {best.ii}"
+            best = replace(best, notes=(*best.notes, note))
     budget, rounds = problem.model.registers, problem.loop.options.max_constraint_iterations
     found, excess = best, _excess(problem.loop, best, budget)
     for _ in range(rounds):
@@ -123,8 +145,6 @@ def refined(problem: Problem, placer: Placer, costly: Placer) -> Schedule | Infe
             break
         problem = constrained
         again = search(problem, costly)
-        if isinstance(again, Infeasible):
-            break
         found, over = again, _excess(problem.loop, again, budget)
         if (over, found.ii, found.num_stages) < (excess, best.ii, best.num_stages):
             best, excess = found, over
@@ -177,7 +197,7 @@ def quantised(
     """
     threshold = loop.options.rrt_size_threshold
     found = bounds(loop, model)
-    if not threshold or found is None or found.mii <= threshold:
+    if not loop.is_loop or not threshold or found is None or found.mii <= threshold:
         return solve(loop, model)
     q = -(-found.mii // threshold)
     coarse = solve(_coarser(loop, q), model)

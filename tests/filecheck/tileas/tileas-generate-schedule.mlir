@@ -2,12 +2,13 @@
 
 // The load starts first, as everything waits for it; its user starts when its data is there.
 // CHECK: func.func @latencies
-// CHECK-SAME: nv_tileas.ii = 402 : i32
+// CHECK-SAME: nv_tile.aws.order = array<i64: 0, 1, 2, 3>, nv_tile.aws.stage = array<i64: 0, 0, 0, 0>
+// CHECK-SAME: nv_tileas.ii = {{[0-9]+}} : i32
 // CHECK: arith.mulf {{.*}} {nv_tileas.start = 0 : i32}
 // CHECK: "nv_tileas.load"
 // CHECK-SAME: nv_tileas.start = 0 : i32
-// CHECK: math.absf {{.*}} {nv_tileas.start = 400 : i32}
-// CHECK: return {nv_tileas.start = {{4[0-9]*}} : i32}
+// CHECK: math.absf {{.*}} {nv_tileas.start = {{[1-9][0-9][0-9]}} : i32}
+// CHECK: return {nv_tileas.start = {{[1-9][0-9][0-9]}} : i32}
 #l = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] warp=[[32],[64]] : 128">
 func.func @latencies(%p: tensor<128x!nv_tileaa.ptr<f32, 1 : i32>, #l>, %f: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
   %0 = arith.mulf %f, %f : f32
@@ -24,7 +25,7 @@ func.func @latencies(%p: tensor<128x!nv_tileaa.ptr<f32, 1 : i32>, #l>, %f: f32) 
 // CHECK-NEXT: math.absf
 // CHECK-NOT: nv_tileas.start
 // CHECK: }
-// CHECK: } {nv_tileas.ii = {{[0-9]+}} : i32, nv_tileas.start = {{[0-9]+}} : i32}
+// CHECK: } {nv_tile.aws.order = array<i64: 0, 1>, nv_tile.aws.stage = array<i64: 0, 0>, nv_tileas.ii = {{[0-9]+}} : i32, nv_tileas.start = {{[0-9]+}} : i32}
 func.func @loops(%n: i32, %c: i1, %x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
   %0 = arith.constant 0 : i32
   %1 = arith.constant 1 : i32

@@ -1,14 +1,14 @@
 // RUN: tilec opt -p tileas-materialize-schedule
 
 // By start cycle, then by program order; the attributes are gone afterwards.
-// CHECK: func.func @moves(%[[X:.*]]: f32) {
+// CHECK: func.func @moves(%[[X:.*]]: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
 // CHECK-NEXT: math.sqrt
 // CHECK-NEXT: %[[A:.*]] = math.absf
 // CHECK-NEXT: arith.negf %[[A]]
 // CHECK-NEXT: math.exp
 // CHECK-NEXT: return
-// CHECK-NOT: nv_tileas.start
-func.func @moves(%x: f32) attributes {nv_tileas.ii = 60 : i32} {
+// CHECK-NOT: nv_tile
+func.func @moves(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}, nv_tileas.ii = 60 : i32, nv_tile.aws.stage = array<i64: 0, 0, 0, 0, 0>, nv_tile.aws.order = array<i64: 1, 3, 2, 0, 4>} {
   %0 = math.absf %x {nv_tileas.start = 2 : i32} : f32
   %1 = math.exp %x {nv_tileas.start = 50 : i32} : f32
   %2 = arith.negf %0 {nv_tileas.start = 40 : i32} : f32
@@ -29,7 +29,7 @@ func.func @stays(%x: f32) {
 // -----
 // CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 3]]:3): error: 'scf.for' op has a schedule of 3 stages, but only one iteration at a time is supported
 // CHECK: hint: choose a scheduler whose starts stay below its initiation interval
-func.func @stages(%n: i32, %x: f32) {
+func.func @stages(%n: i32, %x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
   scf.for %i = %n to %n step %n : i32 {
     %0 = math.absf %x {nv_tileas.start = 0 : i32} : f32
     %1 = arith.negf %0 {nv_tileas.start = 5 : i32} : f32
@@ -38,23 +38,52 @@ func.func @stages(%n: i32, %x: f32) {
   return
 }
 // -----
-// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 3]]:8): error: 'arith.negf' op starts before 'math.absf', which it depends on, or less than 20 cycles after it
-func.func @too_early(%x: f32) attributes {nv_tileas.ii = 9 : i32} {
+// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 2]]:1): error: 'func.func' op its schedule starts 'arith.negf' (#1) in cycle 3, before 'math.absf' (#0) in cycle 4: data edge 0 -> 1, latency {{[0-9]+}}, distance 0
+// CHECK: hint: every schedule is checked, whoever made it; nothing was changed
+func.func @too_early(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}, nv_tileas.ii = 9 : i32} {
   %0 = math.absf %x {nv_tileas.start = 4 : i32} : f32
   %1 = arith.negf %0 {nv_tileas.start = 3 : i32} : f32
   return {nv_tileas.start = 8 : i32}
 }
 // -----
 // In order, but before the result is there.
-// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 3]]:8): error: 'arith.negf' op starts before 'math.absf', which it depends on, or less than 20 cycles after it
-func.func @too_soon(%x: f32) attributes {nv_tileas.ii = 30 : i32} {
+// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 1]]:1): error: 'func.func' op its schedule starts 'arith.negf' (#1) in cycle 1, less than its latency after 'math.absf' (#0) in cycle 0: data edge 0 -> 1
+func.func @too_soon(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}, nv_tileas.ii = 30 : i32} {
   %0 = math.absf %x {nv_tileas.start = 0 : i32} : f32
-  %1 = arith.negf %0 {nv_tileas.start = 19 : i32} : f32
+  %1 = arith.negf %0 {nv_tileas.start = 1 : i32} : f32
   return {nv_tileas.start = 20 : i32}
 }
 // -----
-// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 2]]:8): error: 'math.absf' op has no 'nv_tileas.start', although its block is scheduled
+// Two tiles in the transcendental unit at once.
+// CHECK: error: 'func.func' op its schedule starts 'math.exp2' (#1) in cycle 10, but 'xu' is taken in cycle 10 of the interval of 9000: 1 of 1 in use, 1 more wanted for {{[0-9]+}} cycles
+func.func @crowded(%x: tensor<64x64xf32>) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}, nv_tileas.ii = 9000 : i32} {
+  %0 = math.exp2 %x {nv_tileas.start = 0 : i32} : tensor<64x64xf32>
+  %1 = math.exp2 %x {nv_tileas.start = 10 : i32} : tensor<64x64xf32>
+  return {nv_tileas.start = 8000 : i32}
+}
+// -----
+// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 3]]:8): error: 'math.absf' op has no 'nv_tileas.start', although its block is scheduled
+// CHECK: hint: cleanup pass invalidated ScheduleAnalysis; rerun constraint generation or remove the pass
 func.func @half(%x: f32) attributes {nv_tileas.ii = 9 : i32} {
   %0 = math.absf %x : f32
   return {nv_tileas.start = 8 : i32}
+}
+// -----
+// CHECK: error: 'func.func' op has an invalid schedule: 'nv_tile.aws.stage' has 1 entries for 2 operations
+func.func @short(%x: f32) attributes {nv_tileas.ii = 9 : i32, nv_tile.aws.stage = array<i64: 0>} {
+  %0 = math.absf %x {nv_tileas.start = 0 : i32} : f32
+  return {nv_tileas.start = 8 : i32}
+}
+// -----
+// CHECK: error: 'func.func' op has an invalid schedule: 'nv_tile.aws.order' is no array of i64
+func.func @wrong_type(%x: f32) attributes {nv_tileas.ii = 9 : i32, nv_tile.aws.order = "0, 1"} {
+  %0 = math.absf %x {nv_tileas.start = 0 : i32} : f32
+  return {nv_tileas.start = 8 : i32}
+}
+// -----
+// Starts were edited, stages were not.
+// CHECK: error: 'math.absf' op has 'nv_tileas.start' for a 'nv_tile.aws.stage' of 0, but that says 1
+func.func @disagrees(%x: f32) attributes {nv_tileas.ii = 9 : i32} {
+  %0 = math.absf %x {nv_tileas.start = 0 : i32, nv_tile.aws.stage = 1 : i32} : f32
+  return {nv_tileas.start = 8 : i32, nv_tile.aws.stage = 0 : i32}
 }

@@ -58,12 +58,33 @@ def test_the_pipeline_compiles(registry: Registry, capsys: pytest.CaptureFixture
     )  # fmt: skip
     assert "count/mine-count-loops" in capsys.readouterr().out
     assert ("passed", "1 loops") in [(r.kind, r.message) for r in artifact.remarks]
-    assert ".reqntid 256" in artifact.output
+    assert ".reqntid 256" in str(artifact.output)
+
+
+def test_parts_and_machine_models_take_effect(registry: Registry) -> None:
+    def starts(**options: object) -> list[int]:
+        """Start cycles of all operations in a loop that may overlap its iterations."""
+        text = tile_core.compile(
+            KERNEL.read_bytes(), "sm_90", opt_level=3, emit="mlir:tileas-generate-schedule",
+            registry=registry, options={"scheduler": "cost"},
+            pass_options={
+                f"tileas-generate-schedule.{key.replace('_', '-')}": value
+                for key, value in {"max_stages": 0, **options}.items()
+            },
+        ).output  # fmt: skip
+        assert isinstance(text, str)
+        _, _, loop = text.partition("scf.for")
+        body, _, _ = loop.partition("nv_tileas.ii")
+        return [int(found) for found in re.findall(r"nv_tileas.start = (\d+)", body)]
+
+    assert any(start % 2 for start in starts())
+    assert not any(start % 2 for start in starts(parts="mine-even"))
+    assert starts(machine_model="mine-narrow")
 
 
 def test_the_front_end_reads(registry: Registry) -> None:
     found = tile_core.compile(b"MINEmodule {}", "sm_99", emit="tileir", registry=registry)
-    assert found.output.startswith("module {")
+    assert str(found.output).startswith("module {")
 
 
 def test_the_test_of_the_guide(registry: Registry, written: Path) -> None:

@@ -14,18 +14,21 @@ from hypothesis import strategies as st
 from support.functions import function
 from tile_sched.schedulers.list import ListScheduler
 from tile_sched.schedulers.serial import SerialScheduler
-from tile_tileas.sched.model import loop_graph, machine_model
+from tile_tileas.sched.bodies import bodies_of
+from tile_tileas.sched.model import Machinery, loop_graph
 
 from tile_core.diagnostics import CompileError
 from tile_core.opt import OptJob, Selection, optimize
 from tile_core.registry import Registry
 from tile_core.sched import (
+    Constraints,
     Edge,
     Infeasible,
     LoopGraph,
     LoopOp,
     MachineModel,
     Schedule,
+    Use,
     violated_edge,
 )
 from tile_core.target import builtin_targets
@@ -146,27 +149,99 @@ LOOP = "!p = !nv_tileaa.ptr<f32, 1 : i32>\n" + LOOP.replace(
 ).replace("STORE", '{mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 0>}')
 
 
+MACHINERY = Machinery.of(builtin_targets()["sm_90"], 4)
+
+
 def test_memory_keeps_its_order_except_among_weak_loads() -> None:
     with function(LOOP) as func:
-        loop = func.regions[0].blocks[0].operations[0]
-        graph = loop_graph(loop.regions[0].blocks[0], is_loop=True)
-        load, store, add = 400, 4, 4
+        (_, loop) = bodies_of(func)
+        graph = loop_graph(loop.block, MACHINERY, is_loop=True)
+        scalar = graph.ops[4].latency
         names = [op.name.split(".")[1] for op in graph.ops]
         assert names == ["load", "load", "store", "load", "addf", "yield"]
         inner = {edge for edge in graph.edges if edge.dst != 5 and edge.distance == 0}
-        assert inner == {Edge(0, 2, 0), Edge(1, 2, 0), Edge(2, 3, 0), Edge(0, 4, load)}
-        assert Edge(4, 5, add) in graph.edges
-        assert [e for e in graph.edges if e.distance] == [
-            Edge(4, 2, add, distance=1), Edge(4, 4, add, distance=1),
-        ]  # fmt: skip
-        assert {op.unit for op in graph.ops[:4]} == {"lsu"}
-        assert graph.ops[2].latency == store
+        assert inner == {Edge(0, 2, 0), Edge(1, 2, 0), Edge(2, 3, 0), Edge(0, 4, scalar)}
+        assert Edge(4, 5, scalar) in graph.edges
+        assert {e for e in graph.edges if e.distance} == {
+            Edge(4, 2, scalar, distance=1), Edge(4, 4, scalar, distance=1),
+            # memory: the loads of the next iteration behind the store of this one, and so on
+            Edge(2, 0, 0, distance=1), Edge(2, 1, 0, distance=1),
+            Edge(3, 2, 0, distance=1), Edge(2, 2, 0, distance=1),
+        }  # fmt: skip
 
 
-def test_machine_model_names_its_target() -> None:
-    model = machine_model(builtin_targets()["sm_90"], 8)
-    assert (model.target, model.num_warps) == ("sm_90", 8)
-    assert dict(model.units)["lsu"] == 1
+WHILE = """
+func.func @f(%x: f32, %c: i1) {
+  %r = scf.while (%a = %x) : (f32) -> f32 {
+    %b = arith.addf %a, %a : f32
+    scf.condition(%c) %b : f32
+  } do {
+  ^bb0(%d: f32):
+    scf.yield %d : f32
+  }
+  return
+}
+"""
+
+
+def test_values_of_while_loops_come_back_through_their_condition() -> None:
+    with function(WHILE) as func:
+        (_, loop) = bodies_of(func)
+        assert (loop.name, loop.is_loop) == ("loop1", True)
+        graph = loop_graph(loop.block, MACHINERY, is_loop=True)
+        assert [op.name for op in graph.ops] == ["arith.addf", "scf.condition"]
+        assert [(e.src, e.dst) for e in graph.edges if e.distance == 1] == [(0, 0)]
+
+
+def test_times_come_from_the_machine_file_and_the_size_of_tiles() -> None:
+    text = """
+    func.func @f(%x: tensor<64x64xf32>, %y: tensor<128x64xf32>) {
+      %0 = arith.addf %x, %x : tensor<64x64xf32>
+      %1 = arith.addf %y, %y : tensor<128x64xf32>
+      %2 = math.exp2 %x : tensor<64x64xf32>
+      return
+    }
+    """
+    with function(text) as func:
+        graph = loop_graph(bodies_of(func)[0].block, MACHINERY, is_loop=False)
+        small, large, special, _ = graph.ops
+        machine = MACHINERY.machine
+        cycles = 64 * 64 / 32 / machine.pipes.fma.rate
+        assert Use("alu_or_fmaheavy", int(cycles)) in small.footprint
+        assert Use("alu_or_fmaheavy", int(2 * cycles)) in large.footprint
+        assert small.latency == cycles + machine.pipes.fma.latency
+        assert Use("xu", int(64 * 64 / 32 / machine.pipes.mufu.rate)) in special.footprint
+        assert small.registers == 64 * 64 // 128
+
+
+def test_constraints_are_read_once_per_operation() -> None:
+    text = """
+    func.func @f(%x: f32) {
+      %0 = arith.addf %x, %x {tileas.schedule.constraint.gid = 7 : i32,
+        tileas.schedule.constraint.leader_gid = 3 : i64, tileas.schedule.constraint.max_depth = 0 : i32,
+        tileas.schedule.constraint.force_serial_execution, tileas.recomputable,
+        tileas.enable_defusion_if_fusion_extending_liveness, tileas.preferred_atom_size = 16 : i32,
+        tileas.max_num_slices_for_non_reduce_axis = -1 : i32,
+        tileas.max_num_of_recomputations = 2 : i32} : f32
+      %1 = arith.mulf %0, %x : f32
+      return
+    }
+    """  # noqa: E501
+    with function(text) as func:
+        graph = loop_graph(bodies_of(func)[0].block, MACHINERY, is_loop=False)
+        assert graph.ops[0].constraints == Constraints(7, 3, 0, True, True, True, 16, 0xFFFFFFFF, 2)
+        assert graph.ops[1].constraints == Constraints()
+
+
+def test_a_constraint_of_the_wrong_type_is_refused() -> None:
+    text = """
+    func.func @f(%x: f32) {
+      %0 = arith.addf %x, %x {tileas.schedule.constraint.gid = "seven"} : f32
+      return
+    }
+    """
+    with function(text) as func, pytest.raises(CompileError, match="to be an integer"):
+        loop_graph(bodies_of(func)[0].block, MACHINERY, is_loop=False)
 
 
 # --- the passes ---------------------------------------------------------------------------------
@@ -188,10 +263,10 @@ def scheduled(scheduler: str, text: str) -> str:
 
 
 STRAIGHT = """
-func.func @f(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
-  %0 = math.absf %x : f32
-  %1 = arith.negf %0 : f32
-  %2 = math.exp %x : f32
+func.func @f(%x: tensor<64x64xf32>) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %0 = math.absf %x : tensor<64x64xf32>
+  %1 = arith.negf %0 : tensor<64x64xf32>
+  %2 = math.exp2 %x : tensor<64x64xf32>
   return
 }
 """
@@ -203,7 +278,7 @@ func.func @f(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}}
         (
             "backwards",
             "'func.func' op scheduler 'backwards' starts 'arith.negf' (#1) in cycle 2, before "
-            "'math.absf' (#0) in cycle 3: data edge 0 -> 1, latency 20, distance 0",
+            "'math.absf' (#0) in cycle 3: data edge 0 -> 1, latency 68, distance 0",
         ),
         (
             "forgetful",
@@ -213,18 +288,18 @@ func.func @f(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}}
         (
             "impatient",
             "'func.func' op scheduler 'impatient' starts 'arith.negf' (#1) in cycle 1, less than "
-            "its latency after 'math.absf' (#0) in cycle 0: data edge 0 -> 1, latency 20, "
+            "its latency after 'math.absf' (#0) in cycle 0: data edge 0 -> 1, latency 68, "
             "distance 0",
         ),
         (
             "crowding",
-            "'func.func' op scheduler 'crowding' starts 'math.exp' (#2) in cycle 24, but 'sfu' "
-            "is taken in cycle 0 of the interval of 1: 1 of 1 in use, 1 more wanted for 1 cycles",
+            "'func.func' op scheduler 'crowding' starts 'math.absf' (#0) in cycle 0, but 'alu' "
+            "is taken in cycle 0 of the interval of 1: 1 of 1 in use, 1 more wanted for 64 cycles",
         ),
         (
             "overlapping",
-            "'func.func' op has a schedule of 2 stages, but only one iteration at a time "
-            "is supported",
+            "'func.func' op scheduler 'overlapping' puts 'func.return' (#3) into stage 1, but 1 "
+            "may be in flight",
         ),
     ],
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from math import ceil
 from typing import Any
@@ -11,10 +13,9 @@ from typing import Any
 import tomli
 
 from tile_core.diagnostics import ConfigurationError, nearest
+from tile_core.machines import Machine
 from tile_core.sched import MachineModel, Use
-
-#: Measures of an operation that rates refer to.
-MEASURES = ("bytes", "elements", "products")
+from tile_sched.machine.expressions import parse, value
 
 
 @dataclass(frozen=True)
@@ -26,23 +27,9 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class _Time:
-    """Cycles: `fixed`, and the work of an operation by `rate` per cycle."""
-
-    fixed: float = 0
-    rate: float = 0  # 0: no work counts
-    measure: str = "elements"
-
-    def cycles(self, work: Mapping[str, int], scale: float) -> int:
-        return ceil(
-            self.fixed + (work.get(self.measure, 0) * scale / self.rate if self.rate else 0)
-        )
-
-
-@dataclass(frozen=True)
 class _Class:
-    latency: _Time
-    uses: tuple[tuple[str, _Time, int], ...]  # resource, cycles, amount
+    latency: ast.expr
+    uses: tuple[tuple[str, ast.expr, int], ...]  # resource, cycles, amount
 
 
 @dataclass(frozen=True)
@@ -56,6 +43,7 @@ class MachineTable:
     families: Mapping[str, str]
     banks: tuple[str, ...]
     ceiling: int
+    issue: str  # resource that whatever holds anything also holds for a cycle; "": none
     classes: Mapping[str, _Class]
 
     def model(
@@ -75,15 +63,15 @@ class MachineTable:
             self.ceiling,
         )
 
-    def cost(self, name: str, work: Mapping[str, int], scale: float = 1) -> Cost:
+    def cost(self, name: str, work: Mapping[str, float], machine: Machine | None = None) -> Cost:
         """What an operation of class `name` costs.
 
         Args:
-            work: "bytes", "elements", "products" of the whole tile.
-            scale: how much more work the operation is than its class says (slow instructions).
+            work: measures of the whole tile (`expressions.MEASURES`).
+            machine: the GPU whose numbers the class names, if it names any.
 
         Raises:
-            ConfigurationError: the model has no such class.
+            ConfigurationError: the model has no such class, or the machine lacks a number.
         """
         found = self.classes.get(name)
         if found is None:
@@ -92,13 +80,20 @@ class MachineTable:
                 f"machine model '{self.name}' has no class '{name}'",
                 hint=f"did you mean '{close}'?" if close else "add it to [classes]",
             )
-        uses = tuple(
-            Use(resource, cycles, amount)
-            for resource, time, amount in found.uses
-            if (cycles := time.cycles(work, scale)) > 0
-        )
-        busy = max((use.cycles for use in uses), default=0)
-        return Cost(max(found.latency.cycles(work, scale), busy if found.latency.rate else 0), uses)
+        try:
+            uses = tuple(
+                Use(resource, cycles, amount)
+                for resource, time, amount in found.uses
+                if (cycles := ceil(value(time, machine, work))) > 0
+            )
+            if uses and self.issue and all(use.resource != self.issue for use in uses):
+                uses = (Use(self.issue, 1), *uses)
+            return Cost(ceil(value(found.latency, machine, work)), uses)
+        except ValueError as error:
+            name_ = machine.name if machine is not None else "no machine"
+            raise ConfigurationError(
+                f"machine model '{self.name}', class '{name}', on {name_}: {error}"
+            ) from error
 
 
 def load_machine(name: str) -> MachineTable:
@@ -117,6 +112,7 @@ def _shipped(name: str) -> str:
     return resources.files("tile_sched.machine").joinpath(f"{name}.toml").read_text()
 
 
+@cache
 def parse_machine(text: str, origin: str, base: Callable[[str], str] | None = None) -> MachineTable:
     """A model from its file; `extends` starts from another one, read by `base`.
 
@@ -124,10 +120,7 @@ def parse_machine(text: str, origin: str, base: Callable[[str], str] | None = No
         ConfigurationError: not TOML, an unknown key, or a resource or measure that is not there.
     """
     try:
-        data = tomli.loads(text)
-        if "extends" in data.get("model", {}):
-            wanted = data["model"]["extends"]
-            data = _merged(tomli.loads((base or _shipped)(wanted)), data)
+        data = _with_base(tomli.loads(text), base or _shipped, ())
         return _table(data)
     except (tomli.TOMLDecodeError, KeyError, TypeError, ValueError, OSError) as error:
         reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
@@ -136,11 +129,23 @@ def parse_machine(text: str, origin: str, base: Callable[[str], str] | None = No
         ) from error
 
 
+def _with_base(
+    data: dict[str, Any], base: Callable[[str], str], above: tuple[str, ...]
+) -> dict[str, Any]:
+    """`data` over the model that it extends, which may extend another."""
+    wanted = data.get("model", {}).get("extends")
+    if wanted is None:
+        return data
+    if wanted in above:
+        raise ValueError(f"'{wanted}' extends itself")
+    return _merged(_with_base(tomli.loads(base(wanted)), base, (*above, wanted)), data)
+
+
 def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """`own` over `base`, table by table; a class is replaced as a whole."""
     found = dict(base)
-    for key, value in own.items():
-        found[key] = base.get(key, {}) | value if isinstance(value, dict) else value
+    for key, mine in own.items():
+        found[key] = base.get(key, {}) | mine if isinstance(mine, dict) else mine
     return found
 
 
@@ -158,6 +163,8 @@ def _table(data: Mapping[str, Any]) -> MachineTable:
         slots.pop(name, None)  # a pool has no row bit
     known = set(slots) | set(pools)
     budget = data.get("budget", {})
+    if budget.get("issue", "") not in {"", *known}:
+        raise ValueError(f"issue is '{budget['issue']}', which is no resource")
     classes = {name: _class(name, facts, known) for name, facts in data["classes"].items()}
     families = {
         resource: family for family, members in data.get("families", {}).items()
@@ -166,7 +173,7 @@ def _table(data: Mapping[str, Any]) -> MachineTable:
     model = data["model"]
     banks = tuple(budget.get("banks", ()))
     return MachineTable(model["name"], model.get("summary", ""), slots, pools, families, banks,
-                        budget.get("ceiling", 0), classes)  # fmt: skip
+                        budget.get("ceiling", 0), budget.get("issue", ""), classes)  # fmt: skip
 
 
 def _class(name: str, facts: Mapping[str, Any], known: set[str]) -> _Class:
@@ -174,14 +181,5 @@ def _class(name: str, facts: Mapping[str, Any], known: set[str]) -> _Class:
     for use in facts["uses"]:
         if use["resource"] not in known:
             raise ValueError(f"class '{name}' uses '{use['resource']}', which is no resource")
-        uses.append((use["resource"], _time(name, use["cycles"]), int(use.get("amount", 1))))
-    return _Class(_time(name, facts["latency"]), tuple(uses))
-
-
-def _time(name: str, value: Any) -> _Time:
-    if isinstance(value, (int, float)):
-        return _Time(value)
-    time = _Time(**value)
-    if time.measure not in MEASURES:
-        raise ValueError(f"class '{name}' counts '{time.measure}', not {', '.join(MEASURES)}")
-    return time
+        uses.append((use["resource"], parse(use["cycles"]), int(use.get("amount", 1))))
+    return _Class(parse(facts["latency"]), tuple(uses))

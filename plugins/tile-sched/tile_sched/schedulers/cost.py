@@ -13,7 +13,7 @@ from tile_sched.placement.driver import place_all
 from tile_sched.placement.gates import GATES, Gate
 from tile_sched.placement.rau import place_iteratively
 from tile_sched.placement.state import State
-from tile_sched.schedulers.serial import SerialScheduler, or_serial
+from tile_sched.schedulers.serial import SerialScheduler
 from tile_sched.search import problem_of, quantised, refined, search
 
 
@@ -63,7 +63,7 @@ class CostScheduler:
     def schedule(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
         if any(op.constraints.force_serial_execution for op in loop.ops):
             return SerialScheduler().schedule(loop, model)
-        return or_serial(quantised(loop, model, self._search), loop, model)
+        return quantised(loop, model, self._search)
 
     def _search(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
         problem = problem_of(loop, model)

@@ -84,7 +84,7 @@ def _horizon(problem: Problem, ii: int) -> int:
 
 
 def _joint(model: Any, problem: Problem, stages: list[Any]) -> None:
-    groups = problem.state(1).groups
+    groups = problem.groups
     for members, joint in zip(groups.members, groups.joint, strict=True):
         for other in members[1:] if joint else ():
             model.add(stages[other] == stages[members[0]])

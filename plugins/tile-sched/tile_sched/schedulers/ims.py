@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from tile_core.sched import Infeasible, LoopGraph, MachineModel, Schedule
 from tile_sched.placement.rau import place_iteratively
-from tile_sched.schedulers.serial import SerialScheduler, or_serial
+from tile_sched.schedulers.serial import SerialScheduler
 from tile_sched.search import problem_of, quantised, search
 
 
@@ -18,7 +18,7 @@ class IterativeScheduler:
     def schedule(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
         if any(op.constraints.force_serial_execution for op in loop.ops):
             return SerialScheduler().schedule(loop, model)
-        return or_serial(quantised(loop, model, self._search), loop, model)
+        return quantised(loop, model, self._search)
 
     @staticmethod
     def _search(loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from tile_core.sched import (
@@ -14,7 +13,7 @@ from tile_core.sched import (
     topological_order,
 )
 from tile_sched.graph.bounds import longest_interval
-from tile_sched.schedulers.list import one_iteration
+from tile_sched.listing import one_iteration
 from tile_sched.search import problem_of
 
 
@@ -47,17 +46,3 @@ class SerialScheduler:
             start[op] = last = free
             table.commit(uses, free)
         return Schedule(tuple(start), one_iteration(loop, start))
-
-
-def or_serial(
-    found: Schedule | Infeasible, loop: LoopGraph, model: MachineModel
-) -> Schedule | Infeasible:
-    """`found`; where a search ended without a schedule, the serial one, which says so."""
-    if isinstance(found, Schedule):
-        return found
-    fallback = SerialScheduler().schedule(loop, model)
-    if isinstance(fallback, Infeasible):
-        return fallback
-    return replace(
-        fallback, decisions=found.decisions, notes=(f"{found.reason}: serial order instead",)
-    )

@@ -1,144 +1,275 @@
-"""From a block of nv_tileas to the graph that schedulers see, and the machine it runs on.
-
-Latencies are rough, in cycles of one SM: they order operations, they do not predict time.
-"""
+"""From a block of nv_tileas to the graph that schedulers see."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from tile_sched.machine import MachineTable, load_machine, parse_machine
+
+from tile_core.locations import source_location
+from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
-from tile_core.sched import Edge, LoopGraph, LoopOp, MachineModel
+from tile_core.sched import Constraints, Edge, LoopGraph, LoopOp, MachineModel, Use
 from tile_core.target import Target
-from tile_tileas.analysis.pressure import used_values
+from tile_tileas.analysis.alias import AliasAnalysis, Roots, may_alias
+from tile_tileas.analysis.pressure import tile_bits, used_values
+from tile_tileas.sched.constraints import constraints_of
+from tile_tileas.sched.facts import Facts, facts_of, memory_effect
 
-# operation (or dialect) -> kind, unit, latency in cycles
-_FACTS: dict[str, tuple[str, str, int]] = {
-    "nv_tileas.tiled_load": ("load", "lsu", 400),
-    "nv_tileas.load": ("load", "lsu", 400),
-    "nv_tileas.tiled_store": ("store", "lsu", 4),
-    "nv_tileas.store": ("store", "lsu", 4),
-    "nv_tileas.atomic_cas": ("store", "lsu", 400),
-    "nv_tileas.atomic_rmw": ("store", "lsu", 400),
-    "nv_tileas.multimem": ("store", "lsu", 400),
-    "nv_tileas.convert_layout": ("compute", "lsu", 60),
-    "nv_tileas.dot": ("compute", "alu", 120),
-    "nv_tileas.extract_slice": ("compute", "lsu", 60),
-    "nv_tileas.insert_slice": ("compute", "lsu", 60),
-    "nv_tileas.reduce": ("compute", "lsu", 120),
-    "nv_tileas.reduce_mixed": ("compute", "lsu", 120),
-    "nv_tileas.scan": ("compute", "lsu", 120),
-    "nv_tileas.scan_mixed": ("compute", "lsu", 120),
-    "math": ("compute", "sfu", 20),
-    "nv_tileaa.atan2": ("compute", "sfu", 60),
-    "nv_tileaa.divf": ("compute", "sfu", 30),
-    "nv_tileaa.sqrt": ("compute", "sfu", 20),
-    "nv_tileaa.rsqrt": ("compute", "sfu", 20),
-    "scf": ("control", "branch", 50),
-}
-_DEFAULT = ("compute", "alu", 4)
-_UNITS = (("alu", 4), ("branch", 1), ("lsu", 1), ("sfu", 1))
-_WEAK_LOADS = ("nv_tileas.tiled_load", "nv_tileas.load")
+_LANES, _REGISTER_BITS = 32, 32
+#: Iterations that a loop inside of a body is taken to have where its bounds are not constant.
+_INNER_TRIPS = 8
+_TRACKED = ("nv_tileas.tiled_load", "nv_tileas.load", "nv_tileas.tiled_store", "nv_tileas.store")
 
 
-def machine_model(target: Target, num_warps: int) -> MachineModel:
-    """The units of one SM."""
-    return MachineModel(target.name, _UNITS, num_warps)
+@dataclass(frozen=True)
+class Machinery:
+    """What times are computed with: a machine model's classes, a GPU's numbers, a block's warps."""
+
+    table: MachineTable
+    machine: Machine
+    target: str
+    num_warps: int
+    registers: int  # registers per thread that bodies should keep to
+
+    @classmethod
+    def of(cls, target: Target, num_warps: int, model: tuple[str, str] | None = None) -> Machinery:
+        """For a block of `num_warps` warps; `model` is (where it is from, TOML), else ours."""
+        table = load_machine("sm") if model is None else parse_machine(model[1], model[0])
+        most = target.registers // (_LANES * num_warps)
+        return cls(
+            table,
+            machine_for(target.name),
+            target.name,
+            num_warps,
+            min(most, target.max_registers),
+        )
+
+    def model(self, shared: int = 0) -> MachineModel:
+        """The resources of one SM."""
+        return self.table.model(
+            self.target, self.num_warps, registers=self.registers, shared=shared
+        )
 
 
-def loop_graph(block: ir.Block, *, is_loop: bool) -> LoopGraph:
+def loop_graph(
+    block: ir.Block,
+    machinery: Machinery,
+    *,
+    is_loop: bool,
+    aliases: AliasAnalysis | None = None,
+) -> LoopGraph:
     """Data and memory dependences among the operations of `block`; the terminator is last.
 
-    Memory is ordered as the program has it, except that weak loads pass each other. Values that
-    come back in the next iteration depend on the terminator's operands at distance 1.
+    Memory is ordered as the program has it, except that weak loads pass each other, and that
+    accesses which cannot meet (`aliases`) pass. Values and memory that come back in the next
+    iteration are edges at distance 1.
     """
     ops = list(block.operations)
+    nodes = tuple(_node(op, machinery) for op in ops)
     position: dict[ir.Value, int] = {
         result: at for at, op in enumerate(ops) for result in op.results
     }
     edges: list[Edge] = []
-    loads: list[int] = []
-    last_write: int | None = None
     for at, op in enumerate(ops):
         for source in sorted({position[v] for v in used_values(op) if v in position}):
-            edges.append(Edge(source, at, _latency(ops[source])))
-        effect = memory_effect(op)
-        if effect == "none":
-            continue
-        if last_write is not None:
-            edges.append(Edge(last_write, at, 0))
-        if effect == "read":
-            loads.append(at)
-        else:
-            edges += [Edge(load, at, 0) for load in loads]
-            loads, last_write = [], at
-    edges += [Edge(at, len(ops) - 1, 0) for at in range(len(ops) - 1)]
+            edges.append(Edge(source, at, nodes[source].latency))
+    edges += _memory(ops, aliases, is_loop)
+    edges += [Edge(at, len(ops) - 1, 0, kind="order") for at in range(len(ops) - 1)]
     if is_loop:
-        edges += _carried(block, ops, position)
-    return LoopGraph(tuple(_op(op) for op in ops), tuple(edges), is_loop)
+        edges += _carried(block, ops, position, nodes)
+    return LoopGraph(nodes, tuple(edges), is_loop, _trips(block.owner) if is_loop else None)
 
 
-def _carried(block: ir.Block, ops: list[ir.OpView], position: dict[ir.Value, int]) -> list[Edge]:
+# --- edges ---------------------------------------------------------------------------------------
+
+
+def _memory(ops: list[ir.OpView], aliases: AliasAnalysis | None, is_loop: bool) -> list[Edge]:
+    """Order of accesses: each behind those that it must not pass, in its own and in the iteration
+    before. What lies before a write that everything waits for is ordered through that write.
+    """
+    accesses = [
+        (at, effect) for at, op in enumerate(ops) if (effect := memory_effect(op)) != "none"
+    ]
+    roots: dict[int, Roots] = {
+        at: aliases.of_access(ops[at])
+        if aliases is not None and ops[at].operation.name in _TRACKED
+        else None
+        for at, _ in accesses
+    }
     edges = []
-    for argument, value in zip(list(block.arguments)[1:], ops[-1].operands, strict=True):
-        if value in position:
-            for at, op in enumerate(ops):
-                if argument in used_values(op):
-                    source = position[value]
-                    edges.append(Edge(source, at, _latency(ops[source]), distance=1))
+    for index, (at, effect) in enumerate(accesses):
+        # Nearest first: this iteration back to its begin, then the one before from its end.
+        behind = [(*access, 0) for access in reversed(accesses[:index])]
+        behind += [(*access, 1) for access in reversed(accesses)] if is_loop else []
+        for before, other, distance in behind:
+            if effect == other == "read" or not may_alias(roots[before], roots[at]):
+                continue
+            edges.append(Edge(before, at, 0, distance, "memory"))
+            if other == "write" and roots[before] in (None, roots[at]):
+                break
     return edges
 
 
-def memory_effect(op: ir.OpView | ir.Operation) -> str:
-    """ "none", "read" (may pass other reads) or "write" (keeps its place)."""
+def _carried(
+    block: ir.Block,
+    ops: list[ir.OpView],
+    position: Mapping[ir.Value, int],
+    nodes: tuple[LoopOp, ...],
+) -> list[Edge]:
+    """Values that the next iteration takes: argument of the block <- op of this iteration."""
+    edges = []
+    for argument, value in carried_values(block):
+        if value in position:
+            source = position[value]
+            for at, op in enumerate(ops):
+                if argument in used_values(op):
+                    edges.append(Edge(source, at, nodes[source].latency, distance=1))
+    return edges
+
+
+def carried_values(block: ir.Block) -> list[tuple[ir.Value, ir.Value]]:
+    """(argument of a loop body, value it has in the next iteration).
+
+    For `scf.while` the body is the region before the condition; the one behind it must only hand
+    values back.
+    """
+    terminator = list(block.operations)[-1]
+    if block.owner.name == "scf.for":
+        return list(zip(list(block.arguments)[1:], terminator.operands, strict=True))
+    passed = list(terminator.operands)[1:]  # operands of scf.condition behind the condition
+    after = block.owner.regions[1].blocks[0]
+    handed = dict(zip(after.arguments, passed, strict=True))
+    back = list(after.operations)[-1].operands
+    return [
+        (argument, handed[value])
+        for argument, value in zip(block.arguments, back, strict=True)
+        if value in handed
+    ]
+
+
+def _trips(loop: ir.Operation | ir.OpView) -> int | None:
+    """The number of iterations of an `scf.for` with constant bounds."""
+    if loop.operation.name != "scf.for":
+        return None
+    bounds = [_constant(value) for value in list(loop.operands)[:3]]
+    if None in bounds:
+        return None
+    first, last, step = (bound or 0 for bound in bounds)
+    return max(0, -(-(last - first) // step)) if step > 0 else None
+
+
+def _constant(value: ir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+# --- nodes ---------------------------------------------------------------------------------------
+
+
+def _node(op: ir.OpView, machinery: Machinery) -> LoopOp:
     name = op.operation.name
-    if name in _WEAK_LOADS:
-        weak = ir.StringAttr(op.attributes["mem_semantic"]).value == "weak"
-        return "read" if weak else "write"
-    if name in ("nv_tileas.tiled_store", "nv_tileas.store"):
-        return "write"
-    if name in _IN_PLACE:
-        return "write"
-    if name.startswith(("arith.", "math.", "nv_tileaa.")) or name in _PURE:
-        return "none"
-    inner = [memory_effect(i) for r in op.regions for b in r.blocks for i in b.operations]
-    if op.regions and name.startswith("scf."):
-        return "write" if "write" in inner else "read" if "read" in inner else "none"
-    return "write"
-
-
-#: Operations of nv_tileaa that keep their place among accesses to memory.
-_IN_PLACE = tuple(
-    f"nv_tileaa.{name}"
-    for name in (
-        "alloca", "assert", "fence_alias", "free", "gdc_launch_dependents", "gdc_wait", "print",
+    facts = facts_of(name)
+    uses, latency = _cost(op, facts, machinery)
+    bits = sum(tile_bits(result) for result in op.results)
+    threads = _LANES * machinery.num_warps
+    return LoopOp(
+        name,
+        facts.kind,
+        latency,
+        uses=uses,
+        constraints=_constraints(op),
+        registers=-(-bits // (threads * _REGISTER_BITS)),
+        where=str(source_location(op.operation.location) or ""),
     )
-)  # fmt: skip
-_PURE = (
-    "nv_tileas.cat",
-    "nv_tileas.convert_layout",
-    "nv_tileas.dot",
-    "nv_tileas.extract_slice",
-    "nv_tileas.insert_slice",
-    "nv_tileas.reduce",
-    "nv_tileas.reduce_mixed",
-    "nv_tileas.scan",
-    "nv_tileas.scan_mixed",
-    "nv_tileas.view",
-    "nv_tileas.yield",
-    "nv_tileas.yield_mixed",
-    "scf.yield",
-    "func.return",
-)
 
 
-def _facts(op: ir.OpView) -> tuple[str, str, int]:
-    name = op.operation.name
-    return _FACTS.get(name) or _FACTS.get(name.split(".", 1)[0]) or _DEFAULT
+def _constraints(op: ir.OpView) -> Constraints:
+    return constraints_of(op.operation).constraints
 
 
-def _latency(op: ir.OpView) -> int:
-    return _facts(op)[2]
+def _cost(op: ir.OpView, facts: Facts, machinery: Machinery) -> tuple[tuple[Use, ...], int]:
+    work = _work(op, facts, machinery)
+    if facts.class_ not in ("free", "barrier", "control") and not _has_tile(op):
+        return (), machinery.table.cost("scalar", work, machinery.machine).latency
+    if op.regions and facts.class_ == "control":
+        work["scale"] = _inside(op, machinery)
+    name = facts.class_
+    if name == "mma" and not _on_tensor_cores(op):
+        name = "mma_fma"
+    cost = machinery.table.cost(name, work, machinery.machine)
+    return cost.uses, cost.latency
 
 
-def _op(op: ir.OpView) -> LoopOp:
-    kind, unit, latency = _facts(op)
-    return LoopOp(op.operation.name, kind, latency, unit=unit)
+def _on_tensor_cores(op: ir.OpView) -> bool:
+    return "atom" not in op.attributes or "mma" in str(op.attributes["atom"])
+
+
+def _inside(op: ir.OpView, machinery: Machinery) -> int:
+    """Cycles of the operations inside, one after the other, as often as they are repeated."""
+    total = sum(
+        max(1, _cost(inner, facts_of(inner.operation.name), machinery)[1])
+        for region in op.regions
+        for block in region.blocks
+        for inner in block.operations
+    )
+    trips = _trips(op)
+    repeated = op.operation.name in ("scf.for", "scf.while")
+    return total * ((_INNER_TRIPS if trips is None else trips) if repeated else 1)
+
+
+def _work(op: ir.OpView, facts: Facts, machinery: Machinery) -> dict[str, float]:
+    """The measures of an operation, by the largest tile it makes, takes or stores."""
+    results = [value.type for value in op.results]
+    taken = [value.type for value in op.operands]
+    tiles = [_size(type_) for type_ in results] or [(0, 0)]
+    if max(tiles) == (0, 0):
+        tiles = [_size(type_) for type_ in taken] or [(0, 0)]
+    elements, bits = max(tiles)
+    if facts.class_ == "reduce":
+        elements, bits = max([_size(type_) for type_ in taken] or [(0, 0)])
+    work: dict[str, float] = {
+        "elements": elements,
+        "bytes": elements * bits / 8,
+        "scale": facts.scale,
+        "warps": machinery.num_warps,
+    }
+    if facts.kind == "mma":
+        work |= _products([_shape(type_) for type_ in taken], taken)
+    return work
+
+
+def _products(shapes: list[list[int]], types: list[ir.Type]) -> dict[str, float]:
+    """Multiply-adds and operand bytes of a product [B,] M, K x [B,] K, N; 16-bit ones count 1."""
+    a, b = shapes[0], shapes[1]
+    bits = max(_size(types[0])[1], 1)
+    products = prod(a) * b[-1]
+    operand_bytes = sum(
+        prod(shape) * _size(type_)[1] / 8
+        for shape, type_ in zip(shapes[:2], types[:2], strict=True)
+    )
+    return {"products": products * bits / 16, "bytes": operand_bytes}
+
+
+def _shape(type_: ir.Type) -> list[int]:
+    return list(type_.shape) if isinstance(type_, ir.RankedTensorType) else [1]
+
+
+def _has_tile(op: ir.OpView) -> bool:
+    values = [*op.results, *op.operands]
+    return any(isinstance(value.type, ir.RankedTensorType) for value in values)
+
+
+def _size(type_: ir.Type) -> tuple[int, int]:
+    """(elements, bits of each) of a tile; nothing for anything else."""
+    if not isinstance(type_, ir.RankedTensorType):
+        return 0, 0
+    element = type_.element_type
+    if isinstance(element, (ir.IntegerType, ir.FloatType)):
+        return prod(type_.shape), max(8, element.width)
+    return prod(type_.shape), 64  # pointers
