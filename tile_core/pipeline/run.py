@@ -59,6 +59,11 @@ class Run:
         self._anchor: ir.Operation | None = None
         self._errors: list[tuple[str, SourceLocation | None]] = []
 
+    @property
+    def context(self) -> PassContext:
+        """What passes know, for instrumentations that compute what a pass would."""
+        return self._context
+
     def execute(self) -> None:
         """Run every pass.
 

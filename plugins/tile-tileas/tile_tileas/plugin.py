@@ -107,3 +107,10 @@ def tile_layout_strategies() -> Iterable[Lazy]:
             "the first layout that works",
         ),
     )
+
+
+@hookimpl
+def tile_cli_commands() -> Iterable[Lazy]:
+    return (
+        Lazy("schedule", "tile_tileas.cli.schedule:schedule", "Show the schedules of a program"),
+    )
