@@ -14,7 +14,6 @@ import pytest
 from support.emit_kernels import context
 from tile_cute.map_recipe import Apply, Argument, Constant, MapRecipe
 from tile_nvptx.emit.cubin import CubinEmitter
-from tile_nvptx.emit.elf import sections
 from tile_nvptx.emit.llvm_ir import LlvmIrEmitter
 from tile_nvptx.emit.ptx import PtxEmitter
 from tile_nvptx.emit.ptx_parameters import Parameter, parameters_of, with_hidden
@@ -23,8 +22,14 @@ from tile_sim import Module, SimError
 from tile_sim.peer.host import HostCode
 
 from tile_core.diagnostics import CompileError
+from tile_core.elf import Elf
 from tile_core.mlir import ir
 from tile_core.target import builtin_targets
+
+
+def sections(data: bytes) -> dict[str, bytes]:
+    return {section.name: section.data for section in Elf(data).sections}
+
 
 MACHINES = {"x86_64-unknown-linux-gnu": 62, "aarch64-unknown-linux-gnu": 183}  # ELF's e_machine
 

@@ -9,10 +9,10 @@ whether ptxas wrote it or not. The code is the same either way.
 from __future__ import annotations
 
 import re
-import struct
 from dataclasses import dataclass, replace
 
 from tile_core.diagnostics import CompileError
+from tile_core.elf import NOBITS, Elf, with_size
 from tile_nvptx.emit.ptx_text import entries_of
 from tile_nvptx.emit.ptxas import KernelResources
 
@@ -22,8 +22,6 @@ _ARRAY = re.compile(
     re.MULTILINE,
 )
 _FIRST_ENTRY = re.compile(r"^(?:\.visible |\.weak )?\.entry ", re.MULTILINE)
-_SECTION = struct.Struct("<IIQQQQIIQQ")  # ELF64: name, type, flags, address, offset, size, ...
-_NOBITS = 8
 
 
 @dataclass(frozen=True)
@@ -71,19 +69,11 @@ def with_shared_sizes(cubin: bytes, sizes: dict[str, int]) -> bytes:
     """
     if not sizes:
         return cubin
-    made, left = bytearray(cubin), dict(sizes)
-    (table,) = struct.unpack_from("<Q", cubin, 0x28)
-    entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
-    strings = _SECTION.unpack_from(cubin, table + names * entry)[4]
-    for index in range(count):
-        at = table + index * entry
-        fields = list(_SECTION.unpack_from(cubin, at))
-        start = strings + fields[0]
-        name = cubin[start : cubin.index(0, start)].decode()
-        kernel = name.removeprefix(".nv.shared.")
-        if fields[1] == _NOBITS and kernel != name and kernel in left:
-            fields[5] += left.pop(kernel)
-            _SECTION.pack_into(made, at, *fields)
+    left = dict(sizes)
+    for section in Elf(cubin).sections:
+        kernel = section.name.removeprefix(".nv.shared.")
+        if section.type == NOBITS and kernel != section.name and kernel in left:
+            cubin = with_size(cubin, section, section.size + left.pop(kernel))
     if left:
         raise CompileError(f"ptxas made no shared memory for kernel '{min(left)}'")
-    return bytes(made)
+    return cubin

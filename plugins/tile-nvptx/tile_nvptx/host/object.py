@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import struct
-
 from tile_core.diagnostics import CompileError
+from tile_core.elf import Elf
 from tile_core.target import Target
 from tile_nvptx.emit import map_notes
-from tile_nvptx.emit.elf import sections
 from tile_nvptx.emit.pool import POOL, WorkerFailure
 from tile_nvptx.emit.ptx_parameters import parameters_of
 from tile_nvptx.host.module import host_module
 
 HOST_TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
-#: Attribute of `.nv.info.<kernel>`: symbol, first byte and size of the parameters in their bank.
-_EIATTR_PARAM_CBANK = 0x0A
-_SIZED_VALUE = 4
 
 
 def host_object(ptx: str, target: Target, triple: str, timeout: float) -> bytes | None:
@@ -50,27 +45,13 @@ def check_parameters(cubin: bytes, ptx: str, target: Target) -> None:
         CompileError: it did not.
     """
     placed = parameters_of(ptx, target.parameter_base)
-    info = sections(cubin)
+    elf = Elf(cubin)
     for name in map_notes.recipes_of(ptx, "ptx"):
         last = placed[name][-1]
         wanted = target.parameter_base, last.offset + last.size
-        found = _parameter_bank(info.get(f".nv.info.{name}", b""))
+        found = elf.parameter_bank(name)
         if found != wanted:
             raise CompileError(
                 f"kernel {name}: ptxas places parameters at {found}, host code at {wanted}",
                 hint="compile without host tensor maps: --set tma-descriptors=off",
             )
-
-
-def _parameter_bank(info: bytes) -> tuple[int, int] | None:
-    """First byte and size of the parameters, from the attributes of a kernel."""
-    at = 0
-    while at + 4 <= len(info):
-        form, attribute, size = struct.unpack_from("<BBH", info, at)
-        at += 4
-        if form == _SIZED_VALUE:
-            if attribute == _EIATTR_PARAM_CBANK:
-                _, first, length = struct.unpack_from("<IHH", info, at)
-                return first, length
-            at += size
-    return None

@@ -11,9 +11,9 @@ import ctypes as c
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.elf import MAGIC, size_in_memory
 from tile_sim.errors import SimError
 from tile_sim.machine.parameters import RawBuffer
-from tile_sim.peer.elf import MAGIC, size_in_memory
 
 _SUCCESS, _UNKNOWN, _NOT_SUPPORTED = 0, 999, 801
 _VERSION = 13040

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-import struct
 from functools import cached_property
 
+from tile_core.elf import Elf
 from tile_sim.errors import SimError
 from tile_sim.module import Module
-from tile_sim.peer.elf import Elf, Section
 from tile_sim.peer.host import HostCode, HostFilled
 
-_PTX, _HOST, _INFO = ".nv_debug_ptx_txt", ".nv.host", ".nv.info."
+_PTX, _HOST = ".nv_debug_ptx_txt", ".nv.host"
 _CUDA_MACHINE = 190
-#: `.nv.info`: an attribute is a format, a number and a size or value; format 4 has a body.
-_ATTRIBUTE = struct.Struct("<BBH")
-_WITH_BODY, _PARAM_CBANK = 4, 0x0A
 _TARGET = re.compile(r"^\.target\s+sm_(\d+)", re.MULTILINE)
 
 
@@ -25,7 +21,7 @@ class Cubin:
     def __init__(self, data: bytes) -> None:
         """Raises SimError (`cubin`) for what is no cubin."""
         self.data = data
-        self.elf = Elf(data, "the cubin")
+        self.elf = Elf(data, lambda message: SimError("cubin", f"the cubin {message}"))
         if self.elf.machine != _CUDA_MACHINE:
             raise self.elf.error(f"is for machine {self.elf.machine}, no NVIDIA GPU")
 
@@ -63,10 +59,9 @@ class Cubin:
 
         Parameters are aligned in the bank, not relative to the first one.
         """
-        section = self.elf.find(_INFO + entry)
-        for number, body in _attributes(section) if section is not None else ():
-            if number == _PARAM_CBANK and len(body) >= 8:
-                return int.from_bytes(body[4:6], "little")
+        bank = self.elf.parameter_bank(entry)
+        if bank is not None:
+            return bank[0]
         raise self.elf.error(f"does not say where the parameters of {entry!r} lie")
 
     def load(self, arch: str | None = None) -> Module:
@@ -92,15 +87,3 @@ class Cubin:
         bases = {name: self.parameter_base(name) for name in wanting}
         module.hidden = HostFilled(self.host, bases)
         return module
-
-
-def _attributes(section: Section) -> list[tuple[int, bytes]]:
-    """(number, body) of the attributes of a `.nv.info` section."""
-    found, at, data = [], 0, section.data
-    while at + _ATTRIBUTE.size <= len(data):
-        form, number, size = _ATTRIBUTE.unpack_from(data, at)
-        at += _ATTRIBUTE.size
-        length = size if form == _WITH_BODY else 0
-        found.append((number, data[at : at + length]))
-        at += length
-    return found

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tile_core.elf import X86_64, Elf, Relocation, Symbol
 from tile_sim.errors import SimError
-from tile_sim.peer.elf import X86_64, Elf, Relocation, Symbol
 from tile_sim.peer.process import Code, HostProcess
 
 _CALLBACKS = "__CUDA_TILEIR_CALLBACKS"
@@ -52,7 +52,9 @@ class HostCode:
 
     def __init__(self, data: bytes) -> None:
         """Raises SimError: `cubin` for a broken object, `host` for one of another machine."""
-        self.elf = Elf(data, "the cubin's host object")
+        self.elf = Elf(
+            data, lambda message: SimError("cubin", f"the cubin's host object {message}")
+        )
         if self.elf.machine != X86_64:
             raise SimError("host", f"the host code is for machine {self.elf.machine}, not x86-64")
 

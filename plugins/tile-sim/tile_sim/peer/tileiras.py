@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tile_core.diagnostics import CompileError, ConfigurationError
+from tile_core.elf import MAGIC
 from tile_sim.peer.cubin import Cubin
-from tile_sim.peer.elf import MAGIC
 
 NAME = "tileiras"
 _SECONDS = 600.0
