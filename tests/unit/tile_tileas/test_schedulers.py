@@ -170,6 +170,32 @@ def test_memory_keeps_its_order_except_among_weak_loads() -> None:
         }  # fmt: skip
 
 
+BUFFERS = """
+#t = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] : 32">
+#s = #nv_tileas.layout<"offset=[[1],[2],[4],[8],[16]] : 32">
+!v = !nv_tileas.buffer<tensor<32xf32, #s>, "shared", 1 : i32>
+func.func @f(%n: i32, %x: tensor<32xf32, #t>) {
+  %p = "nv_tileas.alloc_tensor"() {alignment = 128 : i32} : () -> !v
+  %q = "nv_tileas.alloc_tensor"() {alignment = 128 : i32} : () -> !v
+  scf.for %i = %n to %n step %n : i32 {
+    "nv_tileas.copy"(%x, %p) : (tensor<32xf32, #t>, !v) -> ()
+    "nv_tileas.copy"(%x, %q) : (tensor<32xf32, #t>, !v) -> ()
+    %y = "nv_tileas.copy"(%p) : (!v) -> tensor<32xf32, #t>
+  }
+  return
+}
+"""
+
+
+def test_buffers_are_ordered_one_by_one() -> None:
+    """What is read comes behind what was written there, and the next write behind that."""
+    with function(BUFFERS) as func:
+        (_, loop) = bodies_of(func)
+        graph = loop_graph(loop.block, MACHINERY, is_loop=True)
+        found = {(e.src, e.dst, e.distance) for e in graph.edges if e.kind == "memory"}
+        assert found == {(0, 2, 0), (2, 0, 1), (0, 0, 1), (1, 1, 1)}
+
+
 WHILE = """
 func.func @f(%x: f32, %c: i1) {
   %r = scf.while (%a = %x) : (f32) -> f32 {

@@ -59,12 +59,13 @@ def schedule(
     if other is not None and (kind != "text" or given is not None):
         raise UsageError("--with compares two schedulers, and only as text")
     graphs = _graphs(app, source, gpu_name, stages, machine_model, kind == "trace")
+    names = [graph.name for graph, _ in graphs]
     if wanted is not None:
+        if wanted not in names:
+            raise UsageError(f"there is no body '{wanted}'", hint=f"there are {', '.join(names)}")
         graphs = [(graph, model) for graph, model in graphs if graph.name == wanted]
-        if not graphs:
-            raise UsageError(f"there is no body '{wanted}'", hint="without --loop all are listed")
     if given is not None:
-        bodies = _from_file(graphs, given)
+        bodies = _from_file(graphs, given, names)
     else:
         bodies = [_scheduled(app, graph, model, scheduler) for graph, model in graphs]
     text = _written(bodies, kind)
@@ -118,7 +119,7 @@ def _scheduled(app: Any, graph: Any, model: Any, name: str) -> Any:
     return body
 
 
-def _from_file(graphs: Sequence[tuple[Any, Any]], path: str) -> list[Any]:
+def _from_file(graphs: Sequence[tuple[Any, Any]], path: str, names: list[str]) -> list[Any]:
     """Bodies with the starts of a file; those that are not in it are left out."""
     from tile_core.sched.document import from_json
 
@@ -127,7 +128,7 @@ def _from_file(graphs: Sequence[tuple[Any, Any]], path: str) -> list[Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read '{path}': {error}") from error
     edited = {body.name: body for body in from_json(text, path)}
-    unknown = sorted(set(edited) - {graph.name for graph, _ in graphs})
+    unknown = sorted(set(edited) - set(names))
     if unknown:
         raise ConfigurationError(f"the program has no body '{unknown[0]}'", where=path)
     bodies = []

@@ -66,6 +66,11 @@ def _targets(op: Any, name: str) -> Iterator[Any]:
             yield list(op.operation.op_operands)[at]
 
 
+def has_buffer_effects(name: str) -> bool:
+    """Whether operations of this name are declared with effects on their fields."""
+    return name in _DECLARED
+
+
 def buffer_effects(op: ir.OpView) -> list[tuple[str, ir.Value]]:
     """What an operation of nv_tileas does to which values: ("read", buffer), ...
 

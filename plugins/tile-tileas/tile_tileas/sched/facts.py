@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tile_core.dialect import NoEffect, Pure, PureRegions
 from tile_core.mlir import ir
+from tile_tileas.dialect.effects import has_buffer_effects
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,18 @@ def memory_effect(op: ir.OpView | ir.Operation) -> str:
     if name.startswith("scf."):
         inner = [memory_effect(i) for r in op.regions for b in r.blocks for i in b.operations]
         return "write" if "write" in inner else "read" if "read" in inner else "none"
-    return "none" if _declares_none(op) else "write"
+    return "none" if _declares_none(op) or _stays_in_buffers(op) else "write"
+
+
+#: Operations that copy between buffers and global memory: what they do to buffers is declared,
+#: what they do to global memory is not.
+_GLOBAL = "nv_tileas.async_"
+
+
+def _stays_in_buffers(op: ir.OpView | ir.Operation) -> bool:
+    """Whether all that an operation touches are buffers, which `buffer_effects` names."""
+    name = op.operation.name
+    return has_buffer_effects(name) and not name.startswith(_GLOBAL)
 
 
 def _declares_none(op: ir.OpView | ir.Operation) -> bool:

@@ -14,7 +14,10 @@ from tile_core.mlir import ir
 from tile_core.sched import Constraints, Edge, LoopGraph, LoopOp, MachineModel, Use
 from tile_core.target import Target
 from tile_tileas.analysis.alias import AliasAnalysis, Roots, may_alias
+from tile_tileas.analysis.buffers import allocation_of
 from tile_tileas.analysis.pressure import tile_bits, used_values
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.effects import buffer_effects
 from tile_tileas.sched.constraints import constraints_of
 from tile_tileas.sched.facts import Facts, facts_of, memory_effect
 
@@ -86,31 +89,84 @@ def loop_graph(
 # --- edges ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Access:
+    """One thing that op `at` does: to global memory, or to a buffer (None: to any)."""
+
+    at: int
+    effect: str  # "read" or "write"
+    in_buffer: bool
+    roots: Roots = None
+    buffer: ir.Value | None = None
+
+    def meets(self, other: _Access) -> bool:
+        if self.in_buffer != other.in_buffer:
+            return False
+        if self.in_buffer:
+            return self.buffer is None or other.buffer is None or self.buffer == other.buffer
+        return may_alias(self.roots, other.roots)
+
+    def covers(self, other: _Access) -> bool:
+        """Whether whatever `other` must not pass lies before this one, too."""
+        if self.effect != "write" or self.in_buffer != other.in_buffer:
+            return False
+        if self.in_buffer:
+            return self.buffer is None or (other.buffer is not None and self.buffer == other.buffer)
+        return self.roots is None or self.roots == other.roots
+
+
 def _memory(ops: list[ir.OpView], aliases: AliasAnalysis | None, is_loop: bool) -> list[Edge]:
     """Order of accesses: each behind those that it must not pass, in its own and in the iteration
-    before. What lies before a write that everything waits for is ordered through that write.
+    before. What lies before a write that covers it is ordered through that write.
     """
-    accesses = [
-        (at, effect) for at, op in enumerate(ops) if (effect := memory_effect(op)) != "none"
-    ]
-    roots: dict[int, Roots] = {
-        at: aliases.of_access(ops[at])
-        if aliases is not None and ops[at].operation.name in _TRACKED
-        else None
-        for at, _ in accesses
-    }
-    edges = []
-    for index, (at, effect) in enumerate(accesses):
+    accesses = [access for at, op in enumerate(ops) for access in _accesses(at, op, aliases)]
+    edges = {}
+    for index, access in enumerate(accesses):
         # Nearest first: this iteration back to its begin, then the one before from its end.
-        behind = [(*access, 0) for access in reversed(accesses[:index])]
-        behind += [(*access, 1) for access in reversed(accesses)] if is_loop else []
-        for before, other, distance in behind:
-            if effect == other == "read" or not may_alias(roots[before], roots[at]):
+        behind = [(before, 0) for before in reversed(accesses[:index])]
+        behind += [(before, 1) for before in reversed(accesses)] if is_loop else []
+        for before, distance in behind:
+            if access.effect == before.effect == "read" or not before.meets(access):
                 continue
-            edges.append(Edge(before, at, 0, distance, "memory"))
-            if other == "write" and roots[before] in (None, roots[at]):
+            if before.at != access.at or distance:
+                edges[Edge(before.at, access.at, 0, distance, "memory")] = None
+            if before.covers(access):
                 break
-    return edges
+    return list(edges)
+
+
+def _accesses(at: int, op: ir.OpView, aliases: AliasAnalysis | None) -> list[_Access]:
+    effect = memory_effect(op)
+    found = [
+        _Access(at, "read" if kind == "read" else "write", True, buffer=_allocation(value))
+        for kind, value in buffer_effects(op)
+        if kind != "allocate" and Buffer.of(value.type) is not None
+    ]
+    if op.regions and _touches_buffers(op):
+        found.append(_Access(at, "write", True))
+    if effect == "none":
+        return found
+    if op.operation.name in _TRACKED:
+        roots = aliases.of_access(op) if aliases is not None else None
+        return [*found, _Access(at, effect, False, roots)]
+    # Whatever else it is: a barrier, a print, a branch with stores in it.
+    return [*found, _Access(at, effect, False), _Access(at, effect, True)]
+
+
+def _touches_buffers(op: ir.OpView) -> bool:
+    """Whether an operation inside of the regions of `op` has an effect on a buffer."""
+    return any(
+        any(Buffer.of(value.type) is not None for _, value in buffer_effects(inner))
+        or _touches_buffers(inner)
+        for region in op.regions
+        for block in region.blocks
+        for inner in block.operations
+    )
+
+
+def _allocation(buffer: ir.Value) -> ir.Value | None:
+    found = allocation_of(buffer)
+    return None if found is None else found.result
 
 
 def _carried(
