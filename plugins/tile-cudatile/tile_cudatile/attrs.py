@@ -89,6 +89,13 @@ class Bounded:
 
 
 @dataclass(frozen=True, slots=True)
+class MultimemReduction:
+    """`multimem_reduction_kind`, self-contained: one of `ops.enums.REDUCTION`. Since 13.5."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Hints:
     """`optimization_hints`: for each target (`sm_90`, .. or `default`) a dictionary of hints."""
 
@@ -109,6 +116,7 @@ Attr: TypeAlias = (
     | DivBy
     | SameElements
     | Bounded
+    | MultimemReduction
     | Hints
 )
 

@@ -56,7 +56,7 @@ class Known:
     releases: str = ""  # regular expression, of the whole name
 
 
-# Of every one of these, release 13.5 says what this project says.
+# Of every one of these but the argument attributes, release 13.5 says what this project says.
 KNOWN = (
     Known(
         "ours",
@@ -87,6 +87,11 @@ KNOWN = (
         "f4 (view access|gather/scatter view)",
         "checked since 13.5: a view of f4 needs one static unit stride, not along the sparse one",
         r"13\.[34]\..*",
+    ),
+    Known(
+        "ours",
+        "invalid argument attributes",
+        "the release takes whatever stands there for a list: it crashes on some, and reads others",
     ),
     Known("ours", "symbol name at|function name at", "checked since 13.2", r"13\.1\..*"),
     Known(

@@ -146,7 +146,12 @@ def test_tags_of_attributes_are_bytes() -> None:
             (13, 1),
             "result count mismatch for PrintTkoOp: expected 0 compatible results but got 1",
         ),
-        ("06 01 0d", (13, 1), "unsupported AttributeTag 13 for self-contained attribute"),
+        ("06 01 0e", (13, 1), "unsupported AttributeTag 14 for self-contained attribute"),
+        (
+            "06 01 0d 00",
+            (13, 4),
+            "attribute 'MultimemReductionKindAttr' requires bytecode version 13.5+, targeting 13.4",
+        ),
     ],
 )
 def test_what_is_said_about_a_broken_record(code: str, version: tuple[int, int], line: str) -> None:

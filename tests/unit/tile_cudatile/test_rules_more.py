@@ -39,9 +39,18 @@ def scaled(element: t.Scalar, scale: t.Scalar, k: int, factors: int) -> tuple[li
     return [lhs, rhs, F32x32, *scales], [F32x32]
 
 
-def reduced(element: t.Scalar, kind: str) -> tuple[list[Any], list[t.Type], dict[str, str]]:
-    tile = t.Tile((4,), element)
-    return [MULTI[element], (SCALAR,)], [tile, t.TOKEN], {**SYS, "reduction": kind}
+def multicast(element: t.Scalar, strides: tuple[int | None, ...]) -> t.PartitionView:
+    tensor = t.TensorView(element, (16,) * len(strides), strides, "multicast")
+    return t.PartitionView((4,) * len(strides), tensor, tuple(range(len(strides))))
+
+
+def reduced(
+    element: t.Scalar, kind: str, strides: tuple[int | None, ...] = (1,)
+) -> tuple[list[Any], list[t.Type], dict[str, str]]:
+    view = multicast(element, strides)
+    tile = t.Tile(view.tile_shape, element)
+    index = (SCALAR,) * len(strides)
+    return [view, index], [tile, t.TOKEN], {**SYS, "reduction": kind}
 
 
 CASES: list[tuple[str, list[Any], list[t.Type], dict[str, Any], str]] = [
@@ -102,6 +111,29 @@ CASES: list[tuple[str, list[Any], list[t.Type], dict[str, Any], str]] = [
     ("multimem_reduce_view_tko", [MULTI[t.I32], ROWS, (SCALAR,)], [t.TOKEN],
      {**SYS, "memory_ordering_semantics": "acquire", "reduction": "max"},
      "memory ordering semantics must be one of: relaxed, release"),
+    ("multimem_load_reduce_view_tko", *reduced(t.F16, "add", (2,)),
+     "f16/bf16 multimem views must have exactly one element stride statically known to equal 1; "
+     "got 0"),
+    ("multimem_load_reduce_view_tko", *reduced(t.BF16, "max", (None,)),
+     "f16/bf16 multimem views must have exactly one element stride statically known to equal 1; "
+     "got 0"),
+    ("multimem_load_reduce_view_tko", *reduced(t.F16, "add", (1, 1)),
+     "f16/bf16 multimem views must have exactly one element stride statically known to equal 1; "
+     "got 2"),
+    ("multimem_store_view_tko", [multicast(t.BF16, (2,)), t.Tile((4,), t.BF16), (SCALAR,)],
+     [t.TOKEN], SYS,
+     "f16/bf16 multimem views must have exactly one element stride statically known to equal 1; "
+     "got 0"),
+    ("multimem_reduce_view_tko",
+     [t.StridedView((4,), (2,), MULTICAST[t.I32], (0,)), ROWS, (SCALAR,)], [t.TOKEN],
+     {**SYS, "reduction": "max"}, "multimem view operations support only partition_view; got "
+     "'!cuda_tile.strided_view<tile=(4), traversal_strides=[2], tensor_view<16xi32, strides=[1], "
+     "#cuda_tile.ptr_attr<multicast>>>'"),
+    ("multimem_store_view_tko",
+     [t.GatherScatterView((4,), MULTICAST[t.I32], 0), ROWS, (ROWS,)], [t.TOKEN], SYS,
+     "multimem view operations support only partition_view; got "
+     "'!cuda_tile.gather_scatter_view<tile=(4), tensor_view<16xi32, strides=[1], "
+     "#cuda_tile.ptr_attr<multicast>>, sparse_dim=0>'"),
     ("atomic_red_view_tko",
      [t.PartitionView((4,), t.TensorView(t.I32, (16,), (1,)), (0,)), (ROWS,), ROWS], [t.TOKEN],
      {"memory_ordering_semantics": "relaxed", "memory_scope": "device", "mode": "add"},

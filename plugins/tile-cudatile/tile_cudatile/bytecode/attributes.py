@@ -13,6 +13,7 @@ from tile_cudatile.attrs import (
     Float,
     Hints,
     Integer,
+    MultimemReduction,
     SameElements,
     TypeRef,
     dense_is_valid,
@@ -22,8 +23,10 @@ from tile_cudatile.bytecode.tables import Strings
 from tile_cudatile.bytecode.typetable import Types
 from tile_cudatile.bytecode.wire import UINT32_LIMIT, Cursor
 from tile_cudatile.errors import BytecodeError
+from tile_cudatile.ops.enums import REDUCTION
 from tile_cudatile.rules.words import quote
 from tile_cudatile.types import I1, Scalar, Tile, Type
+from tile_cudatile.versions import V13_5, version_text
 
 if TYPE_CHECKING:
     from tile_cudatile.ops.spec import AttrSpec
@@ -42,7 +45,8 @@ _MAX_DEPTH = 32  # of arrays and dictionaries inside each other
     DICTIONARY,
     HINTS,
     BOUNDED,
-) = range(1, 13)
+    MULTIMEM_REDUCTION,
+) = range(1, 14)
 _LONGEST = 9  # bytes, of a varint that is certainly no longer than it has to be
 _LIMITS = {4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
 
@@ -147,7 +151,8 @@ class Attributes:
             raise cursor.error(
                 "failed to read valid MLIR Type for self-contained DenseElementsAttr"
             )
-        return self._dense_inline(cursor, tile)
+        # The format has a number for these, and no release reads one.
+        raise cursor.error("unknown DenseElementsAttr based Attr")
 
     def _type(self, cursor: Cursor) -> Type | None:
         try:
@@ -354,6 +359,20 @@ def _same_elements(_: Attributes, cursor: Cursor) -> SameElements:
         ) from None
 
 
+def _multimem_reduction(attributes: Attributes, cursor: Cursor) -> MultimemReduction:
+    version = attributes.types.version
+    if version < V13_5:
+        raise BytecodeError(
+            "attribute 'MultimemReductionKindAttr' requires bytecode version 13.5+, targeting "
+            f"{version_text(version)}"
+        )
+    value = _field(cursor.varint, cursor, "failed to read VarInt for enum attribute.")
+    value &= 0xFFFFFFFF
+    if value >= len(REDUCTION):
+        raise cursor.error(f"invalid enum value for value: {value}")
+    return MultimemReduction(REDUCTION[value])
+
+
 def _field(read: Callable[[], int], cursor: Cursor, message: str) -> int:
     try:
         return read()
@@ -389,4 +408,5 @@ _TAGGED: dict[int, Callable[[Attributes, Cursor], Attr]] = {
     DICTIONARY: Attributes._dictionary,
     HINTS: Attributes.hints,
     BOUNDED: _bounded,
+    MULTIMEM_REDUCTION: _multimem_reduction,
 }

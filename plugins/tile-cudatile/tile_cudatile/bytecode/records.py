@@ -14,6 +14,7 @@ from tile_cudatile.bytecode import attributes as tags
 from tile_cudatile.bytecode import typetable as type_tags
 from tile_cudatile.bytecode.tables import Layout
 from tile_cudatile.bytecode.wire import encode_int_list, encode_svarint, encode_varint
+from tile_cudatile.ops.enums import REDUCTION
 from tile_cudatile.ops.spec import AttrSpec
 from tile_cudatile.versions import V13_3, V13_4, V13_5, Version, version_text
 
@@ -68,11 +69,11 @@ class TypeTable:
 
     def _encode(self, type_: t.Type) -> bytes:
         if isinstance(type_, t.Scalar):
-            self._require(f"type '{type_.name}'", type_.since)
+            self.require(f"type '{type_.name}'", type_.since)
             return encode_varint(_SCALAR_TAGS[type_])
         return _TYPE_ENCODERS[type(type_)](self, type_)
 
-    def _require(self, what: str, since: Version) -> None:
+    def require(self, what: str, since: Version) -> None:
         if self._version < since:
             raise too_old(what, since, self._version)
 
@@ -83,7 +84,7 @@ class TypeTable:
         """Flags before and the kind behind the other parameters."""
         if self._version < V13_4:
             if kind is not None:
-                self._require("parameter 'ptrAttr'", V13_4)
+                self.require("parameter 'ptrAttr'", V13_4)
             return b"", b""
         if kind is None:
             return b"\0", b""
@@ -115,7 +116,7 @@ class TypeTable:
         return head + tile + view + dims + padding
 
     def _strided_view(self, type_: t.StridedView) -> bytes:
-        self._require("type 'StridedView'", V13_3)
+        self.require("type 'StridedView'", V13_3)
         flags, padding = self._padding(type_.padding)
         head = encode_varint(type_tags.STRIDED_VIEW) + flags
         tile, steps, dims = (
@@ -125,7 +126,7 @@ class TypeTable:
         return head + tile + steps + self._index(type_.tensor_view) + dims + padding
 
     def _gather_scatter_view(self, type_: t.GatherScatterView) -> bytes:
-        self._require("type 'GatherScatterView'", V13_3)
+        self.require("type 'GatherScatterView'", V13_3)
         flags, padding = self._padding(type_.padding)
         head = encode_varint(type_tags.GATHER_SCATTER_VIEW) + flags
         tile, view = encode_int_list(type_.tile_shape, 4), self._index(type_.tensor_view)
@@ -318,6 +319,10 @@ class AttributeWriter:
         items = (self.string(key) + self.tagged(value) for key, value in values.items())
         return encode_varint(len(values)) + b"".join(items)
 
+    def _multimem_reduction(self, value: a.MultimemReduction) -> bytes:
+        self._types.require("attribute 'MultimemReductionKindAttr'", V13_5)
+        return encode_varint(REDUCTION.index(value.kind))
+
     def _dense(self, value: a.Dense) -> bytes:
         return encode_varint(self._types[value.type]) + self.constant(value)
 
@@ -340,4 +345,5 @@ _ATTRIBUTES: dict[type, tuple[int, Callable[[AttributeWriter, Any], bytes]]] = {
     dict: (tags.DICTIONARY, AttributeWriter._dictionary),
     a.Hints: (tags.HINTS, lambda w, v: w._dictionary(v.targets)),
     a.Bounded: (tags.BOUNDED, lambda w, v: _optional(v.lb, v.ub)),
+    a.MultimemReduction: (tags.MULTIMEM_REDUCTION, AttributeWriter._multimem_reduction),
 }

@@ -76,7 +76,7 @@ class Types:
     def __init__(
         self, payload: Cursor | None, version: Version, check: Callable[[Type], None]
     ) -> None:
-        self._version = version
+        self.version = version
         self._check = check
         self._offsets: Sequence[int] = ()
         self._records: Cursor | None = None
@@ -150,15 +150,15 @@ class Types:
         return decoder(self, cursor)
 
     def _require(self, name: str, since: Version) -> None:
-        if self._version < since:
+        if self.version < since:
             raise BytecodeError(
                 f"type '{name}' requires bytecode version {version_text(since)}+, "
-                f"file version is {version_text(self._version)}"
+                f"file version is {version_text(self.version)}"
             )
 
     def _flags(self, cursor: Cursor, since: Version = V13_3) -> int | None:
         """The bits of optional parameters; None in files older than `since`."""
-        if self._version < since:
+        if self.version < since:
             return None
         try:
             flags = cursor.varint()

@@ -1,9 +1,9 @@
 """From the tree to MLIR."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 from tile_core.deferred_numpy import np
 from tile_core.diagnostics import CompileError, InputError
@@ -13,10 +13,13 @@ from tile_cudatile import attrs as a
 from tile_cudatile import locations as loc
 from tile_cudatile import tree
 from tile_cudatile.dialect.ops import MIXED
+from tile_cudatile.dialect.runs import TERMINATORS, Arrangement, Order, arrange, split_print
 from tile_cudatile.dialect.types import CudaTile, TypeMap
 from tile_cudatile.ops import BODY_OPS
 from tile_cudatile.ops.spec import AttrSpec, OpSpec
 from tile_cudatile.types import F64, I1, I4, TF32, Scalar
+
+_T = TypeVar("_T")
 
 
 def to_mlir(module: tree.Module, context: ir.Context | None = None) -> ir.Module:
@@ -52,6 +55,7 @@ class Builder:
         self._scopes: dict[int, tuple[loc.DebugRecord, ir.Attribute]] = {}
         self._dense: dict[int, tuple[a.Dense, ir.Attribute]] = {}
         self._values: dict[tree.Value, ir.Value] = {}
+        self._ends: dict[str, Order] = {}  # of the terminators of the operations around
         self._i32, self._i64 = (ir.IntegerType.get_signless(w) for w in (32, 64))
 
     def module(self, module: tree.Module) -> ir.Module:
@@ -105,22 +109,36 @@ class Builder:
         self._region(entry.body, op.regions[0], where)
         self._values.clear()
 
-    def _region(self, region: tree.Region, into: ir.Region, where: ir.Location) -> None:
+    def _region(
+        self, region: tree.Region, into: ir.Region, where: ir.Location, order: Order | None = None
+    ) -> None:
         for block in region.blocks:
-            types = [self.types(arg.type) for arg in block.args]
+            args = _ordered(block.args, order)
+            types = [self.types(arg.type) for arg in args]
             made = into.blocks.append(*types, arg_locs=[where] * len(types))
-            for arg, value in zip(block.args, made.arguments, strict=True):
+            for arg, value in zip(args, made.arguments, strict=True):
                 self._values[arg] = value
             ip = ir.InsertionPoint(made)
             for op in block.ops:
-                self._op(op, ip)
+                if op.name == "print_tko":
+                    self._print(op, ip)
+                else:
+                    self._op(op, ip)
+
+    def _print(self, op: tree.Op, ip: ir.InsertionPoint) -> None:
+        parts = split_print(op)
+        for part in parts:
+            self._op(part, ip)
+        self._values[op.result] = self._values[parts[-1].result]
 
     def _op(self, op: tree.Op, ip: ir.InsertionPoint) -> None:
         spec, values, types = op.spec, self._values, self.types
         attributes = _ATTRIBUTES[spec.name](self, op) if op.attrs else {}
-        results = [types(r.type) for r in op.results]
+        plan = arrange(op) if spec.name in TERMINATORS else None
+        made_results = op.results if plan is None else _ordered(op.results, plan.results)
+        results = [types(r.type) for r in made_results]
         if spec.variable:
-            operands = self._grouped(op, attributes)
+            operands = self._grouped(op, attributes, plan)
         else:
             operands = [values[v] for v in op.operands]  # type: ignore[index]
         if spec.name in _MIXED_RESULTS:
@@ -130,20 +148,39 @@ class Builder:
         made = ir.Operation.create(
             _NAMES[spec.name], results, operands, attributes, None, len(spec.regions), where, ip
         )
-        if len(op.results) == 1:
-            values[op.results[0]] = made.result
-        elif op.results:
-            values.update(zip(op.results, made.results, strict=True))
-        for region, into in zip(op.regions, made.regions, strict=True):
-            self._region(region, into, where)
+        if len(made_results) == 1:
+            values[made_results[0]] = made.result
+        elif made_results:
+            values.update(zip(made_results, made.results, strict=True))
+        if op.regions:
+            self._regions(op, made, where, plan)
 
-    def _grouped(self, op: tree.Op, attributes: dict[str, ir.Attribute]) -> list[ir.Value]:
+    def _regions(
+        self, op: tree.Op, made: ir.Operation, where: ir.Location, plan: Arrangement | None
+    ) -> None:
+        around = self._ends
+        if around or plan is not None:
+            own = TERMINATORS[op.name]
+            self._ends = {name: order for name, order in around.items() if name not in own}
+            self._ends.update({} if plan is None else plan.terminators)
+        for region, into in zip(op.regions, made.regions, strict=True):
+            self._region(region, into, where, None if plan is None else plan.arguments)
+        self._ends = around
+
+    def _grouped(
+        self, op: tree.Op, attributes: dict[str, ir.Attribute], plan: Arrangement | None
+    ) -> list[ir.Value]:
         """The operands of an operation with groups, whose sizes go to `attributes`."""
         values = self._values
         operands: list[ir.Value] = []
         sizes: list[int] = []
+        orders = {} if plan is None else plan.operands
+        if plan is not None and plan.identities is not None:
+            given = ir.ArrayAttr(attributes["identities"])
+            attributes["identities"] = ir.ArrayAttr.get(_ordered(list(given), plan.identities))
         for group, operand in zip(op.operands, op.spec.operands, strict=True):
             if isinstance(group, tuple):
+                group = _ordered(group, orders.get(operand.name) or self._ends.get(op.name))
                 found = [values[v] for v in group]
                 operands.extend(found)
                 if (op.name, operand.name) in MIXED:
@@ -166,10 +203,9 @@ class Builder:
         sizes = runs_of_types(kinds, slots)
         if sizes is None:
             raise CompileError(
-                f"'cuda_tile.{spec.name}' op has more than {slots} runs of differently typed "
-                f"values in '{group}'",
+                f"'cuda_tile.{spec.name}' op has values of more than {slots} types in '{group}'",
                 where=str(self.location(where)),
-                hint="order the values so that those of one type are neighbours",
+                hint="the compiler has no room for more in one operation",
             )
         return sizes
 
@@ -313,6 +349,10 @@ class Builder:
 _LOOP_SPLIT = AttrSpec(tree.LOOP_SPLIT, "i64", optional=True)
 
 
+def _ordered(values: Sequence[_T], order: Order | None) -> Sequence[_T]:
+    return values if order is None else [values[i] for i in order]
+
+
 def _plain_attributes(spec: OpSpec) -> Callable[[Builder, tree.Op], dict[str, ir.Attribute]]:
     specs = {attr.name: attr for attr in (*spec.attrs, _LOOP_SPLIT)}
 
@@ -374,6 +414,7 @@ _SELF_CONTAINED: dict[type, Callable[[Builder, Any], ir.Attribute]] = {
         "same_elements", values=ir.DenseI64ArrayAttr.get(list(v.values))
     ),
     a.Bounded: lambda b, v: b._predicate("bounded", lb=b._maybe(v.lb), ub=b._maybe(v.ub)),
+    a.MultimemReduction: lambda b, v: b._predicate("multimem_reduction", value=b.string(v.kind)),
 }
 
 

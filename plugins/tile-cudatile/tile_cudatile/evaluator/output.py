@@ -11,14 +11,13 @@ from tile_cudatile.evaluator.formats import Array, element_of
 from tile_cudatile.evaluator.integers import signed, unsigned
 from tile_cudatile.evaluator.registry import handles
 from tile_cudatile.evaluator.rounding import widen
+from tile_cudatile.print_format import CONVERSION, shows_value
 from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import Scalar, Tile
 
 if TYPE_CHECKING:
     from tile_cudatile.evaluator.machine import Running
 
-# As the language defines a conversion: up to the first of these letters.
-_CONVERSION = re.compile(r"%([^diuoxXeEfFgGaAcsSpn%]*)([diuoxXeEfFgGaAcsSpn%])")
 _LENGTHS = re.compile(r"[hlLqjzt]+")
 
 
@@ -39,12 +38,12 @@ def print_(run: Running, op: Op, arguments: tuple[Array, ...], token: Any) -> No
     values = iter(zip(sources, arguments, strict=True))
 
     def convert(match: re.Match[str]) -> str:
-        if match[2] == "%":
+        if not shows_value(match):
             return "%"
         source, value = next(values)
         return _nested(np.asarray(value), source, f"%{_LENGTHS.sub('', match[1])}", match[2])
 
-    run.shared.outcome.printed.append(_CONVERSION.sub(convert, str(op.attrs["str"])))
+    run.shared.outcome.printed.append(CONVERSION.sub(convert, str(op.attrs["str"])))
 
 
 def _nested(value: Array, source: Value, flags: str, letter: str) -> str:

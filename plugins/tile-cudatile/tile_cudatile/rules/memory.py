@@ -134,11 +134,12 @@ _BITS = ("and", "or", "xor", "umin", "umax")
 
 @rule("multimem_load_reduce_view_tko", "multimem_reduce_view_tko", "multimem_store_view_tko")
 def multimem(op: Op) -> Iterator[str]:
-    """What multicast memory can do with which elements."""
+    """What multicast memory can do with which views and elements."""
     view_value = op.group("view")
     assert isinstance(view_value, Value)
-    assert isinstance(view_value.type, _VIEWS)
-    element = view_value.type.tensor_view.element
+    view = view_value.type
+    assert isinstance(view, _VIEWS)
+    element = view.tensor_view.element
     kind = op.attrs.get("reduction")
     if element.is_float and element not in (F16, BF16, F32, F64):
         yield "multimem supports only f16, bf16, f32, and f64 floating-point element types"
@@ -153,6 +154,15 @@ def multimem(op: Op) -> Iterator[str]:
             yield "supports only add for floating-point element types"
         if element not in (F16, BF16):
             yield f"min/max supports f16 and bf16 float types only; got {quote(element)}"
+    if not isinstance(view, PartitionView):
+        yield f"multimem view operations support only partition_view; got {quote(view)}"
+    units = view.tensor_view.strides.count(1)
+    if element in (F16, BF16) and units != 1:
+        # Hardware takes them in pairs.
+        yield (
+            "f16/bf16 multimem views must have exactly one element stride statically known to "
+            f"equal 1; got {units}"
+        )
     order = op.attrs["memory_ordering_semantics"]
     if op.name == "multimem_reduce_view_tko" and order not in ("relaxed", "release"):
         yield "memory ordering semantics must be one of: relaxed, release"

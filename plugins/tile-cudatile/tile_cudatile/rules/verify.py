@@ -118,6 +118,18 @@ class _EntryVerifier:
 
     def _entry_problems(self) -> Iterator[str]:
         entry = self._entry
+        if not all(isinstance(attrs, dict) for attrs in entry.arg_attrs):
+            yield (
+                "attribute 'arg_attrs' failed to satisfy constraint: Array of dictionary attributes"
+            )
+        elif any(entry.arg_attrs) and len(entry.arg_attrs) != len(entry.args):
+            yield (
+                "expects argument attribute array to have the same number of elements as the "
+                f"number of function arguments, got {len(entry.arg_attrs)}, but expected "
+                f"{len(entry.args)}"
+            )
+        if any("." not in name for attrs in entry.arg_attrs for name in attrs):  # type: ignore[union-attr]
+            yield "arguments may only have dialect attributes"
         if entry.type.results:
             yield "entry op must not return values"
         for type_ in entry.type.inputs:

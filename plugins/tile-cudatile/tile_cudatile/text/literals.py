@@ -15,9 +15,12 @@ from tile_cudatile.attrs import (
     Float,
     Hints,
     Integer,
+    MultimemReduction,
     SameElements,
+    TypeRef,
     element_count,
 )
+from tile_cudatile.ops.enums import REDUCTION
 from tile_cudatile.rules.types import type_problem
 from tile_cudatile.text.numbers import LAYOUTS
 from tile_cudatile.text.scanner import Scanner
@@ -361,8 +364,8 @@ def _parse_element(scanner: Scanner) -> Attr:
 
 
 def parse_attribute(scanner: Scanner, default: Scalar | None = I32) -> Attr:
-    """A number with its type (or `default`; None: i64 or f64), a boolean, a string, an array or a
-    dictionary."""
+    """A number with its type (or `default`; None: i64 or f64), a boolean, a string, an array, a
+    dictionary, a type, or an attribute of the dialect with its prefix."""
     for text, value in (("true", True), ("false", False)):
         if scanner.accept(text):
             return value
@@ -372,6 +375,10 @@ def parse_attribute(scanner: Scanner, default: Scalar | None = I32) -> Attr:
         return _list(scanner, _parse_element)
     if scanner.starts("{"):
         return parse_dictionary(scanner)
+    if scanner.starts("#"):
+        return _special(scanner)
+    if scanner.starts("!") or scanner.text[scanner.position].isalpha():
+        return TypeRef(parse_type(scanner))
     start = scanner.position
     text = scanner.take(_NUMBER, "an attribute")
     if default is None:
@@ -390,7 +397,7 @@ def parse_dictionary(scanner: Scanner) -> dict[str, Attr]:
     while not scanner.accept("}"):
         if found:
             scanner.expect(",")
-        name = scanner.word("a name")
+        name = scanner.string() if scanner.starts('"') else scanner.word("a name")
         scanner.expect("=")
         found[name] = parse_attribute(scanner)
     return found
@@ -407,6 +414,30 @@ def parse_hints(scanner: Scanner) -> Hints:
         scanner.expect("=")
         targets[name] = parse_dictionary(scanner)
     return Hints(targets)
+
+
+def _special(scanner: Scanner) -> Attr:
+    """`#cuda_tile.div_by<..>` and its like."""
+    start = scanner.position
+    for prefix, read in (
+        ("#cuda_tile.optimization_hints", parse_hints),
+        ("#cuda_tile.multimem_reduction_kind", _multimem_reduction),
+    ):
+        if scanner.text.startswith(prefix, start):
+            scanner.position = start + len(prefix)
+            scanner.skip()
+            return read(scanner)
+    return parse_predicate(scanner)
+
+
+def _multimem_reduction(scanner: Scanner) -> MultimemReduction:
+    scanner.expect("<")
+    start = scanner.position
+    kind = scanner.word("a kind of reduction")
+    if kind not in REDUCTION:
+        raise scanner.error(f"expected one of {', '.join(REDUCTION)}", start)
+    scanner.expect(">")
+    return MultimemReduction(kind)
 
 
 def parse_predicate(scanner: Scanner) -> DivBy | SameElements | Bounded:

@@ -15,6 +15,7 @@ from tile_cudatile.text.formats import format_items
 from tile_cudatile.text.literals import (
     parse_attribute,
     parse_constant,
+    parse_dictionary,
     parse_hints,
     parse_type,
 )
@@ -117,7 +118,8 @@ class Parser:
         scanner = self.scanner
         name = self._symbol()
         self._scopes.append({})
-        args = self._arguments()
+        given: list[Attr] = []
+        args = self._arguments(given)
         hints = Hints({})
         if scanner.accept("optimization_hints"):
             scanner.expect("=")
@@ -125,13 +127,20 @@ class Parser:
         block = self._block(args, "return")
         self._scopes.pop()
         signature = Function(tuple(a.type for a in args), ())
-        made = Entry(name, signature, Region([block]), hints, loop_split=self._loop_split())
+        made = Entry(
+            name,
+            signature,
+            Region([block]),
+            hints,
+            tuple(given) if any(given) else (),
+            loop_split=self._loop_split(),
+        )
         made.loc = self._aliases.location() or made.loc
         _place_implied(made.body, made.loc)
         return made
 
-    def _arguments(self) -> tuple[Value, ...]:
-        """`(%name: type, ..)`."""
+    def _arguments(self, attrs: list[Attr] | None = None) -> tuple[Value, ...]:
+        """`(%name: type, ..)`; those of kernels may have a dictionary each, which `attrs` gets."""
         scanner = self.scanner
         args: list[Value] = []
         scanner.expect("(")
@@ -142,6 +151,8 @@ class Parser:
             name = scanner.take(_VALUE, "an argument")
             scanner.expect(":")
             args.append(Value(parse_type(scanner)))
+            if attrs is not None:
+                attrs.append(parse_dictionary(scanner) if scanner.starts("{") else {})
             self._define(name, args[-1], start)
         return tuple(args)
 

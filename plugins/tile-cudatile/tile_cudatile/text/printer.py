@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from itertools import chain, repeat
 from typing import Any
 
 from tile_cudatile import attrs as a
@@ -12,9 +14,11 @@ from tile_cudatile.text.naming import Names
 from tile_cudatile.text.numbers import dense_text, quoted, scalar_text
 from tile_cudatile.text.places import Places
 from tile_cudatile.tree import LOOP_SPLIT, Block, Entry, Global, Module, Op, Region, Value
-from tile_cudatile.types import F64, I1, I64, TensorView
+from tile_cudatile.types import F64, I1, I64, Scalar, TensorView
 
 _INDENT = "  "
+#: Names in dictionaries that need no quotes.
+_BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 
 def print_text(module: Module, *, locations: bool = False) -> str:
@@ -61,9 +65,21 @@ def attribute_text(value: a.Attr, typed: bool = True) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_element_text, value))}]"
     if isinstance(value, dict):
-        items = (f"{k} = {attribute_text(v)}" for k, v in sorted(value.items()))
+        items = (f"{_key(k)} = {attribute_text(v)}" for k, v in sorted(value.items()))
         return f"{{{', '.join(items)}}}"
+    if isinstance(value, a.TypeRef):
+        return str(value.type) if isinstance(value.type, Scalar) else f"!cuda_tile.{value.type}"
+    prefix = "" if isinstance(value, a.Dense) else "#cuda_tile."
+    return prefix + _SPECIAL[type(value)](value)
+
+
+def predicate_text(value: a.Predicate) -> str:
+    """The predicate of an assumption, which needs no prefix."""
     return _SPECIAL[type(value)](value)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else quoted(name)
 
 
 def _element_text(value: a.Attr) -> str:
@@ -77,7 +93,7 @@ def _hints_text(value: a.Hints) -> str:
     parts: list[str] = []
     for target, hints in sorted(value.targets.items()):
         assert isinstance(hints, dict)
-        inner = (f"{k} = {attribute_text(v, typed=False)}" for k, v in sorted(hints.items()))
+        inner = (f"{_key(k)} = {attribute_text(v, typed=False)}" for k, v in sorted(hints.items()))
         parts.append(f"{target} = {{{', '.join(inner)}}}")
     return f"<{', '.join(parts)}>"
 
@@ -93,13 +109,17 @@ def _bound(value: int | None) -> str:
 
 
 _SPECIAL: dict[type, Callable[[Any], str]] = {
-    a.Hints: _hints_text,
+    a.Hints: lambda v: f"optimization_hints{_hints_text(v)}",
     a.DivBy: _div_by_text,
     a.SameElements: lambda v: f"same_elements<[{', '.join(map(str, v.values))}]>",
     a.Bounded: lambda v: f"bounded<{_bound(v.lb)}, {_bound(v.ub)}>",
     a.Dense: lambda v: f"dense<{dense_text(v)}> : {v.type}",
-    a.TypeRef: lambda v: str(v.type),
+    a.MultimemReduction: lambda v: f"multimem_reduction_kind<{v.kind}>",
 }
+
+
+def _argument_text(attrs: a.Attr) -> str:
+    return f" {attribute_text(attrs)}" if attrs else ""
 
 
 def _split_text(hint: object) -> str:
@@ -118,7 +138,9 @@ class EntryPrinter:
         """The kernel without a final line break."""
         entry = self._entry
         where = self._places.mark(entry.loc) if self._places else ""
-        args = ", ".join(f"{self._names[v]}: {v.type}" for v in entry.args)
+        given = chain((_argument_text(attr) for attr in entry.arg_attrs), repeat(""))
+        pairs = zip(entry.args, given, strict=False)
+        args = ", ".join(f"{self._names[v]}: {v.type}{attrs}" for v, attrs in pairs)
         hints = ""
         if entry.hints.targets:
             hints = f" optimization_hints={_hints_text(entry.hints)}"
@@ -199,6 +221,10 @@ class EntryPrinter:
         if spec.kind in ("i32_array", "bool_array"):
             texts = (str(v).lower() for v in value)  # type: ignore[union-attr]
             return f"[{', '.join(texts)}]"
+        if spec.kind == "hints":
+            return _hints_text(value)  # type: ignore[arg-type]
+        if spec.kind == "predicate":
+            return predicate_text(value)  # type: ignore[arg-type]
         return str(value) if spec.kind in ("i32", "i64") else attribute_text(value)
 
     def _unit(self, op: Op, item: Item) -> str:
