@@ -21,6 +21,7 @@ from typing import Any
 
 from tile_sim.cutile.compiler import COMPILERS
 from tile_sim.machine.launch import SCHEDULES
+from tile_sim.suite.causes import COLLECTION
 from tile_sim.suite.report import Summary, markdown, summarise
 from tile_sim.suite.runner import Plan, Run
 
@@ -91,6 +92,9 @@ def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, An
     )  # fmt: skip
     start = time.monotonic()
     again = {record["id"]: record for record in Run(plan).run()}
+    for record in again.values():
+        if record["cause"] is not None and record["cause"]["kind"] == COLLECTION:
+            print(f"{record['id']} cannot be collected: {record['cause']['text']}", file=sys.stderr)
     results = [again.get(r["id"], r) for r in before] or list(again.values())
     summary = summarise(arch, results)
     print(

@@ -103,7 +103,7 @@ def swap_types(data: bytearray, rng: random.Random, _: Sequence[bytes]) -> None:
     first, second = rng.randrange(count), rng.randrange(count)
     records[first], records[second] = records[second], records[first]
     for index, size in enumerate(map(len, records[:-1]), 1):
-        offsets[index] = offsets[index - 1] + size
+        offsets[index] = (offsets[index - 1] + size) & 0xFFFFFFFF
     head = payload[: cursor.pos - 4 * count]
     sections[place] = section, head + struct.pack(f"<{count}I", *offsets) + b"".join(records)
     data[HEADER:] = _assembled(sections)

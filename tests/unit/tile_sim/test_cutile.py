@@ -185,6 +185,34 @@ def test_programs_for_torch_and_a_gpu_run_as_they_are(tmp_path: Path) -> None:
     assert "program.py:" in done.stderr
 
 
+TUNED = """
+from cuda.tile.tune import exhaustive_search
+
+x, y = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
+found = exhaustive_search(
+    [128, 256, 512],
+    0,
+    lambda n: (1024 // n,),
+    scale,
+    lambda n: (x, y, n, 2.5),
+    hints_fn=lambda n: {"occupancy": 1 + (n == 256)},
+    single_run_timeout_sec=TIMEOUT,
+)
+assert not found.failures, found.failures
+assert len(found.successes) == 3
+assert np.array_equal(y, x * 2.5)
+print("best", found.best.config)
+"""
+
+
+@needs_cutile
+@pytest.mark.parametrize("timeout", ["None", "30.0"])
+def test_programs_tune_themselves(tmp_path: Path, timeout: str) -> None:
+    """The time of a launch is what the simulator counts, so that the choice is always the same."""
+    said = _python(tmp_path, TUNED.replace("TIMEOUT", timeout))
+    assert "best 512" in said
+
+
 @needs_cutile
 def test_each_specialisation_is_compiled_once(tmp_path: Path) -> None:
     _python(

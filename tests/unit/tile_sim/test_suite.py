@@ -73,7 +73,7 @@ def test_only_tests_that_launch_count() -> None:
 # A process that runs tests as the plugin does, without what the plugin needs.
 FAKE = """
     import json, os, pathlib, sys
-    arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+    arguments = dict(argument.split("=", 1) for argument in sys.argv[1:])
     tests = ["t.py::a", "t.py::dies", "t.py::b"]
     if "--tile-list" in arguments:
         pathlib.Path(arguments["--tile-list"]).write_text("\\n".join(tests))
@@ -105,6 +105,23 @@ def test_a_dying_process_costs_one_test(
     assert results[0]["arch"] == "sm_80"
     assert results[1]["cause"]["kind"] == causes.CRASH
     json.dumps(results)
+
+
+def test_a_file_that_cannot_be_imported_costs_its_own_tests(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.tile")
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "test_broken.py").write_text("import nothing_of_this_name\n")
+    (suite / "test_good.py").write_text("def test_it():\n    assert 1 + 1 == 2\n")
+    results = runner.Run(runner.Plan(suite, "sm_80", every=2)).run()
+    assert [(r["id"], r["outcome"]) for r in results] == [
+        ("test_good.py::test_it", "passed"), ("test_broken.py", "failed"),
+    ]  # fmt: skip
+    assert results[1]["cause"]["kind"] == causes.COLLECTION
+    assert "nothing_of_this_name" in results[1]["cause"]["text"]
+    summary = report.summarise("sm_80", results)
+    assert summary.other_failed == 1
+    assert "| 1 | not collected | ModuleNotFoundError" in report.markdown([summary])
 
 
 def test_a_suite_that_cannot_be_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,11 +133,21 @@ class Session:
         if self.driver is not None and self.driver.failure is not None:
             raise self.driver.failure from None
 
-    def benchmark(self, stream: Any, grid: Any, kernel: Any, arguments: Any, /) -> float:
-        """Stands for what times a launch, in microseconds: one for 1000 warp instructions."""
+    def benchmark(
+        self, stream: Any, grid: Any, kernel: Any, arguments: Any, flush_l2: bool = True, /
+    ) -> float:
+        """Stands for what times a launch, in microseconds: one for 1000 warp instructions.
+
+        `flush_l2`, of cuTile 1.7, says nothing to a simulator without caches.
+        """
         with self._lock:
             self.launch(stream, grid, kernel, arguments)
             return max(self.launches[-1].report.warp_instructions, 1) / 1000
+
+    def export_benchmark(
+        self, stream: Any, grid: Any, kernel: Any, arguments: Any, flush_l2: bool = True, /
+    ) -> None:
+        """Stands for what times a launch in another process; None says that it cannot."""
 
     # --- graphs -----------------------------------------------------------------------------
 
@@ -230,8 +240,7 @@ def install() -> Session:
     sys.modules[_LOADER] = _Loader(session)
     _replace(native.launch, session.launch)
     _replace(native._benchmark, session.benchmark)
-    # Times launches in another process; None says that it cannot.
-    _replace(native._export_ipc_benchmark_payload, lambda *arguments: None)
+    _replace(native._export_ipc_benchmark_payload, session.export_benchmark)
     _replace(native.get_parameter_constraints_from_pyargs, session.constraints)
     _replace(compiling._find_compiler_bin, lambda: session.compiler)
     # Its disk cache goes by the version of the compiler, which says too little of one at work.

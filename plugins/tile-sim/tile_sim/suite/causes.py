@@ -10,8 +10,9 @@ from tile_core.diagnostics import TileError
 from tile_sim.errors import SimError
 
 #: Kinds, in the order of a report.
-COMPILE, NUMBERS, SIMULATOR, TIMEOUT, MEMORY, CRASH, OTHER = (
-    "compile error", "wrong numbers", "simulator", "timeout", "memory", "crash", "other",
+COMPILE, NUMBERS, SIMULATOR, TIMEOUT, MEMORY, CRASH, COLLECTION, OTHER = (
+    "compile error", "wrong numbers", "simulator", "timeout", "memory", "crash", "not collected",
+    "other",
 )  # fmt: skip
 _REPLACED = (
     (re.compile(r"loc\([^)]*\):?"), ""),

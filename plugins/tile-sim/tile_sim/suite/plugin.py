@@ -14,6 +14,7 @@ import resource
 import signal
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ from tile_sim.suite import process
 process.leave_alone()
 
 from tile_sim import cutile  # noqa: E402
-from tile_sim.cutile import torch_cuda  # noqa: E402
 from tile_sim.suite import notes  # noqa: E402
 from tile_sim.suite.causes import Cause, TestTimeout, cause_of  # noqa: E402
 
-torch_cuda.install(cutile.settings.capability)
+if find_spec("torch") is not None:  # a suite may do without
+    from tile_sim.cutile import torch_cuda
+
+    torch_cuda.install(cutile.settings.capability)
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -38,6 +41,7 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption("--tile-memory", type=float, help="GiB that the process may use")
     group.addoption("--tile-only", help="file with the node ids to run")
     group.addoption("--tile-list", help="write the node ids there and run nothing")
+    group.addoption("--tile-broken", help="JSON lines: one for each file without tests to be had")
 
 
 def pytest_configure(config: Any) -> None:
@@ -59,6 +63,7 @@ class _Watcher:
 
     def __init__(self, config: Any) -> None:
         path = config.getoption("--tile-report")
+        self.config = config
         self.report = None if path is None else Path(path)
         self.timeout = config.getoption("--tile-timeout")
         self.only, self.list = config.getoption("--tile-only"), config.getoption("--tile-list")
@@ -82,6 +87,15 @@ class _Watcher:
         elif self.only is not None:
             wanted = set(Path(self.only).read_text().splitlines())
             items[:] = [item for item in items if item.nodeid in wanted]
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """A file that cannot be imported costs its tests, which nobody can count, and no others."""
+        path = self.config.getoption("--tile-broken")
+        if report.failed and path is not None:
+            said = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
+            text = " ".join(said[-1].split()[1:]) if said else "cannot be collected"
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(json.dumps([report.nodeid, text, str(report.longrepr)]) + "\n")
 
     # --- one test ---------------------------------------------------------------------------
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tile_sim.suite.causes import CRASH, TIMEOUT
+from tile_sim.suite.causes import COLLECTION, CRASH, TIMEOUT, normalised
 
 _PYTEST = (
     "-p", "tile_sim.suite.plugin", "-p", "no:cacheprovider", "-q", "--tb=no",
+    "--continue-on-collection-errors",
     "-o", "python_files=test_*.py", "-o", "python_functions=test_*",
 )  # fmt: skip
 # Programs that tests start as processes of their own find the simulator through this module.
@@ -64,7 +65,11 @@ class _Shard:
 
 
 class Run:
-    """One run of a suite; `results` has a record for each test, in the suite's order."""
+    """One run of a suite.
+
+    `results` has a record for each test, in the suite's order, then one for each file whose tests
+    cannot be had, of kind `COLLECTION`.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -76,7 +81,8 @@ class Run:
             work = Path(folder)
             (work / "site").mkdir()
             (work / "site" / "sitecustomize.py").write_text(_SITE)
-            tests = self._collect(work)[:: self.plan.every]
+            collected, broken = self._collect(work)
+            tests = collected[:: self.plan.every]
             if self.plan.only is not None:
                 tests = [test for test in tests if test in self.plan.only]
             shards = [
@@ -85,7 +91,7 @@ class Run:
             ]
             self._supervise(shards, work)
         found = {test: record for shard in shards for test, record in shard.done.items()}
-        self.results = [found[test] for test in tests if test in found]
+        self.results = [found[test] for test in tests if test in found] + broken
         return self.results
 
     # --- processes --------------------------------------------------------------------------
@@ -106,23 +112,26 @@ class Run:
         select = ["-k", self.plan.select] if self.plan.select else []
         return [sys.executable, "-m", "pytest", *_PYTEST, *select, *options, str(self.plan.suite)]
 
-    def _collect(self, work: Path) -> list[str]:
-        names = work / "tests.txt"
+    def _collect(self, work: Path) -> tuple[list[str], list[dict[str, Any]]]:
+        names, broken = work / "tests.txt", work / "broken.jsonl"
+        # In one word each: pytest looks for the root of the suite, at which names of tests begin,
+        # above every file that stands among its arguments.
+        options = (f"--tile-list={names}", f"--tile-broken={broken}")
         done = subprocess.run(
-            self._command("--tile-list", str(names)), env=self._environment(work),
+            self._command(*options), env=self._environment(work),
             cwd=self.plan.suite, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if not names.is_file():
             said = (done.stdout + done.stderr)[-3000:]
             raise RuntimeError(f"the suite in {self.plan.suite} cannot be collected:\n{said}")
-        return names.read_text().splitlines()
+        lines = broken.read_text().splitlines() if broken.is_file() else []
+        return names.read_text().splitlines(), [_uncollected(*json.loads(line)) for line in lines]
 
     def _start(self, shard: _Shard, work: Path) -> None:
         only = work / f"only{shard.number}.txt"
         only.write_text("\n".join(shard.rest))
-        options = ["--tile-only", str(only), "--tile-report", str(shard.report)]
-        options += ["--tile-timeout", str(self.plan.timeout)]
-        options += ["--tile-memory", str(self.plan.memory)]
+        options = [f"--tile-only={only}", f"--tile-report={shard.report}"]
+        options += [f"--tile-timeout={self.plan.timeout}", f"--tile-memory={self.plan.memory}"]
         notes = {"TILE_SIM_NOTES": str(work / f"notes{shard.number}.jsonl")}
         with (work / f"log{shard.number}.txt").open("ab") as log:
             shard.process = subprocess.Popen(
@@ -168,6 +177,15 @@ class Run:
         if shard.rest:
             shard.lines = _line_count(shard.report)
             self._start(shard, work)
+
+
+def _uncollected(file: str, text: str, detail: str) -> dict[str, Any]:
+    """A record for a file whose tests cannot be had."""
+    return {
+        "id": file, "outcome": "failed", "compiled": 0, "launched": 0, "kernels": [],
+        "seconds": 0.0,
+        "cause": {"kind": COLLECTION, "text": normalised(text)[:200], "detail": detail[-1500:]},
+    }  # fmt: skip
 
 
 def _line_count(path: Path) -> int:
