@@ -169,8 +169,8 @@ def test_errors_of_a_script_are_its_own(tmp_path: Path) -> None:
     assert "internal error" not in done.stderr
 
 
+@pytest.mark.torch
 @needs_cutile
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_programs_for_torch_and_a_gpu_run_as_they_are(tmp_path: Path) -> None:
     """`import tile_sim` nowhere; a finding names the line of the program."""
     script = tmp_path / "program.py"
@@ -278,10 +278,11 @@ def test_run_and_check_a_script(tmp_path: Path) -> None:
 # --- without cuTile -----------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(HAVE_CUTILE, reason="cuda-tile is installed")
-def test_needs_cutile(tmp_path: Path) -> None:
+def test_needs_cutile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "program.py"
     script.write_text("")
+    monkeypatch.setitem(sys.modules, "cuda.tile._cext", None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "tile_sim.cutile", raising=False)
     with pytest.raises(UsageError, match="pip install cuda-tile"):
         run_script({"source": str(script)}, [])
 

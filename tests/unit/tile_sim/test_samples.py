@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -12,11 +11,6 @@ from pathlib import Path
 
 import pytest
 from tile_sim.suite.sample_table import Line, as_lines, render
-
-needs_torch = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("torch", "cuda")),
-    reason="cuTile or torch is not installed",
-)
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,7 @@ def vec_add(a, b, gather):
 """
 
 
-@needs_torch
+@pytest.mark.torch
 @pytest.mark.parametrize("sign", ["", "* 1.5"])
 def test_a_sample_is_compared_with_the_reference(tmp_path: Path, sign: str) -> None:
     (tmp_path / "VectorAddition.py").write_text(ADDITION.replace("SIGN", sign))
@@ -136,7 +130,7 @@ torch.testing.assert_close(got.double(), scores.softmax(-1) @ v.double(), atol=1
 """
 
 
-@needs_torch
+@pytest.mark.torch
 def test_references_are_summed_as_on_a_gpu() -> None:
     done = subprocess.run([sys.executable, "-c", REFERENCES], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
