@@ -383,7 +383,7 @@ def test_compiled_programs_are_kept(tmp_path: Path) -> None:
     bytecode = (EXAMPLES / "vector_add_f32.tileirbc").read_bytes()
     first = compiler.compile(bytecode, "sm_90", 3)
     assert first.error is None
-    assert ".entry" in first.ptx
+    assert ".entry" in first.image
     settings.cache = str(tmp_path)
     seen = []
     compiler.watch = seen.append
