@@ -29,7 +29,7 @@ def programs() -> list[bytes]:
 
 def flip(data: bytearray, rng: random.Random, _: Sequence[bytes]) -> None:
     """Other bits, or small numbers, in one to three bytes."""
-    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+    for _i in range(rng.choice((1, 1, 1, 2, 3))):
         place = rng.randrange(HEADER, len(data))
         old = data[place]
         choices = (old ^ 1 << rng.randrange(8), rng.randrange(256), rng.randrange(24), old + 1)

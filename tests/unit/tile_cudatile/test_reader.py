@@ -91,7 +91,6 @@ def _body(code: str, version: tuple[int, int] = (13, 1), values: int = 2) -> Bod
     attributes = Attributes(Strings(None), types, [])
     locations = DebugInfo(None, Strings(None), version).locations(0)
     reader = BodyReader(Cursor(bytes.fromhex(code)), version, attributes, locations)
-    reader.body_types = types
     block = BodyReader.body(
         BodyReader(Cursor(b""), version, attributes, locations), (types[1],) * values
     )
