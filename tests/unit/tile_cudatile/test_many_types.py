@@ -143,7 +143,7 @@ def test_scans_and_prints() -> None:
         evaluate(each, "k", (1,), [out, 4]).printed  # one text a print
         for each in (module, again)
     ]
-    assert len(printed[1]) == 3
+    assert len(printed[1]) == 5  # of 16 values each
     assert "".join(printed[1]) == "".join(printed[0]) == f"<{expected()} 100%>"
 
 

@@ -15,6 +15,10 @@ from tile_cudatile.print_format import CONVERSION, shows_value
 from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import TOKEN, Type
 
+#: Runs that later dialects have room for in what is folded and printed; what loops and
+#: branches carry has no such limit there.
+_FOLDED = 16
+
 #: Positions of values in the tree, in the order that they have in MLIR.
 Order = tuple[int, ...]
 
@@ -50,7 +54,8 @@ TERMINATORS = {
 
 def arrange(op: Op) -> Arrangement | None:
     """Orders in which the types of `op` form few runs; None if they do as they are."""
-    results = _order([value.type for value in op.results])
+    room = _FOLDED if op.name in ("reduce", "scan") else RUNS
+    results = _order([value.type for value in op.results], room)
     if op.name == "if":
         if results is None:
             return None
@@ -58,7 +63,7 @@ def arrange(op: Op) -> Arrangement | None:
     name = "initValues" if op.name in ("for", "loop") else "operands"
     group = op.group(name)
     assert isinstance(group, tuple)
-    order = _order([value.type for value in group])
+    order = _order([value.type for value in group], room)
     if op.name in ("reduce", "scan"):
         if order is None:
             return None
@@ -76,8 +81,8 @@ def arrange(op: Op) -> Arrangement | None:
     )
 
 
-def _order(types: Sequence[Type]) -> Order | None:
-    if len(types) <= RUNS or _count(types) <= RUNS:
+def _order(types: Sequence[Type], room: int) -> Order | None:
+    if len(types) <= room or _count(types) <= room:
         return None
     first: dict[Type, int] = {}
     for type_ in types:
@@ -93,7 +98,7 @@ def split_print(op: Op) -> list[Op]:
     """Prints that together write what `op` does; `op` alone if its types form few runs."""
     values, token = op.operands
     assert isinstance(values, tuple)
-    if len(values) <= RUNS or _count([value.type for value in values]) <= RUNS:
+    if len(values) <= _FOLDED or _count([value.type for value in values]) <= _FOLDED:
         return [op]
     made: list[Op] = []
     for text, part in _parts(str(op.attrs["str"]), values):
@@ -104,10 +109,10 @@ def split_print(op: Op) -> list[Op]:
 
 
 def _parts(text: str, values: tuple[Value, ...]) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """The format in pieces of `RUNS` conversions, each with its values."""
+    """The format in pieces of `_FOLDED` conversions, each with its values."""
     start = taken = 0
     for shown, match in enumerate(filter(shows_value, CONVERSION.finditer(text)), 1):
-        if shown - taken == RUNS:
+        if shown - taken == _FOLDED:
             yield text[start : match.end()], values[taken:shown]
             start, taken = match.end(), shown
     if text[start:] or taken < len(values):

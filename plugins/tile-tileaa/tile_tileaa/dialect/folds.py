@@ -27,9 +27,9 @@ from tile_core.mlir import ir
 from tile_tileaa.dialect.base import NvTileAA
 from tile_tileaa.dialect.types import element_of, shape_of
 
-#: Runs of equal types that the operands of one operation may form: as many as in the dialect that
-#: programs come in (`RUNS` of `tile_cudatile.dialect.ops`).
-SLOTS = 32
+#: Runs of equal types that the operands of one operation may form. Programs come with no more:
+#: `tile_cudatile.dialect.runs` sees to it.
+SLOTS = 16
 
 #: Dialects without effects, whose operations a combiner may hold beside our own pure ones.
 _COMBINING = ("arith.", "math.", "scf.", "ub.")
