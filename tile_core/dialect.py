@@ -37,6 +37,8 @@ Result = ext.Result
 Type = ext.Type
 
 __all__ = [
+    "READ",
+    "WRITE",
     "Attribute",
     "Check",
     "Dialect",
@@ -56,10 +58,15 @@ __all__ = [
     "Type",
     "Writes",
     "declare",
+    "declared_effect",
     "reject",
     "runs_of_types",
     "verifier",
 ]
+
+
+#: The effects that traits append. MLIR makes a new object at every look, and none equals another.
+READ, WRITE = ir.MemoryEffect.Read, ir.MemoryEffect.Write
 
 
 class Dialect(ext.Dialect, name="tile_base"):
@@ -125,7 +132,7 @@ class Writes(Effects):
 
     @staticmethod
     def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
-        effects.append(ir.MemoryEffect.Write)
+        effects.append(WRITE)
 
 
 class ReadsAndWrites(Effects):
@@ -133,8 +140,8 @@ class ReadsAndWrites(Effects):
 
     @staticmethod
     def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
-        effects.append(ir.MemoryEffect.Read)
-        effects.append(ir.MemoryEffect.Write)
+        effects.append(READ)
+        effects.append(WRITE)
 
 
 class PureRegions:
@@ -149,6 +156,37 @@ class PureRegions:
     def attach(op_name: str) -> None:
         NoEffect.attach(op_name)
         PureRegions._Speculatable.attach(op_name)
+
+
+class _Recorder:
+    """In place of MLIR's list of effects, which only MLIR can make."""
+
+    def __init__(self) -> None:
+        self.effects: list[Any] = []
+
+    def append(self, effect: Any, *_target: Any) -> None:
+        """An effect, on whatever value."""
+        self.effects.append(effect)
+
+
+def declared_effect(op: ir.OpView) -> str | None:
+    """ "none", "read" or "write", by the traits of an operation of our dialects.
+
+    Anything but reading is "write". What its regions do is not looked at. None if no trait says
+    anything: the operation may do whatever it likes.
+    """
+    recorder, said = _Recorder(), False
+    for trait in getattr(type(op), "_traits", ()):
+        if trait in (Pure, PureRegions):
+            said = True
+        elif issubclass(trait, Effects):
+            said = True
+            trait.get_effects(op, recorder)  # type: ignore[arg-type]
+    if not said:
+        return None
+    if all(effect is READ for effect in recorder.effects):
+        return "read" if recorder.effects else "none"
+    return "write"
 
 
 #: What is wrong with an operation, in words that follow `'dialect.op' op `; None if nothing is.

@@ -15,6 +15,7 @@ from support.functions import function
 from tile_sched.schedulers.list import ListScheduler
 from tile_sched.schedulers.serial import SerialScheduler
 from tile_tileas.sched.bodies import bodies_of
+from tile_tileas.sched.facts import memory_effect
 from tile_tileas.sched.model import Machinery, loop_graph
 
 from tile_core.diagnostics import CompileError
@@ -358,3 +359,38 @@ def test_list_moves_a_load_up() -> None:
     serial, moved = scheduled("serial", text), scheduled("list", text)
     assert serial.index("math.log") < serial.index("nv_tileas.load")
     assert moved.index("nv_tileas.load") < moved.index("math.log") < moved.index("arith.addf")
+
+
+EFFECTS = """
+!p = !nv_tileaa.ptr<f32, 1 : i32>
+func.func @f(%p: !p, %x: f32, %c: i1) {
+  %0:2 = "nv_tileas.load"(%p) {mem_semantic = "weak", volatile,
+    operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!p) -> (f32, !nv_tileaa.mem_token)
+  %9:2 = "nv_tileas.load"(%p) {mem_semantic = "weak",
+    operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!p) -> (f32, !nv_tileaa.mem_token)
+  %1 = "nv_tileaa.optimization_barrier"(%x) : (f32) -> f32
+  "nv_tileaa.message"(%x) {text = "x"} : (f32) -> ()
+  %2 = "nv_tileaa.call_elementwise_intrinsic"(%x) {intrinsic = "llvm.sqrt"} : (f32) -> f32
+  %3 = "nv_tileaa.elementwise_inline_asm"(%x) {asm = "", constraints = ""} : (f32) -> f32
+  %4 = "nv_tileaa.elementwise_inline_asm"(%x) {asm = "", constraints = "", pure} : (f32) -> f32
+  %5 = "nv_tileaa.fma"(%x, %x, %x) : (f32, f32, f32) -> f32
+  %6 = scf.if %c -> f32 {
+    scf.yield %x : f32
+  } else {
+    %7 = "nv_tileaa.optimization_barrier"(%x) : (f32) -> f32
+    scf.yield %7 : f32
+  }
+  cf.assert %c, "no"
+  return
+}
+"""
+
+
+def test_effects_are_what_is_declared_and_else_the_worst() -> None:
+    """A volatile load keeps its place, and so does whatever declares nothing."""
+    with function(EFFECTS) as func:
+        found = [memory_effect(op) for op in func.regions[0].blocks[0].operations]
+    volatile, barrier, message, call, asm, branch, check = ["write"] * 7
+    assert found == [
+        volatile, "read", barrier, message, call, asm, "none", "none", branch, check, "none",
+    ]  # fmt: skip

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.dialect import (
+    READ,
+    WRITE,
     Effects,
     IsolatedFromAbove,
     NoEffect,
@@ -50,9 +52,9 @@ class WeakLoadEffects(Effects):
 
     @staticmethod
     def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
-        effects.append(ir.MemoryEffect.Read)
+        effects.append(READ)
         if ir.StringAttr(op.attributes["memory_ordering_semantics"]).value != "weak":
-            effects.append(ir.MemoryEffect.Write)
+            effects.append(WRITE)
 
 
 #: Traits besides those that the tables' `effects` and `terminator` give.

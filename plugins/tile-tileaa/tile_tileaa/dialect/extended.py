@@ -9,7 +9,17 @@ IRDL asks all operands of one group to be of one type.
 from collections.abc import Sequence
 from typing import Any
 
-from tile_core.dialect import Effects, Operand, OperationSpec, Pure, Region, Result, declare
+from tile_core.dialect import (
+    READ,
+    WRITE,
+    Effects,
+    Operand,
+    OperationSpec,
+    Pure,
+    Region,
+    Result,
+    declare,
+)
 from tile_core.mlir import ir
 from tile_tileaa.dialect.base import NvTileAA
 from tile_tileaa.dialect.types import (
@@ -29,8 +39,8 @@ class AsmEffects(Effects):
     @staticmethod
     def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
         if "pure" not in op.attributes:
-            effects.append(ir.MemoryEffect.Read)
-            effects.append(ir.MemoryEffect.Write)
+            effects.append(READ)
+            effects.append(WRITE)
 
 
 def _one_shape(op: ir.OpView) -> str | None:

@@ -5,7 +5,7 @@ Attributes never order anything by themselves; tokens do. PTX ISA, "Memory Consi
 
 from typing import Any
 
-from tile_core.dialect import Check, Effects
+from tile_core.dialect import READ, WRITE, Check, Effects
 from tile_core.mlir import ir
 
 LOAD_ORDERINGS = ("weak", "relaxed", "acquire")
@@ -63,8 +63,8 @@ class LoadEffects(Effects):
 
     @staticmethod
     def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
-        effects.append(ir.MemoryEffect.Read)
+        effects.append(READ)
         attributes = op.attributes
         weak = ir.StringAttr(attributes["mem_semantic"]).value == "weak"
         if not weak or "volatile" in attributes:
-            effects.append(ir.MemoryEffect.Write)
+            effects.append(WRITE)

@@ -7,7 +7,7 @@ MLIR's passes treat an effect on one value as in the way of effects on any other
 from collections.abc import Iterator
 from typing import Any
 
-from tile_core.dialect import Effects
+from tile_core.dialect import READ, WRITE, Effects
 from tile_core.mlir import ir
 from tile_tileas.dialect.fields import values_of
 
@@ -51,8 +51,8 @@ def effects(
 _KINDS = {
     "allocate": ir.MemoryEffect.Allocate,
     "free": ir.MemoryEffect.Free,
-    "read": ir.MemoryEffect.Read,
-    "write": ir.MemoryEffect.Write,
+    "read": READ,
+    "write": WRITE,
 }
 
 

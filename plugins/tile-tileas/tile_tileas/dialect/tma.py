@@ -19,6 +19,7 @@ from tile_cute.atoms.tma import MAX_BOX, MAX_RANK
 from tile_tileaa.dialect.types import bits_of, memref_parts, view_parts
 
 from tile_core.dialect import (
+    WRITE,
     Check,
     Operand,
     OperationSpec,
@@ -256,7 +257,7 @@ class _Stores(_READS):
     @staticmethod
     def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
         _READS.get_effects(op, effects)
-        effects.append(ir.MemoryEffect.Write)
+        effects.append(WRITE)
 
 
 SPECS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_core.dialect import NoEffect, Pure, PureRegions
+from tile_core.dialect import declared_effect
 from tile_core.mlir import ir
 from tile_tileas.dialect.effects import has_buffer_effects
 
@@ -144,25 +144,26 @@ def facts_of(name: str) -> Facts:
     return FACTS.get(name) or FACTS.get(name.split(".", 1)[0]) or _UNKNOWN
 
 
-_WEAK_LOADS = ("nv_tileas.tiled_load", "nv_tileas.load")
 _UPSTREAM = ("arith.", "math.", "ub.", "scf.yield", "scf.condition", "func.return")
 
 
 def memory_effect(op: ir.OpView | ir.Operation) -> str:
     """ "none", "read" (may pass other reads) or "write" (keeps its place).
 
-    An operation that declares nothing writes.
+    By what the operation's dialect declares; an operation that declares nothing writes.
     """
     name = op.operation.name
-    if name in _WEAK_LOADS:
-        weak = ir.StringAttr(op.attributes["mem_semantic"]).value == "weak"
-        return "read" if weak else "write"
     if name.startswith(_UPSTREAM):
         return "none"
     if name.startswith("scf."):
         inner = [memory_effect(i) for r in op.regions for b in r.blocks for i in b.operations]
         return "write" if "write" in inner else "read" if "read" in inner else "none"
-    return "none" if _declares_none(op) or _stays_in_buffers(op) else "write"
+    if _stays_in_buffers(op):
+        return "none"
+    declared = declared_effect(op.operation.opview)
+    if declared == "read" and name.startswith(_GLOBAL):
+        return "write"
+    return declared or "write"
 
 
 #: Operations that copy between buffers and global memory: what they do to buffers is declared,
@@ -174,8 +175,3 @@ def _stays_in_buffers(op: ir.OpView | ir.Operation) -> bool:
     """Whether all that an operation touches are buffers, which `buffer_effects` names."""
     name = op.operation.name
     return has_buffer_effects(name) and not name.startswith(_GLOBAL)
-
-
-def _declares_none(op: ir.OpView | ir.Operation) -> bool:
-    traits = getattr(type(op.operation.opview), "_traits", ())
-    return any(trait in (Pure, PureRegions, NoEffect) for trait in traits)
