@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= auto
 SEEDS  ?= 1000:4000
+SOAK   ?= 120
 FUZZ_JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 BIN      := $(VENV)/bin
@@ -26,7 +27,7 @@ SUITE_VENV ?= $(VENV)-suite
 
 RELEASES := 13.1.80 13.2.51 13.2.78 13.2.86 13.3.36 13.4.59 13.4.92 13.5.37
 
-.PHONY: help demo test lint format unit fuzz bench conformance samples wheels stubs examples clean releases judge
+.PHONY: help demo test lint format unit fuzz bench conformance samples wheels soak stubs examples clean releases judge
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -52,6 +53,9 @@ format: $(DEV) ## rewrite the sources in the project's style
 fuzz: $(DEV) ## the long tests, and thousands of random programs (SEEDS=FIRST:LAST goes on)
 	$(BIN)/pytest -n $(JOBS) -m slow
 	$(BIN)/tilec fuzz --seeds $(SEEDS) --jobs $(FUZZ_JOBS)
+
+soak: $(DEV) ## load on a compile server for SOAK minutes, among it crashes and clients that go
+	$(BIN)/python tools/soak.py --clients 8 --minutes $(SOAK)
 
 releases: $(RELEASES:%=build/releases/%) ## NVIDIA's tools, every release, for tests that ask them
 

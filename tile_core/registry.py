@@ -201,9 +201,12 @@ class Registry:
         return max(fitting, key=lambda e: len(_magic(e)), default=None)
 
     def target(self, name: str) -> Target:
-        """The target called `name`, from the core or a plugin."""
+        """The target called `name`, from the core or a plugin; also by its chip, as "sm_90a"."""
         if name in builtin_targets():
             return builtin_targets()[name]
+        for target in builtin_targets().values():
+            if target.chip == name:
+                return target
         if self.has("target", name):
             return self.load("target", name)
         raise unknown_target(name, self.names("target"))

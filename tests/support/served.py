@@ -46,3 +46,11 @@ def devour(_arguments: list[str], _program: str) -> int:
 def fail(_arguments: list[str], _program: str) -> int:
     """Raises."""
     raise RuntimeError("on purpose")
+
+
+def stubborn(arguments: list[str], _program: str) -> int:
+    """Does not hear that it should end."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path(arguments[0]).write_text(str(os.getpid()))
+    time.sleep(60)
+    return 0

@@ -44,6 +44,7 @@ _SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll"}
     metavar="FILE",
     help="The libdevice (bitcode of NVIDIA's math library) to use.",
 )
+@click.option("--ptxas-options", metavar="TEXT", help="Further arguments for ptxas.")
 @click.option("-j", "--jobs", type=click.IntRange(1), help="Processes [default: one a core].")
 @click.option("--json", "as_json", is_flag=True, help="Print what became of each input as JSON.")
 @click.option("--no-cache", is_flag=True, help="Neither look into the artifact cache nor fill it.")
@@ -67,6 +68,7 @@ def compile_(
     device_debug: bool,
     ptxas: Path | None,
     libdevice: Path | None,
+    ptxas_options: str | None,
     jobs: int | None,
     as_json: bool,
     no_cache: bool,
@@ -87,7 +89,7 @@ def compile_(
         "opt_level": opt_level,
         "pipeline": pipeline,
         "options": options,
-        "pass_options": pass_settings_of(pass_settings),
+        "pass_options": _pass_options(pass_settings, ptxas_options),
         "emit": emit,
         "stop_after": stop_after,
         "start_at": start_at,
@@ -145,6 +147,14 @@ def _compile_one(
     if path is None:
         path = _default_output(source, arguments["emit"], arguments["stop_after"])
     _compile_to(path, work, watch)
+
+
+def _pass_options(settings: tuple[str, ...], ptxas_options: str | None) -> dict[str, Any]:
+    """What `-D` says, and `--ptxas-options`, which is an option of the emitter of cubins."""
+    found = pass_settings_of(settings)
+    if ptxas_options is not None:
+        found["cubin.ptxas-options"] = ptxas_options
+    return found
 
 
 def _suffix(emit: str, stop_after: str | None) -> str:

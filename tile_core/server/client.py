@@ -195,7 +195,9 @@ def _start(entry: str) -> None:
         for fd, target in ((null, 0), (log, 1), (log, 2)):
             os.dup2(fd, target)
         os.closerange(3, 256)
-        os.execv(sys.executable, [sys.executable, "-m", "tile_core.server", "--preload", entry])
+        os.execv(
+            sys.executable, [sys.executable, "-P", "-m", "tile_core.server", "--preload", entry]
+        )
     finally:
         os._exit(1)
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tile_core.server import client as wire
 from tile_core.server.worker import DONE, FILE, LEAVING, Worker
-from tile_core.snapshot import Stamp, stamp
+from tile_core.snapshot import Stamp, stamp, trust, watched_folders
 
 #: A worker that is asked to stop has this many seconds to clean up.
 _GRACE = 1.0
@@ -231,6 +231,7 @@ class Supervisor:
                 self.poll.unregister(fd)
                 slot.connection.close()
                 slot.connection = None
+                slot.leaving = True  # it dies soon, and gets nothing more to do
                 slot.kill_at = time.monotonic() + _GRACE
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(slot.pid, signal.SIGTERM)
@@ -286,7 +287,7 @@ class Supervisor:
                 slot.files.append(os.fsdecode(message[1:]))
             elif message[:1] in (DONE, LEAVING):
                 self._release(slot)
-                slot.leaving = message[:1] == LEAVING
+                slot.leaving |= message[:1] == LEAVING
                 del slot.files[1:]  # the first is the worker's own folder
 
     def _messages(self, slot: _Slot) -> Iterator[bytes]:
@@ -324,7 +325,7 @@ class Supervisor:
 
 
 def _is_free(slot: _Slot) -> bool:
-    return slot.connection is None and slot.kill_at is None and not slot.leaving
+    return slot.connection is None and not slot.leaving
 
 
 def _answer(connection: socket.socket, status: int, code: int) -> None:
@@ -346,14 +347,16 @@ def load(entries: tuple[str, ...]) -> list[Stamp]:
     from importlib import import_module
 
     from tile_core import api
-    from tile_core.fingerprint import behind
+    from tile_core.fingerprint import behind, installed
     from tile_core.pipeline.build import build
     from tile_core.registry import default_registry
     from tile_core.session import session_of
 
     gc.set_threshold(_COLLECT_AFTER)
     registry = default_registry()
-    stamps = [stamp(path) for path in behind(registry)]
+    stamps = [*watched_folders(), *map(stamp, behind(registry))]
+    trust()
+    installed()
     for entry in entries:
         import_module(entry.partition(":")[0])
     for level in range(4):

@@ -111,6 +111,15 @@ def test_a_client_that_goes_takes_its_job_along(served: Served) -> None:
     assert served.ask("tell")[0] == 0
 
 
+def test_a_worker_that_has_to_be_killed_gets_nothing_more_to_do(served: Served) -> None:
+    served.environment["TILEC_SERVER_JOBS"] = "1"
+    process = served.start("stubborn", "begun")
+    wait_until((served.folder / "begun").exists)
+    process.kill()
+    process.communicate()
+    assert served.ask("tell")[0] == 0
+
+
 def test_a_worker_may_not_take_all_memory(served: Served) -> None:
     served.environment["TILEC_SERVER_MEMORY"] = "600"
     code, _, err = served.ask("devour")
