@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import importlib_metadata
@@ -30,26 +30,34 @@ def check_core() -> Iterable[Finding]:
     version = platform.python_version()
     yield Finding("python", sys.version_info >= (3, 11), f"{version} at {sys.executable}")
     yield Finding("tilec", True, core_version())
-    yield _bindings()
+    yield from _bindings()
 
 
-def _bindings() -> Finding:
-    from tile_core import mlir
+def _bindings() -> Iterator[Finding]:
+    """The provider of MLIR's bindings that is used, and what others that are installed lack."""
+    from tile_core import mlir, mlir_providers
 
     try:
-        package = mlir.bindings_name()
+        used = mlir_providers.chosen()
     except TileError as error:
-        return Finding("mlir", False, error.message, error.hint or "")
-    distribution = {"torch_mlir": "torch-mlir"}.get(package, package)
-    try:
-        found = importlib_metadata.version(distribution)
-    except importlib_metadata.PackageNotFoundError:
-        found = "unknown version"
-    try:
-        mlir.ir.Context()
-    except Exception as error:
-        return Finding("mlir", False, f"{distribution} {found} does not work: {error}")
-    return Finding("mlir", True, f"{distribution} {found}")
+        yield Finding("mlir", False, error.message, error.hint or "")
+        return
+    for provider in mlir_providers.installed():
+        try:
+            version = importlib_metadata.version(provider.distribution)
+        except importlib_metadata.PackageNotFoundError:
+            version = "unknown version"
+        lacks = ", ".join(mlir_providers.lacking(provider))
+        detail = f"{provider.distribution} {version}" + (f" lacks {lacks}" if lacks else "")
+        if provider != used:
+            yield Finding("mlir", not lacks, f"{detail}; not used", needed=False)
+            continue
+        try:
+            mlir.ir.Context()
+        except Exception as error:
+            yield Finding("mlir", False, f"{detail} does not work: {error}")
+        else:
+            yield Finding("mlir", not lacks, detail, mlir_providers.HINT)
 
 
 def findings(registry: Registry) -> list[Finding]:

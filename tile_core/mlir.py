@@ -1,21 +1,19 @@
 """The one place that imports MLIR's Python bindings.
 
-A real `mlir` package is used when one is installed, else the bindings inside the `torch-mlir`
-wheel (torch itself is not needed). Attributes are loaded on first use, so importing this module
-costs nothing: `from tile_core.mlir import ir` loads the bindings, `import tile_core.mlir` does not.
+Which package they come from, `mlir_providers` decides. Attributes are loaded on first use, so
+importing this module costs nothing: `from tile_core.mlir import ir` loads the bindings, `import
+tile_core.mlir` does not.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
-from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from tile_core.deferred_numpy import numpy_deferred_in
-from tile_core.diagnostics import ConfigurationError
+from tile_core.mlir_providers import chosen
 
 if TYPE_CHECKING:
     from torch_mlir import ir, passmanager, rewrite
@@ -46,21 +44,19 @@ _MODULES = {"ir": "ir", "passmanager": "passmanager", "rewrite": "rewrite"} | {
 }
 
 
-@cache
 def bindings_name() -> str:
-    """The package that holds the bindings: "mlir" or "torch_mlir".
+    """The package that holds the bindings, e.g. "torch_mlir".
 
     Raises:
-        ConfigurationError: neither is installed.
+        ConfigurationError: none is installed, or none of several has all that is needed.
     """
-    # PyPI's `mlir` and `mlir-python-bindings` are stubs without `ir`.
-    for package in ("mlir", "torch_mlir"):
-        if importlib.util.find_spec(package) and importlib.util.find_spec(f"{package}.ir"):
-            return package
-    raise ConfigurationError(
-        "MLIR's Python bindings are not installed",
-        hint="pip install torch-mlir==20261001 (it needs no torch)",
-    )
+    return chosen().package
+
+
+def _imported(module: str) -> ModuleType:
+    """A module of the bindings."""
+    with chosen().importable():
+        return importlib.import_module(f"{bindings_name()}.{module}")
 
 
 def translate_module_to_llvmir(module: ir.Operation) -> str:
@@ -68,8 +64,7 @@ def translate_module_to_llvmir(module: ir.Operation) -> str:
 
     Straight from the extension: `dialects.llvm` would import 0.1 s worth of operation classes.
     """
-    extension = importlib.import_module(f"{bindings_name()}._mlir_libs._mlirDialectsLLVM")
-    return extension.translate_module_to_llvmir(module)
+    return _imported("_mlir_libs._mlirDialectsLLVM").translate_module_to_llvmir(module)
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -77,9 +72,8 @@ def __getattr__(name: str) -> ModuleType:
         raise AttributeError(f"module 'tile_core.mlir' has no attribute '{name}'")
     if name == "ir":
         _do_without_operation_classes()
-    bindings = bindings_name()
-    with numpy_deferred_in(f"{bindings}.ir"):
-        module = importlib.import_module(f"{bindings}.{_MODULES[name]}")
+    with numpy_deferred_in(f"{bindings_name()}.ir"):
+        module = _imported(_MODULES[name])
     globals()[name] = module
     return module
 
@@ -95,7 +89,7 @@ def _do_without_operation_classes() -> None:
     the bindings take note of the dialect; whoever imports the real one later gets it as ever.
     """
     bindings = bindings_name()
-    known = importlib.import_module(f"{bindings}._mlir_libs._mlir").globals
+    known = _imported("_mlir_libs._mlir").globals
     for dialect in _CLASSLESS:
         module = f"{bindings}.dialects.{dialect}"
         if module in sys.modules:

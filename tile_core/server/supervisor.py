@@ -305,23 +305,23 @@ class Supervisor:
             slot.connection = None
 
     def _bury(self, slot: _Slot) -> None:
-        """A worker has ended: tell its client, and remove what it may have left."""
+        """A worker has ended: remove what it may have left, and tell its client."""
         fd = slot.control.fileno()
         self.poll.unregister(fd)
         del self.slots[fd]
         slot.control.close()
         _, status = os.waitpid(slot.pid, 0)
-        if slot.connection is not None:
-            self.poll.unregister(slot.connection)
-            number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-            _answer(slot.connection, wire.DIED, number)
-            slot.connection = None
         for path in slot.files:
             if Path(path).is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
+        if slot.connection is not None:
+            self.poll.unregister(slot.connection)
+            number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+            _answer(slot.connection, wire.DIED, number)
+            slot.connection = None
 
 
 def _is_free(slot: _Slot) -> bool:
