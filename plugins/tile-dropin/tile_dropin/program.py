@@ -74,6 +74,10 @@ def _opened(path: str, data: bytes, stack: ExitStack) -> Output:
         raise
 
 
+#: Values of `--host-arch`, and what they mean to the emitter of cubins.
+_HOSTS = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
+
+
 def _compiled(given: Given, data: bytes, target: str, level: int) -> Artifact:
     from tile_core.cache import Cache
     from tile_core.cached import compile_cached
@@ -84,6 +88,8 @@ def _compiled(given: Given, data: bytes, target: str, level: int) -> Artifact:
     if given["device-debug"]:
         options.pop("lineinfo", None)
     passes: dict[str, Any] = {}
+    if given["host-arch"]:
+        passes["cubin.host-triple"] = _HOSTS[given["host-arch"]]
     if given["sanitize"]:
         passes["cubin.ptxas-options"] = Spelled(_SANITIZER[given["sanitize"]])
     return compile_cached(
@@ -164,6 +170,10 @@ def _check_before_reading(given: Given) -> None:
         raise Refused(
             ExitCode.CONFIGURATION, "error: --apply-controls is not supported on this platform"
         )
+
+    if given["host-os"] == "windows":
+        # The released tool takes it; a cubin with Linux code for a host that is not would not run.
+        raise Refused(ExitCode.CONFIGURATION, "error: host code for windows cannot be made yet")
 
 
 def _check_program(data: bytes) -> None:

@@ -63,11 +63,24 @@ def _library(theirs: Answer, ours: Answer) -> None:
     ours["err"] = theirs["err"]
 
 
+def _windows(theirs: Answer, ours: Answer) -> None:
+    """Host code is for Linux."""
+    assert (ours["code"], ours["err"]) == (2, "error: host code for windows cannot be made yet\n")
+    ours.update(theirs)
+
+
+def _for_windows(answer: Answer) -> bool:
+    """Whether the last `--host-os` is windows."""
+    words = [word for word in answer["arguments"] if word in ("linux", "windows") or "os=" in word]
+    return answer["code"] == 0 and bool(words) and words[-1].endswith("windows")
+
+
 DIFFERENCES: dict[str, tuple[Callable[[Answer], bool], Callable[[Answer, Answer], None]]] = {
     "help": (lambda a: "OVERVIEW" in a["out"], _help),
     "version": (lambda a: "Cuda compilation tools" in a["out"], _version),
     "sm_107": (lambda a: a["code"] == 0 and "sm_107" in " ".join(a["arguments"]), _sm_107),
     "library": (lambda a: "library.bc" in a["arguments"] and "simt" not in a["err"], _library),
+    "windows": (_for_windows, _windows),
     "unwritable": (lambda a: a["code"] == 2 and not a["err"], _unwritable),
 }
 

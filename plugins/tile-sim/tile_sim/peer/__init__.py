@@ -14,6 +14,18 @@ A cubin of any other compiler of the same form (PTX inside, host code in `.nv.ho
 
 from __future__ import annotations
 
-from tile_sim.peer.cubin import Cubin
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tile_sim.peer.cubin import Cubin
 
 __all__ = ["Cubin"]
+
+
+def __getattr__(name: str) -> Any:
+    # Resolved late: listing the verb beneath must not load NumPy.
+    if name not in __all__:
+        raise AttributeError(f"module 'tile_sim.peer' has no attribute '{name}'")
+    from tile_sim.peer.cubin import Cubin
+
+    return Cubin
