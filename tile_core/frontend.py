@@ -54,6 +54,18 @@ def read_input(data: bytes, cx: FrontendContext, session: Session) -> ir.Module:
         ) from None
 
 
+def read_text(text: str, cx: FrontendContext, session: Session) -> ir.Module:
+    """The module of a text: in the form that a front end reads, or MLIR.
+
+    Raises:
+        InputError: it is neither, or broken; lines of MLIR are those of a file "-".
+    """
+    data = text.encode()
+    if session.registry.frontend_for(data) is not None:
+        return read_input(data, cx, session)
+    return session.parse(text)
+
+
 def check_format(data: bytes, name: str, registry: Registry) -> None:
     """Look at how the input starts, before anything is loaded to read it.
 

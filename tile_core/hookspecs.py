@@ -50,6 +50,7 @@ class LazyFrontend(Lazy):
     """A reader of an input format; `target` is `read(data: bytes, cx) -> ir.Module`."""
 
     magic: bytes = b""  # how the format starts
+    words: tuple[str, ...] = ()  # or, of text, its first words, which no MLIR starts with
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,14 @@ def tile_instrumentations() -> Iterable[Lazy]:
 @hookspec
 def tile_frontends() -> Iterable[LazyFrontend]:
     """Readers of input formats, chosen by how the input starts."""
+
+
+@hookspec
+def tile_text_checks() -> Iterable[Lazy]:
+    """Rules for MLIR that is read as text, beyond those of MLIR's own verifier.
+
+    The object is `check(module: ir.Module) -> None`, which raises `InputError`.
+    """
 
 
 @hookspec

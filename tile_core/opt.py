@@ -9,6 +9,7 @@ from typing import Any
 
 from tile_core.artifact import Artifact, Stages
 from tile_core.diagnostics import InputError, SourceLocation, TileError
+from tile_core.frontend import FrontendContext, read_text
 from tile_core.pipeline.build import Plan, build
 from tile_core.pipeline.instrument import Instrumentation, watchers
 from tile_core.pipeline.reproducer import is_reproducer, read_reproducer
@@ -79,7 +80,7 @@ def optimize(text: str, first_line: int, job: OptJob) -> OptResult:
     artifact = Artifact(plan.target, plan.options, "mlir", Stages(), clock.root)
     with session_of(job.registry) as session:
         try:
-            module = session.parse(text)
+            module = read_text(text, FrontendContext(plan.target), session)
             run = Run(
                 plan, session, module,
                 instrumentations=watchers(job.instrumentations, job.registry),

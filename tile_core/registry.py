@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -14,6 +15,8 @@ from tile_core.hookspecs import Lazy, LazyEmitter, LazyFrontend, LazyPatterns
 from tile_core.plugins import BrokenPlugin, Origin, Plugin
 from tile_core.target import Target, builtin_targets, unknown_target
 
+#: The first word of a text, behind white space and comments.
+_FIRST_WORD = re.compile(rb"(?:\s|//[^\n]*(?:\n|\Z))*([A-Za-z_.]+)(?=[\s@])")
 #: kind -> (hook that registers it, what the hook returns)
 KINDS: Mapping[str, tuple[str, type[Lazy]]] = {
     "dialect": ("tile_dialects", Lazy),
@@ -28,6 +31,7 @@ KINDS: Mapping[str, tuple[str, type[Lazy]]] = {
     "pipeline": ("tile_pipelines", Lazy),
     "instrumentation": ("tile_instrumentations", Lazy),
     "frontend": ("tile_frontends", LazyFrontend),
+    "text-check": ("tile_text_checks", Lazy),
     "emitter": ("tile_emitters", LazyEmitter),
     "check": ("tile_checks", Lazy),
     "command": ("tile_cli_commands", Lazy),
@@ -190,7 +194,7 @@ class Registry:
         ]
 
     def frontend_for(self, data: bytes) -> Entry | None:
-        """The reader whose magic `data` starts with; the longest magic wins."""
+        """The reader whose magic `data` starts with, the longest first, or else its first word."""
         fitting = [
             entry
             for entry in self.entries("frontend")
@@ -198,7 +202,17 @@ class Registry:
             and entry.lazy.magic
             and data.startswith(entry.lazy.magic)
         ]
-        return max(fitting, key=lambda e: len(_magic(e)), default=None)
+        return max(fitting, key=lambda e: len(_magic(e)), default=None) or self._of_word(data)
+
+    def _of_word(self, data: bytes) -> Entry | None:
+        match = _FIRST_WORD.match(data)
+        if match is None:
+            return None
+        word = match[1].decode()
+        for entry in self.entries("frontend"):
+            if isinstance(entry.lazy, LazyFrontend) and word in entry.lazy.words:
+                return entry
+        return None
 
     def target(self, name: str) -> Target:
         """The target called `name`, from the core or a plugin; also by its chip, as "sm_90a"."""

@@ -86,9 +86,12 @@ class Session:
         self.load_all_dialects()
         with self.context:
             try:
-                return ir.Module.parse(text)
+                module = ir.Module.parse(text)
             except ir.MLIRError as error:
                 raise from_mlir(error, InputError, "cannot parse the module") from None
+            for entry in self.registry.entries("text-check"):
+                self.registry.load("text-check", entry.lazy.name)(module)
+        return module
 
 
 def _parse_native(pipeline: str, text: str) -> Any:

@@ -25,7 +25,19 @@ def tile_frontends() -> Iterable[LazyFrontend]:
             "TileIR bytecode, as cuTile Python writes it",
             magic=b"\x7fTileIR\x00",
         ),
+        LazyFrontend(
+            "tileir-text",
+            "tile_cudatile.frontend:read_text",
+            "CUDA Tile IR in its own syntax, as `tilec dis` prints it",
+            words=("cuda_tile.module", "entry", "global"),
+        ),
     )
+
+
+@hookimpl
+def tile_text_checks() -> Iterable[Lazy]:
+    """The rules of the language, for programs in MLIR's syntax."""
+    return (Lazy("cuda_tile", "tile_cudatile.frontend:check", "the rules of CUDA Tile IR"),)
 
 
 @hookimpl

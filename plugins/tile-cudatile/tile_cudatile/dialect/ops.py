@@ -195,7 +195,7 @@ def operand_groups(op: ir.OpView | ir.Operation) -> dict[str, list[ir.Value]]:
     operands = list(operation.operands)
     if not spec.variable:
         return {group.name: [value] for group, value in zip(spec.operands, operands, strict=True)}
-    sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
+    sizes = _segments(operation, spec)
     found: dict[str, list[ir.Value]] = {}
     start = slot = 0
     for group in spec.operands:
@@ -204,6 +204,22 @@ def operand_groups(op: ir.OpView | ir.Operation) -> dict[str, list[ir.Value]]:
         found[group.name] = operands[start : start + size]
         start, slot = start + size, slot + slots
     return found
+
+
+def _segments(operation: ir.Operation, spec: OpSpec) -> list[int]:
+    """Sizes of the slots; IRDL asks for the attribute only where they do not follow without."""
+    if "operandSegmentSizes" in operation.attributes:
+        return list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
+    rest = len(operation.operands) - sum(group.arity == "one" for group in spec.operands)
+    return [
+        size
+        for group in spec.operands
+        for size in (
+            [1]
+            if group.arity == "one"
+            else [rest] + [0] * (MIXED.get((spec.name, group.name), 1) - 1)
+        )
+    ]
 
 
 CLASSES: dict[str, type[Operation]] = {spec.name: _define(spec) for spec in ALL_OPS}

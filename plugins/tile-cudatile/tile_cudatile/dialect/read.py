@@ -147,7 +147,10 @@ class Reader:
                 if not attr.flagged and attr.default is not None:
                     found[attr.name] = attr.default
                 continue
-            value = self._inherent(attr, present[attr.name])
+            try:
+                value = self._inherent(attr, present[attr.name])
+            except (AssertionError, KeyError, StopIteration, TypeError, ValueError):
+                raise _refuse(op, f"has no valid '{attr.name}', but {present[attr.name]}") from None
             since = attr.since or spec.since
             if attr.name == "inbounds" and since > self._version and not any(value):  # type: ignore[arg-type]
                 value = ()  # what older versions, which do not know it, mean
@@ -157,6 +160,8 @@ class Reader:
     def _inherent(self, spec: AttrSpec, attr: ir.Attribute) -> a.Attr:
         if spec.kind == "dense":
             return self.dense(attr)
+        if spec.kind == "enum" and _text(attr) not in spec.values:
+            raise ValueError(attr)
         return _KINDS.get(spec.kind, _plain)(attr)
 
     def dense(self, attr: ir.Attribute) -> a.Dense:
