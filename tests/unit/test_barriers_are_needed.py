@@ -23,7 +23,7 @@ import tile_core
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
-import cases  # noqa: E402 - lies beside the programs, and is no package
+import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
 
 BARRIER = re.compile(r"^\t(?:@!?%p\d+ )?(?:bar|barrier)\.(?:cta\.)?sync[^\n]*\n", re.MULTILINE)
 Launch = Callable[[Module], Sequence[Any]]
@@ -53,7 +53,7 @@ def every_barrier_is_needed(ptx: str, launch: Launch) -> int:
 
 #: Barriers of each example at -O2.
 EXPECTED = {
-    "layer_norm_f32": 2, "matmul_f16": 3, "rms_norm_f32": 1, "saxpy_loop_f32": 0,
+    "layer_norm_f32": 2, "matmul_f16": 2, "rms_norm_f32": 1, "saxpy_loop_f32": 0,
     "softmax_f16": 2, "transpose_f32": 1, "vector_add_f32": 0,
 }  # fmt: skip
 

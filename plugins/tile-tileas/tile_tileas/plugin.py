@@ -81,6 +81,11 @@ def tile_passes() -> Iterable[Lazy]:
             "buffers and copies for what passes through shared memory",
         ),
         Lazy(
+            "tileas-unspecialized-pipeline",
+            "tile_tileas.passes.unspecialized_pipeline:UnspecializedPipeline",
+            "loads of products that run ahead of their loop, by cp.async",
+        ),
+        Lazy(
             "tileas-allocate-shared",
             "tile_tileas.passes.allocate_shared:AllocateShared",
             "places of buffers in shared memory",

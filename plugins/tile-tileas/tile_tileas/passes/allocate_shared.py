@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.buffers import Life, lives_of
+from tile_tileas.pipelining.multistage import PIPELINED
 
 OFFSET = "shared_offset"
 
@@ -60,7 +61,9 @@ class AllocateShared(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         i32 = ir.IntegerType.get_signless(32)
         lives = lives_of(op)
-        total = place(lives, self.separate_bytes)
+        # Stages of loops take no other buffer's room: what comes behind the loop lies apart, too.
+        staged = sum(life.size for life in lives if PIPELINED in life.op.attributes)
+        total = place(lives, self.separate_bytes + staged)
         for life in lives:
             if life.offset + life.size > cx.target.max_shared:
                 raise error_at(

@@ -30,11 +30,13 @@ from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.effects import buffer_effects
 from tile_tileas.dialect.exchange import EXCHANGES
+from tile_tileas.pipelining.multistage import PIPELINED
 
 _SYNC = "nv_tileas.sync"
 
-#: The first byte of a piece of shared memory, and the first one behind it.
-Piece = tuple[int, int]
+#: The first byte of a piece of shared memory, the first one behind it, and the pipelined buffer
+#: that it belongs to: what its loop does to that is ordered by the loop's own waits and meetings.
+Piece = tuple[int, int, ir.Value | None]
 
 
 def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
@@ -49,11 +51,16 @@ def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
     whole = Buffer.of(made.results[0].type)
     assert whole is not None
     start = ir.IntegerAttr(made.attributes["shared_offset"]).value
-    return start, start + stage_bytes(whole) * whole.stages
+    pipelined = made.results[0] if PIPELINED in made.attributes else None
+    return start, start + stage_bytes(whole) * whole.stages, pipelined
 
 
 def _overlap(left: set[Piece], right: set[Piece]) -> bool:
-    return any(a < d and c < b for a, b in left for c, d in right)
+    return any(
+        a < d and c < b and (one is None or one != other)
+        for a, b, one in left
+        for c, d, other in right
+    )
 
 
 @dataclass

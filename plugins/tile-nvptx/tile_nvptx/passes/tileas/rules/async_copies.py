@@ -24,8 +24,9 @@ from tile_nvptx.passes.tileas.thread.types import storage_type
 #: Bytes that one cp.async can copy (PTX ISA, "cp.async").
 _SIZES = (4, 8, 16)
 
-#: (register) -> global address, and how many bytes from there on are read; None for all.
-Source = Callable[[int], tuple[ir.Value, ir.Value | None]]
+#: (register, elements of a copy) -> global address, and how many bytes from there on are read; None
+#: for all.
+Source = Callable[[int, int], tuple[ir.Value, ir.Value | None]]
 
 
 def _copied_by(op: ir.OpView, cx: Kernel) -> LinearLayout:
@@ -52,7 +53,7 @@ def _copy(op: ir.OpView, cx: Kernel, width: int, source: Source) -> None:
             start = access.registers[0]
             if tuple(access.registers) != tuple(range(start, start + side.vector)):
                 raise cx.error("copies runs that lie differently in global and shared memory")
-            address, read = source(start)
+            address, read = source(start, side.vector)
             partial = () if read is None else (read,)
             run(cx, device.copy_to_shared(size, partial=bool(partial)), place, address, *partial)
 
@@ -66,15 +67,23 @@ def async_tiled_load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     plan = AccessPlan.of(op)
     fast = plan.order[0] if plan is not None and plan.order else len(where.view.tile) - 1
     size = where.stored.width // 8
-    _copy(op, cx, where.width, lambda r: (where.address(r), _read_bytes(where, fast, r, size)))
+
+    def source(register: int, width: int) -> tuple[ir.Value, ir.Value | None]:
+        return where.address(register), _read_bytes(where, fast, register, width, size)
+
+    _copy(op, cx, where.width, source)
     return [token(cx), token(cx)]
 
 
-def _read_bytes(where: TileAddress, fast: int, register: int, size: int) -> ir.Value | None:
-    """How many bytes of the vector at `register` are inside the view; None if all are."""
+def _read_bytes(
+    where: TileAddress, fast: int, register: int, width: int, size: int
+) -> ir.Value | None:
+    """How many bytes of the `width` elements of `size` bytes at `register` are inside the view;
+    None if all are.
+    """
     if not where.checked:
         return None
-    b, width = where.builder, where.width
+    b = where.builder
     left: ir.Value | None = None
     flags: list[ir.Value] = []
     for axis in where.checked:
@@ -104,13 +113,13 @@ def async_load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
         width = min(plan.vector, layout.registers_contiguous_along(plan.order[0]))
     buffer = Buffer.of(cx.before(op.destination))
     assert buffer is not None, "verified"
-    size = width * storage_type(buffer.tile.element_type).width // 8
+    size = storage_type(buffer.tile.element_type).width // 8
 
-    def source(register: int) -> tuple[ir.Value, ir.Value | None]:
+    def source(register: int, count: int) -> tuple[ir.Value, ir.Value | None]:
         address = b.extract(base, register)
         if mask is None:
             return address, None
-        choice = [b.extract(mask, register), b.constant(size), b.constant(0)]
+        choice = [b.extract(mask, register), b.constant(count * size), b.constant(0)]
         return address, cx.create("arith.select", choice, [b.i32]).result
 
     _copy(op, cx, width, source)

@@ -1,0 +1,1 @@
+"""Loops whose loads run ahead: what may, how far, and the loop that comes of it."""

@@ -1,0 +1,119 @@
+"""Loops whose loads run ahead: the same bits for any trip count, no synchronisation too many."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tile_sim
+from tile_sim import SimError
+from tile_tileas.pipelining.depth import Demand, depth
+
+import tile_core
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
+
+_GROUPS = re.compile(r"cp\.async\.wait_group\s+(\d+)")
+
+
+def ptx(name: str, target: str, strategy: str, stages: int = 4) -> str:
+    """PTX at -O2 with a strategy of its own."""
+    options = {"pipeline-strategy": strategy, "unspecialized-pipeline-num-stages": stages}
+    bytecode = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
+    made = tile_core.compile(
+        bytecode, target, opt_level=2, options=options, emit="ptx", keep_stages=False
+    )
+    return str(made.stage("ptx"))
+
+
+def product(text: str, k: int, schedule: str = "late", check: bool = True):
+    """One block of `matmul_f16` (tiles of 64 x 64 x 32) for that K; what check mode found."""
+    case = cases.matmul("matmul_f16", "float16", 56, 64, k, (64, 64))
+    report = tile_sim.Module(text).launch(
+        "matmul_f16", case.grid, None, case.flat, check=check, schedule=schedule
+    )
+    assert case.errors() == []
+    assert not report.findings
+    return case.arguments[2]
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+def test_every_trip_count_gives_the_same_bits(stages: int, schedule: str) -> None:
+    """None, fewer than stages, and more; rows of which the last vector is cut, too."""
+    ahead = ptx("matmul_f16", "sm_80", "unspecialize", stages)
+    assert _GROUPS.findall(ahead) == [str(stages - 2)]
+    still = ptx("matmul_f16", "sm_80", "none")
+    assert "cp.async" not in still
+    for k in (8, 32, 40, 64, 96, 32 * (stages + 1)):
+        np.testing.assert_array_equal(product(ahead, k, schedule), product(still, k))
+
+
+def test_a_loop_that_does_not_run() -> None:
+    ahead = ptx("matmul_f16", "sm_80", "unspecialize")
+    a, b = np.zeros((64, 0), np.float16), np.zeros((0, 64), np.float16)
+    out = np.ones((64, 64), np.float16)
+    flat = cases.Case("matmul_f16", (1, 1, 1), (a, b, out), (None, None, None)).flat
+    tile_sim.Module(ahead).launch("matmul_f16", (1, 1, 1), None, flat, check=True)
+    assert not out.any()
+
+
+def _without(text: str, instruction: str) -> list[str]:
+    """`text` less one of these instructions, for each of them; lines keep their numbers."""
+    lines = text.split("\n")
+    return [
+        "\n".join([*lines[:at], "", *lines[at + 1 :]])
+        for at, line in enumerate(lines)
+        if re.search(instruction, line)
+    ]
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [r"cp\.async\.wait_group", r"cp\.async\.commit_group", r"\bbar(rier)?\.\w*\.?sync"],
+)
+def test_nothing_of_it_can_go(instruction: str) -> None:
+    text = ptx("matmul_f16", "sm_80", "unspecialize", 3)
+    broken = _without(text, instruction)
+    assert broken
+    for mutant in broken:
+        with pytest.raises((AssertionError, SimError)):
+            product(mutant, 224)
+
+
+def test_one_barrier_a_step() -> None:
+    """Without it there are two, before the stores and behind them."""
+    ahead, still = (ptx("matmul_f16", "sm_80", s) for s in ("unspecialize", "none"))
+
+    def met(text: str) -> int:
+        case = cases.matmul("matmul_f16", "float16", 64, 64, 320, (64, 64))
+        report = tile_sim.Module(text).launch("matmul_f16", case.grid, None, case.flat, stats=True)
+        assert report.cost is not None
+        return report.cost.total.barrier_waits
+
+    steps, warps = 10, 4
+    assert met(still) == (2 * steps + 1) * warps
+    assert met(ahead) == (steps + 1) * warps
+
+
+def test_level_0_and_1_stay_synchronous() -> None:
+    for level in (0, 1):
+        bytecode = (EXAMPLES / "bytecode" / "matmul_f16.tileirbc").read_bytes()
+        made = tile_core.compile(bytecode, "sm_80", opt_level=level, emit="ptx", keep_stages=False)
+        assert "cp.async" not in str(made.stage("ptx"))
+
+
+@pytest.mark.parametrize(
+    ("demand", "stages"),
+    [
+        (Demand(64 * 64 * 32, 8192, 160_000, 4), 4),  # short steps: as many as may be
+        (Demand(128 * 256 * 64, 49152, 160_000, 4), 2),  # 2,048 clk cover the latency
+        (Demand(64 * 64 * 32, 8192, 20_000, 4), 2),  # what fits
+        (Demand(64 * 64 * 32, 8192, 16_000, 4), 0),  # not even two
+    ],
+)
+def test_depth(demand: Demand, stages: int) -> None:
+    assert depth(demand) == stages
