@@ -38,7 +38,7 @@ def main() -> None:
         (folder / "empty.bc").write_bytes(write_bytecode(Module(), version=(13, 4)))
         print(f"{'':28}" + "".join(f"{way:>9}" for way in WAYS) + "   ratios")
         for title, arguments in _cases(folder):
-            times = {way: _times(*tools[way], arguments, options.runs) for way in WAYS}
+            times = _times(tools, arguments, options.runs)
             _row(title, {way: statistics.median(t) for way, t in times.items()})
         if options.programs:
             _mixed(options.programs, tools)
@@ -76,8 +76,15 @@ def _cases(folder: Path) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _times(tool: str, environment: dict[str, str], arguments: list[str], runs: int) -> list[float]:
-    return [_once(tool, environment, arguments) for _ in range(runs + 1)][1:]
+def _times(
+    tools: dict[str, tuple[str, dict[str, str]]], arguments: list[str], runs: int
+) -> dict[str, list[float]]:
+    """The ways in turns, so that what else the machine does meets all of them; once to warm up."""
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    for _ in range(runs + 1):
+        for way in WAYS:
+            times[way].append(_once(*tools[way], arguments))
+    return {way: found[1:] for way, found in times.items()}
 
 
 def _once(tool: str, environment: dict[str, str], arguments: list[str]) -> float:
