@@ -10,8 +10,11 @@ from tile_core.diagnostics import ConfigurationError
 from tile_core.hookspecs import SPEC_VERSION
 
 
-def create_plugin(name: str, directory: Path) -> Path:
+def create_plugin(name: str, directory: Path, kind: str = "pass") -> Path:
     """Create package `name` in a new folder of `directory`; the folder.
+
+    Args:
+        kind: what the package brings, "pass" or "scheduler".
 
     Raises:
         ConfigurationError: the name is no package name, or the folder is there already.
@@ -26,7 +29,7 @@ def create_plugin(name: str, directory: Path) -> Path:
     values = {"name": name, "package": package, "spec": str(SPEC_VERSION)}
     try:
         root.mkdir(parents=True)
-        for path, text in _FILES.items():
+        for path, text in _KINDS[kind].items():
             file = root / path.replace("PACKAGE", package)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(Template(text).substitute(values), encoding="utf-8")
@@ -176,3 +179,121 @@ _FILES = {
     "PACKAGE/drop_unused_constants.py": _PASS,
     "tests/test_drop_unused_constants.py": _TEST,
 }
+
+_SCHEDULER_README = """\
+# $name
+
+A plugin of `tilec` with one scheduler, `$name`.
+
+    pip install -e .
+    tilec schedule kernel.tileirbc --scheduler $name --with list
+    tilec compile kernel.tileirbc -O3 --scheduler $name
+    pytest
+"""
+
+_SCHEDULER_PLUGIN = '''\
+"""What this package registers. It imports nothing heavy: names are enough."""
+
+from collections.abc import Iterable
+
+from tile_core.hookspecs import Lazy, hookimpl
+
+#: The plugin interface that this package is made for.
+TILE_SPEC_VERSION = $spec
+
+
+@hookimpl
+def tile_schedulers() -> Iterable[Lazy]:
+    return (Lazy("$name", "$package.scheduler:FirstFit", "each in the first cycle with room"),)
+'''
+
+_SCHEDULER = '''\
+"""Operations in dependence order, each in the first cycle with room; one iteration at a time."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tile_core.sched import (
+    Infeasible,
+    LoopGraph,
+    MachineModel,
+    ReservationTable,
+    Schedule,
+    topological_order,
+)
+
+
+class FirstFit:
+    """One iteration after the other; deterministic, ties by program order."""
+
+    name: ClassVar[str] = "$name"
+
+    def schedule(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
+        order = topological_order(loop)
+        if order is None:
+            return Infeasible("it depends on itself within one iteration")
+        waits = [max([op.duration, op.latency, 1]) for op in loop.ops]
+        longest = max((edge.latency for edge in loop.edges), default=0)
+        horizon = sum(waits) + longest * (len(waits) + 1) + 1  # so long that nothing wraps
+        table = ReservationTable(horizon, model)
+        start = [0] * len(loop.ops)
+        for op in order:
+            for edge in loop.edges:
+                if edge.dst == op and edge.distance == 0:
+                    start[op] = max(start[op], start[edge.src] + edge.latency)
+            uses = loop.ops[op].footprint
+            at = table.earliest(uses, start[op], horizon - 1)
+            if at is None:
+                return Infeasible(f"'{loop.ops[op].name}' asks for more than the SM has")
+            table.commit(uses, at)
+            start[op] = at
+        # The next iteration begins when this one is done, its last result included.
+        return Schedule(tuple(start), max(horizon, 1))
+'''
+
+_SCHEDULER_TEST = '''\
+"""Schedules keep latencies and resources, and the scheduler is found by tilec."""
+
+from $package import plugin
+from $package.scheduler import FirstFit
+from tile_core.registry import Registry
+from tile_core.sched import Edge, Infeasible, LoopGraph, LoopOp, MachineModel, Schedule, violations
+
+MODEL = MachineModel("sm_90", (("alu", 1), ("lsu", 1)), num_warps=4)
+
+
+def test_it_is_registered():
+    assert Registry.of($package=plugin).load("scheduler", "$name") is FirstFit
+
+
+def test_latencies_and_resources_are_kept():
+    ops = (
+        LoopOp("load", "load", 400, occupancy=8, unit="lsu"),
+        LoopOp("load", "load", 400, occupancy=8, unit="lsu"),
+        LoopOp("add", "compute", 4),
+    )
+    loop = LoopGraph(ops, (Edge(0, 2, 400), Edge(1, 2, 400), Edge(2, 2, 4, distance=1)))
+    found = FirstFit().schedule(loop, MODEL)
+    assert isinstance(found, Schedule)
+    assert not list(violations(loop, MODEL, found))
+    assert found.start == (0, 8, 408)
+
+
+def test_a_circle_is_refused():
+    ops = (LoopOp("a", "compute", 1), LoopOp("b", "compute", 1))
+    loop = LoopGraph(ops, (Edge(0, 1, 1), Edge(1, 0, 1)))
+    assert isinstance(FirstFit().schedule(loop, MODEL), Infeasible)
+'''
+
+_SCHEDULER_FILES = {
+    "pyproject.toml": _PYPROJECT.replace("Passes for tilec", "A scheduler for tilec"),
+    "README.md": _SCHEDULER_README,
+    "PACKAGE/__init__.py": '"""A scheduler for tilec."""\n',
+    "PACKAGE/plugin.py": _SCHEDULER_PLUGIN,
+    "PACKAGE/scheduler.py": _SCHEDULER,
+    "tests/test_scheduler.py": _SCHEDULER_TEST,
+}
+
+#: What a package can bring -> its files.
+_KINDS = {"pass": _FILES, "scheduler": _SCHEDULER_FILES}

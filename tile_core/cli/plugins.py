@@ -125,9 +125,10 @@ def check(app: Any, names: tuple[str, ...]) -> int:
 @click.argument("name")
 @click.option("--directory", type=click.Path(path_type=Path), default=Path(),
               help="Where to put it [default: here].")  # fmt: skip
-def new(name: str, directory: Path) -> None:
-    """Create a plugin package NAME with a pass, a test and an entry point."""
+@click.option("--scheduler", is_flag=True, help="With a scheduler instead of a pass.")
+def new(name: str, directory: Path, scheduler: bool) -> None:
+    """Create a plugin package NAME with a pass (or a scheduler), a test and an entry point."""
     from tile_core.scaffold import create_plugin
 
-    root = create_plugin(name, directory)
+    root = create_plugin(name, directory, "scheduler" if scheduler else "pass")
     click.echo(f"created {root}\nnext: pip install -e {root} && pytest {root}")

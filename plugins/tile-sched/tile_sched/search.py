@@ -27,8 +27,9 @@ from tile_sched.pressure import pressure
 #: search ends soon and misses the smallest feasible interval by less than 2 %.
 ONE_BY_ONE = 16
 _STEPS = 64
-#: Intervals that are tried where only one stage is allowed: a list schedule is close to the best.
-_ONE_STAGE = 8
+#: Intervals that are tried where only one stage is allowed, for which a list schedule is close to
+#: the best, and in each round of refinement.
+_FEW = 8
 _SEED = 20260722
 _LONGEST_DELAY = 3
 
@@ -76,11 +77,11 @@ def problem_of(loop: LoopGraph, model: MachineModel) -> Problem | Infeasible:
     return Problem(loop, model, near, found, list_schedule(loop, model, near))
 
 
-def intervals(problem: Problem) -> Iterator[int]:
+def intervals(problem: Problem, *, few: bool = False) -> Iterator[int]:
     """Intervals to try, from the lower bound up to that of the list schedule."""
     ii, last = problem.bounds.mii, problem.fallback.ii
-    if problem.loop.options.max_stages == 1:
-        yield from range(ii, last + 1, max(1, -(-(last - ii) // _ONE_STAGE)))
+    if few or problem.loop.options.max_stages == 1:
+        yield from range(ii, last + 1, max(1, -(-(last - ii) // _FEW)))
         return
     tried = 0
     while ii <= last:
@@ -89,7 +90,7 @@ def intervals(problem: Problem) -> Iterator[int]:
         ii += 1 if tried < ONE_BY_ONE else max(1, ii // _STEPS)
 
 
-def search(problem: Problem, placer: Placer) -> Schedule:
+def search(problem: Problem, placer: Placer, *, few: bool = False) -> Schedule:
     """The schedule of the first interval at which `placer` places everything.
 
     The list schedule, one iteration after the other, where none is shorter.
@@ -97,7 +98,7 @@ def search(problem: Problem, placer: Placer) -> Schedule:
     if not problem.loop.is_loop:
         return problem.fallback
     decisions = []
-    for ii in intervals(problem):
+    for ii in intervals(problem, few=few):
         state = problem.state(ii)
         placed = placer(state)
         decisions += state.decisions
@@ -123,7 +124,7 @@ def _from_zero(starts: list[int], ii: int) -> tuple[int, ...]:
 # --- refinement ----------------------------------------------------------------------------------
 
 
-def refined(problem: Problem, placer: Placer, costly: Placer) -> Schedule:
+def refined(problem: Problem, placer: Placer) -> Schedule:
     """Search, and search again while rounds derive new constraints from what was found.
 
     A schedule that keeps more registers alive than the model allows gets a surcharge on the seats
@@ -144,7 +145,7 @@ def refined(problem: Problem, placer: Placer, costly: Placer) -> Schedule:
         if constrained is None:
             break
         problem = constrained
-        again = search(problem, costly)
+        again = search(problem, placer, few=True)
         found, over = again, _excess(problem.loop, again, budget)
         if (over, found.ii, found.num_stages) < (excess, best.ii, best.num_stages):
             best, excess = found, over

@@ -123,6 +123,21 @@ def test_without_the_plugin_its_names_are_unknown(example: Path) -> None:
     assert "names no scheduler" in shown.stderr
 
 
+def test_a_new_scheduler_works_from_the_start(tmp_path: Path) -> None:
+    made = wheels.run_tilec(
+        tmp_path, "plugins", "new", "my-scheduler", "--scheduler", "--directory", str(tmp_path)
+    )
+    assert made.returncode == 0, made.stderr
+    project, target = tmp_path / "my-scheduler", tmp_path / "installed"
+    wheels.install(project, target)
+    checked = wheels.run_tilec(target, "plugins", "check", "my_scheduler")
+    assert (checked.returncode, checked.stdout) == (0, "my_scheduler: ok\n"), checked.stderr
+    run_tests(project, target)
+    shown = wheels.run_tilec(target, "schedule", str(KERNEL), "--scheduler", "my-scheduler")
+    assert shown.returncode == 0, shown.stderr
+    assert "[my-scheduler, sm_90]" in shown.stdout
+
+
 def test_a_new_plugin_works_from_the_start(tmp_path: Path) -> None:
     made = wheels.run_tilec(tmp_path, "plugins", "new", "my-passes", "--directory", str(tmp_path))
     assert made.returncode == 0, made.stderr

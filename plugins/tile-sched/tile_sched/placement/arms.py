@@ -17,7 +17,7 @@ from tile_sched.placement.state import State
 #: Marks an op that an arm gave up (no path and dead are two different things here).
 DEAD = 0x7FFFFFFF
 #: Seats that the cost arm compares for one op; more seldom change what is chosen.
-SEATS_COMPARED = 256
+SEATS_COMPARED = 32
 
 Snapshot = dict[int, int]
 

@@ -69,7 +69,7 @@ class CostScheduler:
         problem = problem_of(loop, model)
         if isinstance(problem, Infeasible):
             return problem
-        return refined(problem, self._placer, self._costly)
+        return refined(problem, self._placer)
 
     def _placer(self, state: State) -> bool:
         empty = state.savepoint()
@@ -77,15 +77,6 @@ class CostScheduler:
             return True
         state.rollback(empty)
         return place_iteratively(state, self.parts.gates)
-
-    def _costly(self, state: State) -> bool:
-        """The placement that sees surcharges, then whatever places."""
-        empty = state.savepoint()
-        seating = Seating(self.parts.gates)
-        if place_all(state, (CostBased(seating, self.parts.costs),)):
-            return True
-        state.rollback(empty)
-        return self._placer(state)
 
 
 class FastScheduler(CostScheduler):
