@@ -23,10 +23,11 @@ from tile_sched.placement.groups import Groups, groups_of
 from tile_sched.placement.state import Neighbours, State
 from tile_sched.pressure import pressure
 
-#: Intervals that are tried one by one; beyond, each step is a 64th of the interval, so that the
-#: search ends soon and misses the smallest feasible interval by less than 2 %.
-ONE_BY_ONE = 16
-_STEPS = 64
+#: Intervals that are tried in small steps, one by one below 512 cycles and of at most a 256th of
+#: the interval above; beyond them each step is a 64th. So the search ends soon, and misses the
+#: smallest feasible interval by less than 2 %.
+SMALL_STEPS = 16
+_SMALL, _LARGE = 256, 64
 #: Intervals that are tried where only one stage is allowed, for which a list schedule is close to
 #: the best, and in each round of refinement.
 _FEW = 8
@@ -87,7 +88,7 @@ def intervals(problem: Problem, *, few: bool = False) -> Iterator[int]:
     while ii <= last:
         yield ii
         tried += 1
-        ii += 1 if tried < ONE_BY_ONE else max(1, ii // _STEPS)
+        ii += max(1, ii // (_SMALL if tried < SMALL_STEPS else _LARGE))
 
 
 def search(problem: Problem, placer: Placer, *, few: bool = False) -> Schedule:

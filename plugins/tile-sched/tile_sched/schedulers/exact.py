@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from tile_core.diagnostics import ConfigurationError
 from tile_core.sched import Infeasible, LoopGraph, MachineModel, ReservationTable, Schedule
 from tile_sched.graph.bounds import depth_limit, longest_interval
+from tile_sched.schedulers.ims import IterativeScheduler
 from tile_sched.schedulers.serial import SerialScheduler
 from tile_sched.search import Problem, problem_of
 
@@ -17,8 +18,9 @@ LIMIT = 30.0
 class ExactScheduler:
     """Interval by interval from the lower bound, each proven infeasible or solved.
 
-    Among the schedules of the shortest interval, one of least total start. If an interval cannot
-    be decided within the limit, the answer says so in its notes and is not proven optimal.
+    Intervals from that of `ims` on are not tried, since it has a schedule. Below, among those of
+    the shortest interval, one of least total start. If an interval cannot be decided within the
+    limit, the answer says so in its notes and is not proven optimal.
     """
 
     name: ClassVar[str] = "exact"
@@ -33,15 +35,15 @@ class ExactScheduler:
         if isinstance(problem, Infeasible):
             return problem
         undecided: list[int] = []
-        last = max(problem.bounds.mii, longest_interval(loop))
-        for ii in range(problem.bounds.mii, last + 1):
+        known = IterativeScheduler().schedule(loop, model)
+        assert isinstance(known, Schedule), "a problem has a schedule of one stage at least"
+        for ii in range(problem.bounds.mii, known.ii):
             start = self._solve(problem, ii)
             if isinstance(start, tuple):
-                notes = (f"not proven shortest: undecided at {undecided}",) if undecided else ()
-                return Schedule(start, ii, notes=notes)
+                return Schedule(start, ii, notes=_doubt(undecided))
             if start == "undecided":
                 undecided.append(ii)
-        return Infeasible("no interval is feasible")
+        return Schedule(known.start, known.ii, notes=_doubt(undecided))
 
     def _solve(self, problem: Problem, ii: int) -> tuple[int, ...] | str:
         """Starts at `ii`, "infeasible" or "undecided"."""
@@ -72,6 +74,13 @@ class ExactScheduler:
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return tuple(int(solver.value(start)) for start in starts)
         return "infeasible" if status == cp_model.INFEASIBLE else "undecided"
+
+
+def _doubt(undecided: list[int]) -> tuple[str, ...]:
+    """What to say about intervals that could not be decided."""
+    if not undecided:
+        return ()
+    return (f"not proven shortest: undecided from {undecided[0]} to {undecided[-1]}",)
 
 
 def _horizon(problem: Problem, ii: int) -> int:
