@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 from support.programs import I32, Program
+from support.tiles import registry
+from tile_cudatile import to_mlir
 from tile_cudatile import types as t
 from tile_cudatile.evaluator.formats import dtype_of
+
+import tile_core
 
 STRATEGIES = ("blocked", "first-legal", 0, 1)
 MODES = {
@@ -192,3 +196,17 @@ def test_bf16_sums_round_once():
         for _ in range(2)
     )
     p.agrees(memory, x, np.zeros_like(x), target="sm_86")
+
+
+@pytest.mark.parametrize(("scope", "said"), [("tl_blk", 1), ("device", 0), ("sys", 0)])
+def test_atomics_of_one_block_alone_get_a_remark(scope, said):
+    """Global memory is reached by other blocks, with which such an operation races."""
+    made = tile_core.compile(
+        str(to_mlir(exchange("add", t.I32, (64,), memory_scope=scope).module())),
+        "sm_90",
+        start_at="convert-cudatile-to-tileaa",
+        emit="mlir",
+        registry=registry(),
+    )
+    text = "is atomic within its own block alone: other blocks race with it"
+    assert [remark.message for remark in made.remarks].count(text) == said

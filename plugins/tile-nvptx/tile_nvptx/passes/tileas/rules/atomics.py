@@ -68,6 +68,11 @@ def _atomic(
     values: list[ir.Value],
     make: Callable[[str, str, int, int], tuple[str, str]] = atomic_text,
 ) -> ir.Value:
+    if qualifiers(op).endswith(".cta"):
+        # All memory here is global, which other blocks can reach (PTX ISA, "Scope").
+        cx.cx.missed(
+            op.operation, "is atomic within its own block alone: other blocks race with it"
+        )
     b = Builder(cx)
     layout = layout_of(op.result.type)
     owner = acting_thread(op, cx, layout)
