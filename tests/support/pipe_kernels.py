@@ -248,7 +248,7 @@ def passes(text: str, names: str, target: str) -> str:
 
 
 def placed(text: str) -> str:
-    """Every buffer in shared memory of its own."""
+    """Every buffer that has no place yet in shared memory of its own."""
     with session_of(registry()) as session:
         module = session.parse(text)
         with session.context, ir.Location.unknown():
@@ -262,8 +262,10 @@ def _place(func: ir.OpView) -> None:
     from tile_tileas.dialect.buffers import Buffer
 
     i32, top = ir.IntegerType.get_signless(32), 0
+    if "nv_tileas.shared_bytes" in func.attributes:
+        top = ir.IntegerAttr(func.attributes["nv_tileas.shared_bytes"]).value
     for op in func.regions[0].blocks[0].operations:
-        if op.operation.name != "nv_tileas.alloc_tensor":
+        if op.operation.name != "nv_tileas.alloc_tensor" or "shared_offset" in op.attributes:
             continue
         buffer, alignment = Buffer.of(op.results[0].type), op.alignment.value
         assert buffer is not None

@@ -202,5 +202,8 @@ def acquire_map() -> Routine:
 
 def set_registers(number: int, *, more: bool) -> Routine:
     """`()`: every thread of a warpgroup gives registers back, or waits for more."""
-    way = "inc" if more else "dec"
-    return routine(f"setmaxnreg_{way}_{number}", [], f"setmaxnreg.{way}.sync.aligned.u32 {number};")
+    # The operation, as LLVM may move inline assembly to where a warp's threads have parted.
+    way = "increase" if more else "decrease"
+    name = f"__tile_setmaxnreg_{way}_{number}"
+    head = f"llvm.func internal @{name}() attributes {{always_inline}} {{"
+    return name, f"{head}\n  nvvm.setmaxregister {way} {number}\n  llvm.return\n}}"
