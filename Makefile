@@ -59,9 +59,10 @@ soak: $(DEV) ## load on a compile server for SOAK minutes, among it crashes and 
 
 releases: $(RELEASES:%=build/releases/%) ## NVIDIA's tools, every release, for tests that ask them
 
-judge: $(DEV) releases ## the corpus and broken files, before every release (an hour)
+judge: $(DEV) releases ## the corpus, broken files, the examples beside tileiras; before every release (an hour)
 	$(BIN)/python tests/unit/tile_cudatile/corpus/judge.py
 	$(BIN)/python tests/unit/tile_cudatile/differential.py --count 4200 --seed 7 --write
+	$(BIN)/python tools/witness.py --tileiras $(firstword $(wildcard build/releases/$(lastword $(RELEASES))/nvidia/*/bin/tileiras))
 
 bench: $(DEV) $(PEER) ## compile times and code size, beside NVIDIA's tileiras where it can be installed
 	$(BIN)/python benchmarks/compile_time.py

@@ -184,7 +184,7 @@ class Module:
         `max_steps` ends a wave (SimError `timeout`) after so many executed blocks, against loops
         without end. `strict` False leaves out what the PTX ISA forbids and hardware does not
         depend on: registers of `tcgen05.ld` before the wait, threads that race to write the same
-        value. None is `Module.strict`.
+        value, `mbarrier.inval` of what is no mbarrier. None is `Module.strict`.
         `trace` is told what every warp does; `clusters` are the numbers of those clusters of
         CTAs to run, others are left out.
 

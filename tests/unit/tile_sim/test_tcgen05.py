@@ -383,6 +383,8 @@ def test_loads_that_are_used_before_the_wait(kernel: Kernel, schedule: str) -> N
     x, y = operand(rng, "f16", (128, 16)), operand(rng, "f16", (16, 16))
     image, da, db = _image(x.view(np.uint8), y.view(np.uint8), 32)
     text = program(product("f16"), 16)
+    init = "mbarrier.init.shared.b64 [%r3], 1;"
+    text = text.replace(init, f"{init} fence.mbarrier_init.release.cluster;")
     for waits in (True, False):
         module = kernel(text if waits else text.replace("tcgen05.wait::ld", "// "), PARAMS)
         out = np.zeros((128, 16), np.float32)

@@ -75,6 +75,8 @@ def _allocate(wave: Wave, row: int, columns: int, target: int) -> bool:
         wave.trace.columns(wave, row, columns)
     to, offset = shared.locate(wave, row, target, "tcgen05.alloc")
     place = shared.flat(wave, to, offset + np.arange(4), "tcgen05.alloc")
+    if wave.monitor is not None:
+        wave.monitor.async_write(row, place)
     shared.write(wave, place, np.frombuffer(np.uint32(first).tobytes(), np.uint8))
     return True
 

@@ -94,14 +94,16 @@ class AsyncQueue:
             self.wave.progress += 1
 
     def idle(self) -> bool:
-        """Nothing can run: finish the oldest operation that signals."""
+        """Nothing can run: finish the oldest operation that signals, under `random` any."""
         self._drop_done()
-        for i, operation in enumerate(self.pending):
-            if operation.signals:
-                del self.pending[i]
-                operation.finish()
-                return True
-        return False
+        signalling = [i for i, operation in enumerate(self.pending) if operation.signals]
+        if not signalling:
+            return False
+        which = 0
+        if self.schedule == "random":
+            which = int(self.wave.rng.integers(len(signalling)))
+        self.pending.pop(signalling[which]).finish()
+        return True
 
     def drain(self) -> None:
         """The kernel is over: everything happens."""
