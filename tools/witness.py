@@ -23,7 +23,7 @@ import tile_core
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
-import cases
+import cases  # pyright: ignore[reportMissingImports]
 
 #: Between two orders of summing f16 and f32.
 _TOLERANCE = 4e-3

@@ -16,7 +16,7 @@ from tile_sim.peer import Cubin, tileiras
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
-import cases
+import cases  # pyright: ignore[reportMissingImports]
 
 #: Kernels (examples) with the GPU that they are compiled for.
 KERNELS = (
