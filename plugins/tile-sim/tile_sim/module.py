@@ -168,6 +168,7 @@ class Module:
         strict: bool | None = None,
         trace: Trace | None = None,
         clusters: Sequence[int] | None = None,
+        skipped: frozenset[str] = frozenset(),
     ) -> LaunchReport:
         """Run a kernel over `grid` CTAs of `block` threads and wait for its end.
 
@@ -186,7 +187,8 @@ class Module:
         depend on: registers of `tcgen05.ld` before the wait, threads that race to write the same
         value, `mbarrier.inval` of what is no mbarrier. None is `Module.strict`.
         `trace` is told what every warp does; `clusters` are the numbers of those clusters of
-        CTAs to run, others are left out.
+        CTAs to run, others are left out. `skipped` may have "products" (of tensor cores) and
+        "copies" (data of tensor loads): the kernel runs on without their values.
 
         Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.
         """
@@ -195,6 +197,6 @@ class Module:
         launcher.max_steps = max_steps
         launcher.hidden = self.hidden
         launcher.strict = self.strict if strict is None else strict
-        launcher.trace, launcher.clusters = trace, clusters
+        launcher.trace, launcher.clusters, launcher.skipped = trace, clusters, skipped
         launcher.counters = Counters(launcher.program) if stats else None
         return launcher.run(grid, block, args, shared_bytes, cluster, wave_threads)

@@ -12,6 +12,7 @@ from tile_time.record import Mbarrier, Note, Step
 
 Notes = dict[int, list[Note]]
 _LOOK_AHEAD = 6
+_WARP = 32
 
 
 class Action(NamedTuple):
@@ -25,6 +26,7 @@ class Action(NamedTuple):
 class _Run:
     chain: int
     notes: Notes
+    lanes: int
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Plan:
 
     def actions(self, steps: list[Step]) -> list[Action]:
         """What a warp issues, in order."""
-        runs = list(_without_polls(self._runs(steps)))
+        runs = self._together(list(_without_polls(self._runs(steps))))
         found: list[Action] = [self._action("start", -1, 0, 0, ())]
         loops = self.ptx.loops
         before = -1  # the loop of the last chain
@@ -61,6 +63,26 @@ class Plan:
             count[chain] = count.get(chain, 0) + 1
             found.append(self._action("chain", chain, first, taken, notes))
         return found
+
+    def _together(self, runs: list[_Run]) -> list[_Run]:
+        """Diverged threads meet again where no loop is: what they ran there at several times is
+        issued once, when the last of them come."""
+        last: dict[int, int] = {}
+        for n, run in enumerate(runs):
+            if self.ptx.loops.inner[run.chain] < 0:
+                last[run.chain] = n
+        kept: list[_Run] = []
+        for n, run in enumerate(runs):
+            end = last.get(run.chain, n)
+            if end == n or run.lanes == _WARP:
+                kept.append(run)
+                continue
+            later = runs[end]
+            later.notes = {
+                pos: [*run.notes.get(pos, ()), *later.notes.get(pos, ())]
+                for pos in (*run.notes, *(p for p in later.notes if p not in run.notes))
+            }
+        return kept
 
     def _enter(self, loop: int, before: int, found: list[Action]) -> None:
         """What stands before the loops that `loop` is in and the last chain was not."""
@@ -101,7 +123,7 @@ class Plan:
                 continue
             if current is not None:
                 yield current
-            current = _Run(chain, dict(step.notes or {}))
+            current = _Run(chain, dict(step.notes or {}), step.lanes)
         if current is not None:
             yield current
 

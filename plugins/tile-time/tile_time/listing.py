@@ -15,15 +15,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from math import gcd
 
 from tile_sim.program.types import TYPES
 from tile_sim.ptx.syntax import Instr
 
 from tile_time.graph import PtxGraph, SassGraph
-from tile_time.sass.code import Sass, SassKernel
-from tile_time.sass.opcodes import ANCHORS, kind_of
+from tile_time.sass.code import NEVER, Sass, SassKernel
+from tile_time.sass.opcodes import ANCHORS, kind_of, ptx_kind
 
 _WIDTH = re.compile(r"\.(U8|S8|U16|S16|64|128|256|ENL2\.256)(?=\.|$)")
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32, "ENL2.256": 32}
@@ -157,21 +155,28 @@ class _Matcher:
         return outside, not anchors
 
     def _unroll(self, loop: int, groups: dict[int, tuple[list[int], bool]]) -> int:
-        """How many copies of a loop's body the SASS has."""
-        anchors: list[int] = []
-        others: list[int] = []
-        for line, (indices, hoisted) in groups.items():
-            if hoisted or self.ptx.loop_of_line(line) != loop:
+        """How many copies of a loop's body the SASS has.
+
+        By kind and not by line, since ptxas gives all products of a batch the line of one. The
+        kind with the fewest copies tells: other instructions may need several of SASS.
+        """
+        found, wanted, others = Counter[str](), Counter[str](), Counter[int]()
+        for line, ins in self.ptx.instructions.items():
+            if self.ptx.loop_of_line(line) != loop:
                 continue
-            main = [i for i in indices if kind_of(self.code[i].name) in ANCHORS]
-            if main:
-                ins = self.ptx.instructions[line]
-                anchors.append(max(len(main) // _expected(ins, [self.code[i] for i in main]), 1))
-            elif any(kind_of(self.code[i].name) in _FLOAT for i in indices):
-                others.append(max(Counter(self.code[i].opcode for i in indices).values()))
-        if anchors:
-            return reduce(gcd, anchors)
-        return Counter(others).most_common(1)[0][0] if others else 1
+            indices, hoisted = groups.get(line, ([], False))
+            sass = [self.code[i] for i in indices if self.code[i].guard != NEVER]
+            if kind := ptx_kind(ins):
+                same = [one for one in sass if kind_of(one.name) == kind]
+                wanted[kind] += _expected(ins, same)
+            for one in sass if not hoisted else ():
+                found[kind_of(one.name) or ""] += 1
+            if not kind and any(kind_of(one.name) in _FLOAT for one in sass):
+                others[max(Counter(one.opcode for one in sass).values())] += 1
+        copies = [max(found[kind] // n, 1) for kind, n in wanted.items() if found[kind]]
+        if copies:
+            return min(copies)
+        return others.most_common(1)[0][0] if others else 1
 
 
 def _expected(ins: Instr, found: Sequence[Sass]) -> int:

@@ -25,7 +25,7 @@ from tile_time.engine.run import Engine, Load, Outcome
 from tile_time.graph import PtxGraph
 from tile_time.listing import Listing, make_listing
 from tile_time.occupancy import Demand, Occupancy, occupancy
-from tile_time.ptx import one_instruction_a_line
+from tile_time.ptx import from_cubin, one_instruction_a_line
 from tile_time.record import Recorder, TooLong
 from tile_time.result import Launch, Result, make_result
 from tile_time.traffic import traffic_of
@@ -33,7 +33,7 @@ from tile_time.traffic import traffic_of
 Dim = tuple[int, int, int]
 #: How many blocks a recorded cluster may run, and how many warp instructions the engine issues.
 MOST_STEPS = 3_000_000
-MOST_ISSUED = 1_200_000
+MOST_ISSUED = 600_000
 
 
 @dataclass
@@ -87,7 +87,7 @@ def load_kernel(
 def _prepared(ptx: str, arch: str) -> tuple[str, dict[str, int]]:
     target = builtin_targets().get(arch.rstrip("af"))
     static = target.static_shared if target and arch[-1] in "af" else 48 * 1024
-    large = without_large_arrays(ptx, static)
+    large = without_large_arrays(from_cubin(ptx), static)
     return one_instruction_a_line(large.ptx), large.sizes
 
 
@@ -147,13 +147,19 @@ def record(
     args: Sequence[Any],
     clusters: Sequence[int],
     options: dict[str, Any],
+    skipped: Sequence[str] = ("products",),
 ) -> tuple[int, int, int]:
-    """Run some clusters in the simulator; (threads of a CTA, CTAs of a cluster, of the grid)."""
+    """Run some clusters in the simulator; (threads of a CTA, CTAs of a cluster, of the grid).
+
+    Values of products are left out: no address and no branch is made of them, but in kernels that
+    skip work by what they computed.
+    """
     program = kernel.module.program(kernel.entry)
     try:
         report = kernel.module.launch(
             kernel.entry, grid, block, args, schedule="early", check_uninitialised=False,
-            trace=recorder, clusters=clusters, wave_threads=1 << 20, **options,
+            trace=recorder, clusters=clusters, skipped=frozenset(skipped),
+            wave_threads=1 << 20, **options,
         )  # fmt: skip
     except TooLong:
         raise too_large(kernel.entry) from None

@@ -11,6 +11,23 @@ from tile_sim.ptx.syntax import Instr, Scope
 _BLANK = re.compile(r"[ \t]*$")
 
 
+_FILE = re.compile(r"^\s*\.file\s+(\d+)", re.MULTILINE)
+_SOURCE = re.compile(r"^\s*\.nv_intermediate_source_section\b", re.MULTILINE)
+_LOCATION = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)\b.*$", re.MULTILINE)
+
+
+def from_cubin(text: str) -> str:
+    """PTX as a cubin keeps it, so that ptxas takes it again.
+
+    The table of files is lost: locations that name none of it are left out, and so is the section
+    with the intermediate source at the end, which names files too. Lines stay where they are.
+    """
+    found = _SOURCE.search(text)
+    text = text[: found.start()] if found else text
+    known = set(_FILE.findall(text))
+    return _LOCATION.sub(lambda hit: hit[0] if hit[1] in known else "", text)
+
+
 def one_instruction_a_line(text: str) -> str:
     """The same PTX with a line break before every instruction that does not begin its line.
 

@@ -32,8 +32,10 @@ Array = np.ndarray
 Dim = tuple[int, int, int]
 _MOST_ACCESSES = 200_000
 _WAVES = 3
+_MOST_CLUSTERS = 512
 _WAVE_THREADS = 1 << 15
-_PROBE_BLOCKS = 120
+_PROBE_BLOCKS = 100
+_APART = 48  # bits: no two addresses are that far apart
 
 
 class _Probe:
@@ -121,7 +123,7 @@ def traffic_of(
     stores |= _stores(kernel)
     machine = kernel.machine
     wave = max(int(machine.chip.sms) // size * resident, 1)
-    probed = min(clusters, _WAVES * wave)
+    probed = min(clusters, _WAVES * wave, max(wave, _MOST_CLUSTERS))
     warps = recorder.per_cta * size
     firsts = _first_addresses(kernel, grid, block, args, options, probed, warps)
     return _through_l2(accesses, stores, firsts, wave, probed, clusters, machine, warm)
@@ -152,7 +154,8 @@ def _first_addresses(
         probe = _Probe()
         # The steps that it may take are over soon; then the first addresses are known.
         with suppress(SimError):
-            record(kernel, probe, grid, block, args, part, {**options, "max_steps": _PROBE_BLOCKS})
+            limited = {**options, "max_steps": _PROBE_BLOCKS}
+            record(kernel, probe, grid, block, args, part, limited, ("products", "copies"))
         for pos, addresses in probe.first.items():
             whole = found.setdefault(pos, np.full((probed, warps), -1, np.int64))
             whole[first : first + len(part)] = addresses.reshape(-1, warps)
@@ -180,7 +183,8 @@ def _through_l2(
     written = 0.0
     for first in range(0, probed, wave):
         for key, pos, address, size in kept:
-            for there in _places(firsts.get(pos), key, address, first, min(first + wave, probed)):
+            last = min(first + wave, probed)
+            for there in _places(firsts.get(pos), key, address, first, last, pos in stores):
                 if pos in stores:
                     written += 0.0 if cache.hit(there, size) else size
                     continue
@@ -194,10 +198,15 @@ def _through_l2(
     return Traffic(miss, max(0.0, 1.0 - machine.chip.l2 / 2 / out) if out else 0.0)
 
 
-def _places(known: Array | None, key: int, address: int, first: int, last: int) -> Sequence[int]:
-    """Where the clusters from `first` to `last` make the access that the first one makes."""
+def _places(
+    known: Array | None, key: int, address: int, first: int, last: int, stored: bool
+) -> Sequence[int]:
+    """Where the clusters from `first` to `last` make the access that the first one makes.
+
+    Where no first address was seen, loads are taken for those of all clusters, stores for own.
+    """
     if known is None or known[0, key] < 0:
-        return [address] * (last - first)
+        return [address + (n << _APART if stored else 0) for n in range(first, last)]
     column = known[first:last, key]
     return (address + np.where(column < 0, 0, column - known[0, key])).tolist()
 

@@ -19,6 +19,7 @@ from tile_sim.program.types import TYPES
 
 Array = np.ndarray
 _SHARED = ("shared::cluster", "shared::cta")
+_ROW = 512  # what a recorder is told to be the inner extent of a copy without one
 _COMPLETE = "mbarrier::complete_tx::bytes"
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
@@ -167,7 +168,7 @@ def _copy_in(
         wave.counters.moved(wave, amount * len(ends))
     if wave.trace is not None:
         known = [(bar, shared.barrier_place(wave, bar, bar_offset)) for _, bar in ends]
-        wave.trace.bulk(wave, row, amount, origin, amount, known)
+        wave.trace.bulk(wave, row, amount, origin, min(amount, _ROW), known)
     for to, bar in ends:
         where = shared.flat(wave, to, span, "bulk copy")
         shared.mark_pending(wave, row, where, "bulk copy")
@@ -207,7 +208,7 @@ def _to_global(cx: Decode, op: str | None, type_: str | None, masked: bool = Fal
             span = shared.flat(g.wave, source[0], source[1] + np.arange(amount), "bulk copy")
             write = _global_writer(g.wave, target, op, type_)
             if g.wave.trace is not None:
-                g.wave.trace.bulk(g.wave, int(row), amount, target, amount, [])
+                g.wave.trace.bulk(g.wave, int(row), amount, target, min(amount, _ROW), [])
             if bits != 0xFFFF:
                 write = _masked_writer(g.wave, target, bits)
             outgoing(g.wave, int(thread), span, read, write)

@@ -186,6 +186,8 @@ def _dense(cx: Decode, form: Form) -> Sync:
 
     def execute(g: Group) -> None:
         require_whole(g)
+        if "products" in g.wave.settings.skipped:
+            return
         x = form.a.decode(gather(g, a, order_a, form.a.bits, m))
         y = form.b.decode(gather(g, b, order_b, form.b.bits, k))
         z = read_accumulator(gather(g, c, order_c, form.c_bits, m), form.accumulator)

@@ -38,7 +38,9 @@ def mma(cx: Decode) -> Exec:
                 g.wave.trace.product(g.wave, int(row), shape, variant.group == 2, work.a_in_tmem)
             if g.wave.monitor is not None:
                 product.observe(int(row))
-            g.wave.tmem.issue(int(thread), Step(product.run))
+            skipped = "products" in g.wave.settings.skipped
+            run = product.forget if skipped else product.run
+            g.wave.tmem.issue(int(thread), Step(run))
 
     return execute
 

@@ -15,7 +15,7 @@ import numpy as np
 from tile_sim.errors import SimError
 from tile_sim.isa.matrixread import observe_matrices, read_matrices
 from tile_sim.isa.mma import finish, read_accumulator
-from tile_sim.machine.access import PENDING, UNWRITTEN
+from tile_sim.machine.access import PENDING, UNWRITTEN, WRITTEN
 from tile_sim.machine.tmem import LANES
 from tile_sim.machine.wave import Wave
 from tile_sim.numeric import datapath, elements, sparsity
@@ -131,6 +131,13 @@ class Product:
             if self.work.accumulate and (state[(cta, *where)] == UNWRITTEN).any():
                 raise SimError("uninitialised", "tcgen05.mma adds to accumulators never written")
             state[(cta, *where)] = PENDING
+
+    def forget(self) -> None:
+        """In place of `run`: accumulators may be read, and are what they were."""
+        for which, (cta, (lane, column)) in enumerate(zip(self.ctas, self.places, strict=True)):
+            live = self._enabled(which)[lane]
+            self.wave.tmem.state[(cta, lane[live], column[live])] = WRITTEN
+        self.wave.progress += 1
 
     def observe(self, row: int) -> None:
         """Tell the checker what the operands in shared memory are."""

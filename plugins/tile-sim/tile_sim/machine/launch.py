@@ -70,6 +70,7 @@ class Launcher:
         self.strict = True
         self.trace: Trace | None = None
         self.clusters: Sequence[int] | None = None
+        self.skipped: frozenset[str] = frozenset()
 
     def run(
         self,
@@ -120,6 +121,7 @@ class Launcher:
         settings.monitor = self._monitor(report)
         settings.counters = self.counters
         settings.trace = self.trace
+        settings.skipped = self.skipped
         with np.errstate(all="ignore"):
             while backlog.first < backlog.stop:
                 first = backlog.first

@@ -61,6 +61,8 @@ class ProductQueue:
 
     def issue(self, rows: Array, slots: list[int], run: Callable[[Array, Array], Array]) -> None:
         """Start a product of the warps `rows`; `run` as in `Product`."""
+        if "products" in self.wave.settings.skipped:
+            return
         for before, positions in self._pending_inputs(rows, self.wave.slots[slots[0]]):
             mine = (4 * positions[:, None] + np.arange(4)).reshape(-1)
             self._add(rows[mine], slots, _of_positions(run, positions), before)

@@ -106,6 +106,8 @@ class Settings:
     monitor: Any = None
     counters: Counters | None = None
     trace: Trace | None = None
+    #: "products", "copies": what is not computed and not moved, for who asks only what runs.
+    skipped: frozenset[str] = frozenset()
     max_steps: int | None = None
     strict: bool = True
 
@@ -215,6 +217,8 @@ class Wave:
         already, or the same as another, race with nobody."""
         if self.counters is not None:
             self.counters.access(self, "write", g, part, len(values))
+        if self.trace is not None:
+            self.trace.access(self, "write", g, part, len(values))
         if self.monitor is not None:
             if self.settings.strict:
                 self.monitor.access("write", g, part, len(values))

@@ -65,7 +65,7 @@ def _global_load(e: Engine, w: Warp, op: Op, t: float, note: Global) -> tuple[fl
     m = e.machine.memory
     start = e.requests.front(w.sm, t, max(note.lines / op.share, size / m.l1_bandwidth))
     l1: L1 = e.l1_of(w.cta)
-    if l1.hit(note.address, int(size)):
+    if not op.flag and l1.hit(note.address, int(size)):
         return start + m.l1_latency, LATENCY
     return e.requests.fetch(w.sm, start, size, op.pos)
 
@@ -235,6 +235,9 @@ def _cluster(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> boo
 
 
 def _fence(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:
+    run = w.notes[op.run] if op.run < len(w.notes) else {}
+    if op.guarded and op.pos not in run:
+        return False  # a guard that holds for no thread of this warp, as far as the record tells
     _release(w, op.write, t + op.latency, FENCE)
     if op.write == NONE:
         _wait_until(w, op, t, t + op.latency, FENCE)

@@ -113,7 +113,7 @@ class Requests:
         ended, cause = self.fetch(sm, begin, size, pos, c.tma_latency + more)
         stream = c.tma_per_kb * size / 1024  # never faster than alone
         done = max(ended, begin + c.tma_latency + more + stream, sm.copy_engine + c.tma_latency)
-        if begin - t > c.tma_latency / 2:
+        if begin - t > max(c.tma_latency / 2, sm.l2_free - begin):
             cause = COPY
         arrive = done - c.tma_latency - more
         sm.fills.append((max(first, begin), arrive, size / max(arrive - max(first, begin), 1.0)))

@@ -9,7 +9,7 @@ from tile_sim.ptx.syntax import Instr
 
 from tile_core.machines import Machine
 from tile_time.listing import Item
-from tile_time.sass.code import NO_SCOREBOARD
+from tile_time.sass.code import NEVER, NO_SCOREBOARD
 from tile_time.sass.opcodes import kind_of
 
 # Causes of waiting: what a cycle of the critical path went to.
@@ -69,7 +69,7 @@ class Op:
 def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, share: int, line: int) -> Op:
     """The op of a SASS instruction; `ins` is the PTX instruction it comes from."""
     sass = item.sass
-    kind = kind_of(sass.name) or "alu"
+    kind = "never" if sass.guard == NEVER else kind_of(sass.name) or "alu"
     op = Op(
         kind, -1, 0.0, 0.0, sass.stall, sass.wait, sass.write, sass.read, line << 4, sass.text,
         item.pos, run, share,
@@ -106,6 +106,8 @@ def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, share: in
     elif kind in ("local_load", "local_store"):
         words = next((n for name, n in _SPILL.items() if f".{name}" in sass.opcode), 1)
         op.amount = 4 * words
+    elif kind == "load":
+        op.flag = ".STRONG.GPU" in sass.opcode or ".STRONG.SYS" in sass.opcode  # not from L1
     elif kind == "fence":
         op.latency = _fence(machine, sass.opcode)
     return op

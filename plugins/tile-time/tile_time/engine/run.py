@@ -210,6 +210,7 @@ class Engine:
         w.cta.left -= 1
         cluster = w.cta.cluster
         self._check_named(w.cta)
+        self._complete_cluster(cluster)
         if w.cta.left == 0:
             self._l1.pop(id(w.cta), None)
             cluster.left -= 1
@@ -264,7 +265,7 @@ class Engine:
         if isinstance(note, Barrier):
             return self._barrier(w, op, t, note)
         if isinstance(note, Commit):
-            self._commit(w, t, note)
+            self._commit(w, op, t, note)
         elif isinstance(note, Bulk):
             self.bulk(w, op, t, note)
         elif isinstance(note, Product):
@@ -331,8 +332,8 @@ class Engine:
     def _barrier(self, w: Warp, op: Op, t: float, note: Barrier) -> tuple[float, int] | None:
         named = w.cta.named.setdefault(note.number, Named())
         named.arrived += 32
-        if w.time >= named.last:
-            named.last, named.way = w.time, w.way
+        if t >= named.last:  # its way reaches to the end of its stall
+            named.last, named.way = t, (w.way, op.key | BARRIER, t - w.time)
         if not op.flag:
             named.waiting.append((w, note.threads, op))
         self._complete_named(w.cta, named, note.threads)
@@ -357,23 +358,34 @@ class Engine:
                     self._complete_named(cta, named, 0)
 
     def join_cluster(self, w: Warp, op: Op, t: float, waits: bool) -> bool:
-        cluster = w.cta.cluster
+        """Arrive at the barrier of the cluster, or wait for the generation arrived at."""
+        joined = w.cta.cluster.joined
+        if waits:
+            if w.joined < joined.generation:
+                late = joined.opened - w.time
+                if late > 0:
+                    w.way, w.time = (joined.way, op.key | BARRIER, 0.0), joined.opened
+                return False
+            joined.waiting.append((w, 0.0, op))
+            return True
+        w.joined = joined.generation
+        joined.arrived += 1
+        if t >= joined.last:
+            joined.last, joined.way = t, (w.way, op.key | BARRIER, t - w.time)
+        self._complete_cluster(w.cta.cluster)
+        return False
+
+    def _complete_cluster(self, cluster: Cluster) -> None:
         joined = cluster.joined
-        if not waits:
-            joined.arrived += 1
-            if w.time >= joined.last:
-                joined.last, joined.way = w.time, w.way
-        else:
-            joined.waiting.append((w, 0, op))
-        if joined.arrived < sum(cta.left for cta in cluster.ctas):
-            return waits
+        if not joined.arrived or joined.arrived < sum(cta.left for cta in cluster.ctas):
+            return
         delay = self.machine.sync.cluster_barrier
-        waiting, joined.waiting = joined.waiting, []
-        for other, _, their in waiting:
-            self._wake(other, their, joined.last + delay, (joined.way, their.key | BARRIER, delay))
-        if len(waiting) and not waits:
-            joined.arrived = 0
-        return waits
+        joined.generation += 1
+        joined.opened = joined.last + delay
+        joined.way = (joined.way, BARRIER, delay)
+        waiting, joined.waiting, joined.arrived, joined.last = joined.waiting, [], 0, 0.0
+        for w, _, op in waiting:
+            self._wake(w, op, joined.opened, joined.way)
 
     # --- asynchronous engines ---------------------------------------------------------------
 
@@ -389,6 +401,7 @@ class Engine:
             done, cause = t + self.machine.copies.tma_latency, LATENCY
         else:
             done, cause = self.requests.copy_in(sm, t, note.size, note.inner, op.pos)
+            done -= self.machine.sync.mbarrier_wait  # the latency is that until a waiter goes on
         self.mark(sm, "copy engine", t, done, op.text)
         way = (w.way, op.key | cause, done - w.time)
         for cta, place in note.ends:
@@ -410,9 +423,12 @@ class Engine:
         w.tensor_end = start + clk + unit.visible(ctas, note.a_in_tensor_memory)
         w.tensor_way = (w.way, op.key | TENSOR, w.tensor_end - w.time)
 
-    def _commit(self, w: Warp, t: float, note: Commit) -> None:
-        done = max(t, w.tensor_end)
-        way = w.tensor_way if w.tensor_end > t else w.way
+    def _commit(self, w: Warp, op: Op, t: float, note: Commit) -> None:
+        # The machine's numbers reach to when a waiter goes on.
+        done = max(t, w.tensor_end - self.machine.sync.mbarrier_wait)
+        known = w.tensor_end > t
+        way = w.tensor_way if known else w.way
+        way = (way, op.key | TENSOR, done - (w.tensor_end if known else w.time))
         for cta, place in note.ends:
             phase = self._phase(w, cta, place)
             self.later(done, lambda now, p=phase: self._change(p, 1, 0, now, way))

@@ -41,6 +41,7 @@ class Warp:
     product_open: float = 0.0
     tensor_end: float = 0.0
     tensor_way: Way = None
+    joined: int = -1  # generation of the cluster's barrier that the warp has arrived at
     done: bool = False
 
 
@@ -65,6 +66,8 @@ class Named:
     waiting: list[tuple[Warp, float, Op]] = field(default_factory=list)
     last: float = 0.0
     way: Way = None
+    generation: int = 0  # of a cluster's barrier: arriving and waiting are two instructions
+    opened: float = 0.0
 
 
 @dataclass(eq=False)

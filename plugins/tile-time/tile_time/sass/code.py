@@ -18,6 +18,7 @@ from tile_nvptx.emit.process import run_tool
 from tile_core.diagnostics import CompileError, ConfigurationError
 
 NO_SCOREBOARD = 7
+NEVER = "@!PT"  # the guard of instructions that fill a slot and do nothing
 _STALL, _WRITE, _READ, _WAIT = 41, 46, 49, 52  # bits of the upper word
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.(\S+?),")
 _LINE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')

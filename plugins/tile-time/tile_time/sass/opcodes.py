@@ -6,6 +6,8 @@ named in the report.
 
 from __future__ import annotations
 
+from tile_sim.ptx.syntax import Instr
+
 _PIPES = {
     "fma": "FFMA FADD FMUL FFMA32I FMUL32I FADD32I FSWZADD",
     "packed": "FFMA2 FADD2 FMUL2",
@@ -25,7 +27,7 @@ _PIPES = {
     "uniform": "UIADD3 ULOP3 USHF UMOV UIMAD ULEA USEL UISETP UPRMT UPLOP3 UP2UR UR2UP UFLO UPOPC "
     "UBMSK USGXT UBREV UIABS UVIADD UFADD UFMUL UFFMA UFSEL UFSETP UFMNMX UI2FP UF2FP UVIMNMX "
     "VOTEU R2UR S2UR S2R UCS2R B2R UF2I UI2F UMEMSETS UPSETP USTGR UVIADDMNMX USETMAXREG "
-    "SETCTAID SETLMEMBASE ELECT UREDUX UMOV32I UIADD64 ULOP32I USHL USHR UCLEA",
+    "UVIRTCOUNT SETCTAID SETLMEMBASE ELECT UREDUX UMOV32I UIADD64 ULOP32I USHL USHR UCLEA",
     "branch": "BRA BRX BRXU JMP JMX CALL RET EXIT BREAK BSSY BSYNC BMOV WARPSYNC YIELD KILL BPT "
     "RTT RPCMOV NANOSLEEP PREEXIT ACQBULK ENDCOLLECTIVE BRX_U UBRA CGAERRBAR ERRBAR ACQSHMINIT "
     "PMTRIG UGETNEXTWORKID WARPGROUPSET",
@@ -73,3 +75,26 @@ ANCHORS = frozenset(
 def kind_of(name: str) -> str | None:
     """The kind of an opcode, None for one that is not known."""
     return KIND_OF.get(name)
+
+
+_PTX = {
+    "ldmatrix": "shared_load", "stmatrix": "shared_store", "mma": "mma", "bar": "barrier",
+    "barrier": "barrier", "shfl": "shuffle", "ex2": "mufu", "lg2": "mufu", "tanh": "mufu",
+}  # fmt: skip
+_SPACES = {"shared": "shared_", "global": ""}
+
+
+def ptx_kind(ins: Instr) -> str | None:
+    """The kind of SASS that an instruction of PTX becomes, where it is one of the anchors."""
+    if ins.op in ("ld", "st"):
+        space = next(
+            (m.partition("::")[0] for m in ins.mods if m.partition("::")[0] in _SPACES), ""
+        )
+        return f"{_SPACES[space]}{'load' if ins.op == 'ld' else 'store'}" if space else None
+    if ins.op == "cp" and ins.mods[:1] == ("async",) and ins.mods[1:2] in (("ca",), ("cg",)):
+        return "async_copy"
+    if ins.op == "wgmma":
+        return "wgmma" if "mma_async" in ins.mods else None
+    if ins.op == "tcgen05":
+        return {"mma": "tensor_product", "ld": "tensor_load", "st": "tensor_store"}.get(ins.mods[0])
+    return _PTX.get(ins.op)
