@@ -15,6 +15,7 @@ from tile_cudatile.evaluator.formats import FLOATS, decode_e5m3, dtype_of, memor
 from tile_cudatile.locations import UNKNOWN
 from tile_cudatile.tree import Module
 from tile_cudatile.types import F8E5M3FNU, F8E8M0FNU, I1, I4, SCALARS, TF32, Scalar
+from tile_cudatile.versions import V13_3
 
 from tile_core.diagnostics import InputError, UsageError
 from tile_core.registry import Registry
@@ -67,8 +68,9 @@ class Case:
         return MARK + json.dumps([_plain(launch) for launch in self.launches])
 
     def packed(self) -> Module:
-        """The program with the recipe as its producer."""
-        return replace(self.module, producer=self.recipe(), layout=None)
+        """The program with the recipe as its producer, in a version that has producers."""
+        version = max(self.module.version, V13_3)
+        return replace(self.module, producer=self.recipe(), layout=None, version=version)
 
 
 def _plain(launch: Launch) -> dict[str, Any]:

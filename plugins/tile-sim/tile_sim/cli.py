@@ -41,6 +41,9 @@ def _launch_options(command: F) -> F:
         click.option("--schedule", type=click.Choice(["late", "early", "random"]), default="late",
                      show_default=True, help="When asynchronous work completes."),
         click.option("--seed", default=0, show_default=True, help="For random data and schedules."),
+        click.option("--max-steps", type=click.IntRange(min=1), metavar="N",
+                     help="End a launch that executes more than N basic blocks, as one does that "
+                     "waits for what nobody writes, and say what waits where; so does Ctrl-C."),
         pipeline_options,
     )  # fmt: skip
     for option in reversed(options):
@@ -171,6 +174,7 @@ def _launch(
             entry, grid, extent(given["block"]), flat,
             shared_bytes=given["shared"], cluster=extent(given["cluster"]),
             schedule=given["schedule"], seed=given["seed"], check=check, stats=stats,
+            max_steps=given["max_steps"],
         )  # fmt: skip
     except SimError as error:
         raise as_tile_error(error, name) from None

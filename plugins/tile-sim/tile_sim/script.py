@@ -41,6 +41,7 @@ def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -
     settings.options = options_of(given)
     settings.pass_options = pass_settings_of(given["pass_settings"])
     settings.launch = {"schedule": given["schedule"], "seed": given["seed"], **launch}
+    settings.launch["max_steps"] = given.get("max_steps")
     when_imported("torch", _torch_on_cpu)
     argv, path = sys.argv, list(sys.path)
     sys.argv = [script, *arguments]

@@ -148,3 +148,17 @@ def test_data_are_the_same_every_time(name: str, fill: str) -> None:
     assert first.tobytes() == second.tobytes()
     if fill == "bits":
         assert len(set(first.tobytes())) > 1
+
+
+def test_examples_of_old_versions_are_cases_too() -> None:
+    """A recipe is the producer of a program, which versions before 13.3 have not."""
+    from tile_cudatile import read_bytecode, verify, write_bytecode
+    from tile_fuzz.case import Case
+
+    files = sorted((Path(__file__).parents[3] / "examples" / "bytecode").glob("*.tileirbc"))
+    assert files
+    for file in files:
+        packed = Case(read_bytecode(file.read_bytes())).packed()
+        again = read_bytecode(write_bytecode(packed))
+        verify(again)
+        assert again.producer == packed.producer

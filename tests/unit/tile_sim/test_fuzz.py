@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,3 +118,32 @@ def test_a_loop_without_end(kernel: Callable[..., Module]) -> None:
     with pytest.raises(SimError) as caught:
         module.launch("k", (1, 1, 1), (32, 1, 1), [], max_steps=500)
     assert caught.value.kind == "timeout"
+    assert "CTA 0 warps 0 (32 threads): polls at add.u32" in str(caught.value)
+
+
+SPIN = """
+    LOOP: ld.acquire.gpu.global.u32 %r2, [flag];
+    add.u32 %r1, %r1, 1;
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra LOOP;
+"""
+
+
+def test_a_flag_that_nobody_sets(kernel: Callable[..., Module]) -> None:
+    """The counter makes it look alive: it is ended after a bound, or by Ctrl-C, and says where."""
+    flag = np.zeros(1, np.uint32)
+    module = kernel(SPIN, "u64 flag")
+    with pytest.raises(SimError) as caught:
+        module.launch("k", (1, 1, 1), (32, 1, 1), [flag], max_steps=500)
+    assert caught.value.kind == "timeout"
+    assert "polls at ld.acquire.gpu.global.u32" in str(caught.value)
+    alarm = signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(SimError) as caught:
+            module.launch("k", (1, 1, 1), (32, 1, 1), [flag])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
+    assert caught.value.kind == "interrupted"
+    assert caught.value.where is not None

@@ -86,6 +86,13 @@ class Scheduler:
     # --- the loop ---------------------------------------------------------------------------
 
     def run(self) -> None:
+        """Run all threads to their end; Ctrl-C is an error that says where they stand."""
+        try:
+            self._loop()
+        except KeyboardInterrupt:
+            raise self._ended("interrupted", "stopped by Ctrl-C", None) from None
+
+    def _loop(self) -> None:
         wave = self.wave
         self.push(wave.program.functions[wave.program.entry.name].start, wave.everyone())
         while True:
@@ -132,8 +139,7 @@ class Scheduler:
         wave = self.wave
         wave.clock += 1
         if wave.clock > self._limit:
-            where = wave.program.where(block.instrs[0]) if block.instrs else None
-            raise SimError("timeout", f"more than {self._limit} blocks executed", where)
+            raise self._ended("timeout", f"more than {self._limit} blocks executed", (block, g))
         wave.polled = False
         counts = self.counts[block.number]
         counts[0] += len(g.rows)
@@ -240,6 +246,20 @@ class Scheduler:
             kind, head = "divergent", "threads of a warp never meet at an .aligned instruction"
         where = self.wave.program.where(first) if first is not None else None
         raise SimError(kind, head + "".join(f"\n  {line}" for line in lines), where)
+
+    def _ended(self, kind: str, head: str, running: tuple[Block, Group] | None) -> SimError:
+        """The error of a launch that is ended: where the threads wait, poll or run."""
+        places = [(self.blocks[n], g, True) for n, g in sorted(self.parked.items())]
+        places += [(block, g, False) for block, g in self.yielded]
+        places += [(self.blocks[n], g, False) for n, gs in sorted(self.ready.items()) for g in gs]
+        lines = [self._position(block, g, parked) for block, g, parked in places]
+        block = self.wave.cursor[0] if running is None and self.wave.cursor else None
+        if running is not None:
+            block = running[0]
+            lines.append(self._position(*running, parked=False))
+        instruction = None if block is None else _instruction(block, False)
+        where = None if instruction is None else self.wave.program.where(instruction)
+        return SimError(kind, head + "".join(f"\n  {line}" for line in lines), where)
 
     def _position(self, block: Block, g: Group, parked: bool) -> str:
         wave = self.wave
