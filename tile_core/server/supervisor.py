@@ -243,7 +243,10 @@ class Supervisor:
         ours, theirs = socket.socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         pid = os.fork()
+        if pid:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         if pid == 0:
             code = 1
             try:
@@ -260,9 +263,11 @@ class Supervisor:
         return slot
 
     def _become_worker(self, ours: socket.socket, theirs: socket.socket) -> None:
-        die_with_parent()
+        # First of all: the supervisor's own answer to SIGTERM would send its clients away.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        die_with_parent()
         self.listener.close()
         ours.close()
         for slot in self.slots.values():
