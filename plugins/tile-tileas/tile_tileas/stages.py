@@ -108,7 +108,7 @@ def reading(
     """
     shape = wanted.whole.shape
     whole = buffer.is_injective and buffer.is_surjective
-    if buffer.shape != shape or buffer.spaces != ("offset",) or not whole:
+    if buffer.shape != shape or buffer.spaces not in (("offset",), ()) or not whole:
         raise LayoutError(f"{buffer} is no layout in shared memory of a tile of {shape}")
     sides: list[SharedSide | MatrixSide] = [memory_access(buffer, wanted.step, bits)]
     for transposed in (False, True):

@@ -83,7 +83,7 @@ PAIRS = [
     ("i8", "i32"),
 ]
 # The last ones are too small for tensor cores.
-SIZES = [(64, 32, 32), (16, 8, 16), (8, 8, 8), (1, 4, 2), (2, 1, 64)]
+SIZES = [(64, 32, 32), (16, 8, 16), (8, 8, 8), (1, 4, 2), (2, 1, 64), (1, 2, 1)]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -11,6 +11,8 @@ from tile_tileas.analysis.buffers import Life, lives_of
 from tile_tileas.pipelining.multistage import PIPELINED
 
 OFFSET = "shared_offset"
+#: What a buffer passes through, and what no message should be about.
+_MOVES = ("nv_tileas.copy", "nv_tileas.buffer_view")
 
 
 def place(lives: Sequence[Life], separate_bytes: int) -> int:
@@ -47,6 +49,13 @@ def _aligned(offset: int, alignment: int) -> int:
     return -(-offset // alignment) * alignment
 
 
+def _behind(alloc: ir.OpView) -> ir.Operation:
+    """The operation for which there is a buffer: one that works on it and is no copy."""
+    users = [use.owner.operation for use in alloc.results[0].uses]
+    others = [user for user in users if user.name not in _MOVES]
+    return next(iter([*others, *users, alloc.operation]))
+
+
 @dataclass(frozen=True)
 class AllocateShared(Pass):
     """Give buffers their places in shared memory: side by side while it is cheap, then reused."""
@@ -67,7 +76,7 @@ class AllocateShared(Pass):
         for life in lives:
             if life.offset + life.size > cx.target.max_shared:
                 raise error_at(
-                    life.op,
+                    _behind(life.op),
                     f"uses too much shared data (0x{total:x} bytes, "
                     f"0x{cx.target.max_shared:x} max)",
                 )
