@@ -264,7 +264,7 @@ def test_stores_outside_of_the_tensor_are_dropped() -> None:
     assert list(_views(view, (6,), (1,), tile=np.full(4, -1, np.int32))) == [0, 1, 2, 3, -1, -1]
 
 
-def _compute(build, operands: list[t.Type], arrays: list[np.ndarray]) -> list[np.ndarray]:
+def _compute(build, operands: list[t.Tile], arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Evaluates `build(emit, *values)` on constants; gives the arrays of its values."""
     found: list[Any] = []
 
@@ -405,7 +405,7 @@ ORDERS = """entry @k(%p: tile<ptr<f32>>, %q: tile<ptr<f32>>) {{
 SUM = """%y = reduce %x dim=0 identities=[0.0 : f32] : tile<16xf32> -> tile<f32>
   (%e: tile<f32>, %acc: tile<f32>) { %s = addf %e, %acc : tile<f32> yield %s : tile<f32> }"""
 LAST = """%s = scan %x dim=0 reverse=true identities=[0.0 : f32] : tile<16xf32> -> tile<16xf32>
-  (%e: tile<f32>, %acc: tile<f32>) { %s = addf %e, %acc : tile<f32> yield %s : tile<f32> }
+  (%acc: tile<f32>, %e: tile<f32>) { %s = addf %acc, %e : tile<f32> yield %s : tile<f32> }
   %z = constant <i32: 0> : tile<i32>
   %f = extract %s[%z] : tile<16xf32> -> tile<1xf32>
   %y = reshape %f : tile<1xf32> -> tile<f32>"""
@@ -446,3 +446,39 @@ def test_allocated_memory_has_room_for_its_elements(kind: str) -> None:
       return
     }}"""
     assert evaluate(parse_text(text), "k", (1,), []).failed == []
+
+
+FIRST = """entry @k(%p: tile<ptr<i32>>, %q: tile<ptr<i32>>) {{
+  %i = iota : tile<8xi32>
+  %a = reshape %p : tile<ptr<i32>> -> tile<1xptr<i32>>
+  %b = broadcast %a : tile<1xptr<i32>> -> tile<8xptr<i32>>
+  %c = offset %b, %i : tile<8xptr<i32>>, tile<8xi32> -> tile<8xptr<i32>>
+  %x, %t = load_ptr_tko weak %c : tile<8xptr<i32>> -> tile<8xi32>, token
+  %y = scan %x dim=0 reverse={reverse} identities=[0 : i32] : tile<8xi32> -> tile<8xi32>
+    (%acc: tile<i32>, %e: tile<i32>) {{
+      %z = constant <i32: 0> : tile<i32>
+      %none = cmpi equal %acc, %z, signed : tile<i32> -> tile<i1>
+      %first = select %none, %e, %acc : tile<i1>, tile<i32>
+      yield %first : tile<i32>
+    }}
+  %d = reshape %q : tile<ptr<i32>> -> tile<1xptr<i32>>
+  %f = broadcast %d : tile<1xptr<i32>> -> tile<8xptr<i32>>
+  %g = offset %f, %i : tile<8xptr<i32>>, tile<8xi32> -> tile<8xptr<i32>>
+  %r = store_ptr_tko weak %g, %y : tile<8xptr<i32>>, tile<8xi32> -> token
+  return
+}}"""
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 2])
+@pytest.mark.parametrize(
+    ("reverse", "wanted"),
+    [("false", [0, 3, 3, 3, 3, 3, 3, 3]), ("true", [19, 19, 19, 19, 19, 19, 19, 0])],
+)
+def test_a_scan_takes_the_accumulator_before_the_element(
+    reverse: str, wanted: list[int], seed: int | None
+) -> None:
+    """The first element that is not zero; with the arguments exchanged it would be the last."""
+    found = np.zeros(8, np.int32)
+    values = np.array([0, 3, 5, 0, 11, 13, 19, 0], np.int32)
+    evaluate(parse_text(FIRST.format(reverse=reverse)), "k", (1,), [values, found], seed=seed)
+    assert found.tolist() == wanted

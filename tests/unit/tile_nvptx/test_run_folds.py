@@ -90,6 +90,22 @@ def test_scan_keeps_the_order_of_a_composition(shape, axis, reverse):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES[2:])
+def test_scan_passes_the_accumulator_before_the_element(shape, axis, reverse):
+    """Against NumPy: a body that yields its second argument changes nothing."""
+    p, tile, i32 = Program(), t.Tile(shape, t.I32), scalar(t.I32)
+    x = p.load(shape, t.I32)
+    found = p.emit(
+        "scan", [(x,)], tile, dim=axis, reverse=reverse, identities=(number(t.I32, 0),),
+        regions=[p.region([i32] * 2, lambda acc, e: [e])],
+    )  # fmt: skip
+    p.store(found, shape, t.I32)
+    out, values = zeros(shape, t.I32), numbers(shape, t.I32, 1)
+    p.agrees(values, out)
+    np.testing.assert_array_equal(out, values)
+
+
 def argmax(p, element):
     """(value, index) with the larger value; of equal ones whichever comes: ties are left open."""
     types = [scalar(element), scalar(element), scalar(t.I32), scalar(t.I32)]

@@ -349,7 +349,11 @@ def reduce(run: Running, op: Op, operands: tuple[Array, ...]) -> tuple[Array, ..
 
 @handles("scan")
 def scan(run: Running, op: Op, operands: tuple[Array, ...]) -> tuple[Array, ...]:
-    """One element after the other, from the identities; with a seed, two runs of them."""
+    """One element after the other, from the identities; with a seed, two runs of them.
+
+    The body takes the accumulator before the element, unlike a reduction's: so do the
+    specification's example of scan (8.3.16) and tileiras' code, though not the text beside it.
+    """
     dim = int(op.attrs["dim"])  # type: ignore[arg-type]
     parts = [np.moveaxis(np.asarray(o), dim, 0) for o in operands]
     if op.attrs["reverse"]:
@@ -361,7 +365,7 @@ def scan(run: Running, op: Op, operands: tuple[Array, ...]) -> tuple[Array, ...]
     _scan_run(run, op, parts, results, range(cut, size))
     if cut:
         before = [np.broadcast_to(r[cut - 1], r[cut:].shape) for r in results]
-        later = _combine(run, op, [r[cut:] for r in results], before)
+        later = _combine(run, op, before, [r[cut:] for r in results])
         for result, value in zip(results, later, strict=True):
             result[cut:] = value
     if op.attrs["reverse"]:
@@ -374,7 +378,7 @@ def _scan_run(
 ) -> None:
     state = _identities(op, parts)
     for position in positions:
-        state = _combine(run, op, [p[position] for p in parts], state)
+        state = _combine(run, op, state, [p[position] for p in parts])
         for result, value in zip(results, state, strict=True):
             result[position] = value
 
@@ -391,15 +395,18 @@ def _identities(op: Op, parts: list[Array], dim: int = 1) -> list[Array]:
     return found
 
 
-def _combine(run: Running, op: Op, elements: list[Array], state: list[Array]) -> list[Array]:
-    """The body for many elements at once, or, where it is not elementwise, one by one."""
+def _combine(run: Running, op: Op, first: list[Array], second: list[Array]) -> list[Array]:
+    """The body for many elements at once, or, where it is not elementwise, one by one.
+
+    `first` and `second` are for its arguments 2i and 2i + 1.
+    """
     block = op.regions[0].block
-    pairs = [value for pair in zip(elements, state, strict=True) for value in pair]
-    shape = np.shape(elements[0])
+    pairs = [value for pair in zip(first, second, strict=True) for value in pair]
+    shape = np.shape(first[0])
     if _is_elementwise(block):
         _, values = run.enter(block, pairs)
         return [np.broadcast_to(v, shape) for v in values]
-    results = [np.empty(shape, np.asarray(e).dtype) for e in elements]
+    results = [np.empty(shape, np.asarray(e).dtype) for e in first]
     for index in np.ndindex(shape):
         _, values = run.enter(block, [np.asarray(p)[index] for p in pairs])
         for result, value in zip(results, values, strict=True):

@@ -38,7 +38,8 @@ def aggregate(maker: Maker) -> None:
     dim = maker.rng.randrange(len(type_.shape))
 
     def build(*pairs: Value) -> tuple[str, list[Value]]:
-        return "yield", law.combine(maker, pairs[1::2], pairs[0::2])
+        before, later = (0, 1) if name == "scan" else (1, 0)
+        return "yield", law.combine(maker, pairs[before::2], pairs[later::2])
 
     body = maker.region([Tile((), k) for k in law.kinds(kind) for _ in range(2)], build)
     attrs: dict[str, Attr] = {"dim": dim}

@@ -146,7 +146,7 @@ def folds(dialect: str, others: tuple[str, ...] = ()) -> tuple[OperationSpec, ..
     folding = "Fold `axis` away; the region combines (element, accumulator) pairs, one per operand."
     running = (
         "Prefixes along `axis`, each element included; `reverse` starts at the end. The region "
-        "combines (element, accumulator) pairs, one per operand."
+        "combines (accumulator, element) pairs, one per operand."
     )
     several = " Operands differ in type."
     ends, inside = (Pure, Terminator), (_inside(dialect, others),)

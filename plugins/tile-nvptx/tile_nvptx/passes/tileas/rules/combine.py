@@ -38,10 +38,14 @@ def is_symmetric(op: ir.OpView) -> bool:
     )
 
 
-def combine(op: ir.OpView, cx: Kernel, elements: Fragments, accumulators: Fragments) -> Fragments:
-    """The region of `op` on vectors; element by element if there is control flow in it."""
+def combine(op: ir.OpView, cx: Kernel, first: Fragments, second: Fragments) -> Fragments:
+    """The region of `op` on vectors; element by element if there is control flow in it.
+
+    `first` and `second` are what its arguments 2i and 2i + 1 stand for: elements and accumulators
+    in a reduction, accumulators and elements in a scan.
+    """
     block = op.regions[0].blocks[0]
-    pairs = [v for pair in zip(elements, accumulators, strict=True) for v in pair]
+    pairs = [v for pair in zip(first, second, strict=True) for v in pair]
     for argument, value in zip(block.arguments, pairs, strict=True):
         cx.stand_for(value, argument.type)
     _refuse_others(block)

@@ -4,7 +4,7 @@ The layout puts neighbours along the axis into low registers and low lanes (`til
 A thread takes the prefixes of its own run; the totals of the runs are scanned over the lanes by
 doubling distances (Hillis and Steele 1986). Totals of warps meet in shared memory, where each warp
 reads those of the warps before it. What lies before a run, in other lanes and other warps, is
-combined into its elements once.
+combined into its elements once. The region takes what lies before first.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Prefixes:
         places = range(self.run)
         for place in reversed(places) if self.reverse else places:
             own = [b.shuffle(value, range(place, count, self.run)) for value in values]
-            so_far = combine(self.op, self.cx, own, so_far) if so_far else own
+            so_far = combine(self.op, self.cx, so_far, own) if so_far else own
             found[place] = so_far
         joined = [b.concat([found[place][at] for place in places]) for at in range(len(values))]
         width = count // self.run
@@ -96,13 +96,13 @@ class _Prefixes:
         while distance < self.lanes:
             has = self._has(distance)
             moved = self._moved(distance, totals)
-            totals = self._chosen(has, combine(self.op, self.cx, totals, moved), totals)
+            totals = self._chosen(has, combine(self.op, self.cx, moved, totals), totals)
             distance *= 2
         return totals, _Before(self._has(1), self._moved(1, totals))
 
     def joined(self, near: _Before, far: _Before) -> _Before:
         """What lies before in `near` and, before that, in `far`."""
-        both = combine(self.op, self.cx, near.values, far.values)
+        both = combine(self.op, self.cx, far.values, near.values)
         ahead = self._chosen(near.exists, both, far.values)
         exists = self.builder.binary("ori", near.exists, far.exists)
         return _Before(exists, self._chosen(far.exists, ahead, near.values))
@@ -111,7 +111,7 @@ class _Prefixes:
         """`values` with what lies before each run combined in."""
         places = [at // self.run for at in range(count_of(values[0].type))]
         spread = [self.builder.shuffle(value, places) for value in before.values]
-        combined = combine(self.op, self.cx, values, spread)
+        combined = combine(self.op, self.cx, spread, values)
         return self._chosen(before.exists, combined, values)
 
     def _chosen(self, condition: ir.Value, new: Fragments, old: Fragments) -> Fragments:
@@ -222,7 +222,7 @@ class _Segments:
         ]
         so_far = found = parts[0]
         for at, part in enumerate(parts[1:-1], 1):
-            so_far = combine(prefixes.op, cx, part, so_far)
+            so_far = combine(prefixes.op, cx, so_far, part)
             past = b.compare(_UGE, number, b.constant(at + 1))
             found = [
                 cx.create("llvm.select", [past, new, old], [old.type]).result
