@@ -153,3 +153,15 @@ def test_every_text_is_expected(module: str) -> None:
     found = list(returned_texts(DIALECT / module))
     missing = [f"{module}:{line}: {t}" for line, t in found if not pattern(t).search(expected)]
     assert not missing, "\n".join(missing).replace(ANYTHING, "{}")
+
+
+def test_folds_across_warps_have_a_buffer_for_each_tile() -> None:
+    sizes = ", ".join(["1", *["0"] * 31])
+    results = ", ".join(["1", *["0"] * 15])
+    fold = (
+        '%x = "nv_tileas.reduce_across_warps"(%d) ({^bb0(%a: f32, %b: f32): '
+        '"nv_tileas.yield"(%a) : (f32) -> ()}) {axis = 0 : i32, identities = [0.0 : f32], '
+        f"operandSegmentSizes = array<i32: {sizes}>, "
+        f"resultSegmentSizes = array<i32: {results}>}} : (tensor<32xf32, #a>) -> f32"
+    )
+    assert refusal(fold) == "'nv_tileas.reduce_across_warps' op expects 1 buffers, but got 0"

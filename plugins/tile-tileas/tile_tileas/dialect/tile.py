@@ -21,11 +21,15 @@ def _same_tile(op: ir.OpView) -> str | None:
     return f"cannot convert {source} to {result}"
 
 
+#: What is added to the description of operations that also take buffers.
+_READS = " The source may be a buffer, which threads read."
+
+
 def _of_buffers(spec: OperationSpec, *names: str) -> OperationSpec:
     """Of tiles whose registers threads pick, or of buffers in these fields."""
     return replace(
         spec,
-        doc=f"{spec.doc} The source may be a buffer, which threads read.",
+        doc=f"{spec.doc}{_READS}",
         traits=reads_buffers(names),
         checks=tuple(on_tiles(check) for check in spec.checks),
     )

@@ -232,13 +232,21 @@ def token(cx: Inserter) -> ir.Value:
 
 
 def join(b: Builder, parts: Sequence[ir.Value]) -> ir.Value:
-    """Vectors of any lengths behind each other."""
-    joined = parts[0]
-    for part in parts[1:]:
-        width = max(count_of(joined.type), count_of(part.type))
-        picks = list(range(count_of(joined.type)))
-        left = b.shuffle(joined, picks + [0] * (width - len(picks)))
-        right = b.shuffle(part, [*range(count_of(part.type)), *[0] * (width - count_of(part.type))])
-        picks += [width + at for at in range(count_of(part.type))]
-        joined = b.shuffle(left, picks, right)
-    return joined
+    """Vectors of any lengths behind each other; in pairs, so that each element moves seldom."""
+    while len(parts) > 1:
+        pairs = [
+            _pair(b, left, right) for left, right in zip(parts[::2], parts[1::2], strict=False)
+        ]
+        parts = [*pairs, *parts[2 * len(pairs) :]]
+    return parts[0]
+
+
+def _pair(b: Builder, left: ir.Value, right: ir.Value) -> ir.Value:
+    """Two vectors behind each other."""
+    counts = count_of(left.type), count_of(right.type)
+    width = max(counts)
+    padded = [
+        b.shuffle(part, [*range(count), *[0] * (width - count)])
+        for part, count in zip((left, right), counts, strict=True)
+    ]
+    return b.shuffle(padded[0], [*range(counts[0]), *range(width, width + counts[1])], padded[1])
