@@ -132,11 +132,6 @@ def _fits(atom: MmaAtom, shape: tuple[int, int, int], grid: tuple[int, int]) -> 
     return not (m % (atom.m * grid[0]) or n % (atom.n * grid[1]) or k % atom.k)
 
 
-def orders(plan: WarpgroupPlan) -> tuple[str, ...]:
-    """Which of K and MN may lie contiguously in shared memory."""
-    return plan.atom.row.majors
-
-
 @lru_cache(maxsize=256)
 def operand_buffer(
     extent: int, k: int, bits: int, major: str

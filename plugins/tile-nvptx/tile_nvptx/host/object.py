@@ -53,5 +53,5 @@ def check_parameters(cubin: bytes, ptx: str, target: Target) -> None:
         if found != wanted:
             raise CompileError(
                 f"kernel {name}: ptxas places parameters at {found}, host code at {wanted}",
-                hint="compile without host tensor maps: --set tma-descriptors=off",
+                hint="host code is for the placement of ptxas 13.5: say --ptxas=FILE",
             )
