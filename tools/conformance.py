@@ -29,7 +29,10 @@ SOURCE = "https://github.com/NVIDIA/cutile-python"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = _parser().parse_args(argv)
+    parser = _parser()
+    given = parser.parse_args(argv)
+    if not 0 <= given.first < given.every:
+        parser.error("--first is a number below that of --every")
     summaries: list[Summary] = []
     results: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -50,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cc", nargs="+", default=["10.0"], help="compute capabilities")
     parser.add_argument("-k", dest="select", help="only tests that match, as in pytest")
     parser.add_argument("--every", type=int, default=1, help="only each n-th test")
+    parser.add_argument(
+        "--first", type=int, default=0, help="with --every: the number of the first one, from 0"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one test")
     parser.add_argument("--memory", type=float, default=6.0, help="GiB for one process")
@@ -88,7 +94,7 @@ def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, An
     plan = Plan(
         suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every, only,
         given.cache and given.cache.resolve(), given.bytecode and given.bytecode.resolve(),
-        given.check, given.compiler, given.schedule,
+        given.check, given.compiler, given.schedule, given.first,
     )  # fmt: skip
     start = time.monotonic()
     again = {record["id"]: record for record in Run(plan).run()}

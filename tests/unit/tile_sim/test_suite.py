@@ -124,6 +124,19 @@ def test_a_file_that_cannot_be_imported_costs_its_own_tests(tmp_path: Path) -> N
     assert "| 1 | not collected | ModuleNotFoundError" in report.markdown([summary])
 
 
+def test_the_parts_of_a_suite_are_the_whole(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.tile")
+    (tmp_path / "test_it.py").write_text("".join(f"def test_{i}(): pass\n" for i in range(5)))
+    parts = [
+        [
+            record["id"]
+            for record in runner.Run(runner.Plan(tmp_path, "sm_80", every=2, first=i)).run()
+        ]
+        for i in range(2)
+    ]
+    assert parts == [[f"test_it.py::test_{i}" for i in part] for part in ((0, 2, 4), (1, 3))]
+
+
 def test_a_suite_that_cannot_be_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-c", "print('no such plugin')"]
     monkeypatch.setattr(runner.Run, "_command", lambda self, *options: command)

@@ -28,7 +28,9 @@ class Plan:
     """What to run. `timeout` is in seconds for one test, `memory` in GiB for one process.
 
     With `check`, races and other findings of the simulator are failures, too. `compiler` makes the
-    code that runs ("tilec" or "tileiras"), under one of the simulator's schedules.
+    code that runs ("tilec" or "tileiras"), under one of the simulator's schedules. Of the suite's
+    tests those run whose number is `first` more than a multiple of `every`: the `every` values of
+    `first` are the whole suite in parts.
     """
 
     suite: Path
@@ -44,6 +46,7 @@ class Plan:
     check: bool = False
     compiler: str = "tilec"
     schedule: str = "late"
+    first: int = 0
 
 
 @dataclass
@@ -82,7 +85,7 @@ class Run:
             (work / "site").mkdir()
             (work / "site" / "sitecustomize.py").write_text(_SITE)
             collected, broken = self._collect(work)
-            tests = collected[:: self.plan.every]
+            tests = collected[self.plan.first :: self.plan.every]
             if self.plan.only is not None:
                 tests = [test for test in tests if test in self.plan.only]
             shards = [
