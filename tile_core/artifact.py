@@ -10,8 +10,8 @@ from tile_core.diagnostics import UsageError, nearest
 from tile_core.target import Target
 
 if TYPE_CHECKING:
-    from tile_core.pipeline.remarks import Remark
     from tile_core.pipeline.timing import Span
+    from tile_core.remarks import Remark
 
 Stage = str | bytes
 

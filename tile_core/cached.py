@@ -15,10 +15,10 @@ from tile_core.cache import Cache, Entry, key_of
 from tile_core.diagnostics import SourceLocation, TileError
 from tile_core.fingerprint import installed
 from tile_core.hookspecs import LazyEmitter
-from tile_core.pipeline.remarks import Remark
 from tile_core.pipeline.resolve import Resolved
 from tile_core.pipeline.timing import Clock
 from tile_core.registry import Registry, default_registry
+from tile_core.remarks import Remark
 from tile_core.snapshot import stamp
 
 #: Environment variables with these prefixes may change what is compiled.
@@ -123,4 +123,6 @@ def _artifact(
 def _remark(record: Mapping[str, Any]) -> Remark:
     where = record["where"]
     place = SourceLocation(**where) if where is not None else None
-    return Remark(**{**record, "where": place})
+    facts = tuple((key, value) for key, value in record.get("facts", ()))
+    reasons = tuple(record.get("reasons", ()))
+    return Remark(**{**record, "where": place, "facts": facts, "reasons": reasons})

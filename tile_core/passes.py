@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, Unpack
 
 from tile_core.diagnostics import CompileError
 from tile_core.options import configured, fields_of, option
@@ -33,6 +33,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from tile_core.mlir import ir
+    from tile_core.remarks import About
     from tile_core.target import Target
 
 #: `preserves` of a pass that changes nothing an analysis could see.
@@ -108,7 +109,7 @@ class Services(Protocol):
 
     def count(self, statistic: str, amount: int) -> None: ...
 
-    def remark(self, op: ir.Operation, kind: str, message: str) -> None: ...
+    def remark(self, op: ir.Operation, kind: str, message: str, about: About) -> None: ...
 
     def scope(self, name: str) -> AbstractContextManager[Any]: ...
 
@@ -151,13 +152,21 @@ class PassContext:
         """Raise a declared statistic of the running pass."""
         self.services.count(statistic, amount)
 
-    def missed(self, op: ir.Operation, message: str) -> None:
-        """Remark that something was not done to `op`, and why."""
-        self.services.remark(op, "missed", message)
+    def passed(self, op: ir.Operation, message: str, **about: Unpack[About]) -> None:
+        """Remark that something was done to `op`; `facts` say what was chosen."""
+        self.services.remark(op, "passed", message, about)
 
-    def passed(self, op: ir.Operation, message: str) -> None:
-        """Remark that something was done to `op`."""
-        self.services.remark(op, "passed", message)
+    def missed(self, op: ir.Operation, message: str, **about: Unpack[About]) -> None:
+        """Remark that something better was not tried on `op`; `reasons` say why."""
+        self.services.remark(op, "missed", message, about)
+
+    def failed(self, op: ir.Operation, message: str, **about: Unpack[About]) -> None:
+        """Remark that something was tried on `op` and did not work; `reasons` say why."""
+        self.services.remark(op, "failed", message, about)
+
+    def observed(self, op: ir.Operation, message: str, **about: Unpack[About]) -> None:
+        """Remark what is known of `op`: a remark of kind "analysis"."""
+        self.services.remark(op, "analysis", message, about)
 
     def scope(self, name: str) -> AbstractContextManager[Any]:
         """Time a named part of a pass: `with cx.scope("unroll"): ...`."""

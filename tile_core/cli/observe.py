@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import rich_click as click
 from tile_core.artifact import Artifact, Stage
 from tile_core.cli.output import write_file
 from tile_core.diagnostics import ConfigurationError
+from tile_core.remarks import CATEGORIES, KINDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +41,13 @@ def observe_options(command: F) -> F:
             click.option("--trace", metavar="FILE.json", help="Write a Chrome trace."),
             click.option("--statistics", is_flag=True, help="Print what the passes counted."),
             click.option("--remarks", metavar="FILE",
-                         help="Write remarks as YAML; '-' prints them to standard error."),
+                         help="Say what was chosen for each load, store, product and loop, and why "
+                         "nothing better: '-' prints it to standard error, a FILE gets YAML, a "
+                         "FILE.json JSON."),
+            click.option("--remarks-only", multiple=True, metavar="KIND|CATEGORY",
+                         type=click.Choice([*KINDS, *CATEGORIES]),
+                         help="Only such remarks, several times if need be: passed, missed, "
+                         "failed, analysis, warning; memory, tensorcore, layout, ..."),
             click.option("--reproducer", metavar="FILE",
                          help="If a pass fails, write what it takes to replay that."),
             click.option("--instrument", multiple=True, metavar="NAME",
@@ -63,6 +71,7 @@ class Observers:
     trace: str | None = None
     statistics: bool = False
     remarks: str | None = None
+    remarks_only: tuple[str, ...] = ()
     dump_dir: Path | None = None
 
     @property
@@ -73,7 +82,7 @@ class Observers:
 
     def report(self, artifact: Artifact) -> None:
         """Print and write what was asked for."""
-        from tile_core.pipeline import remarks, timing
+        from tile_core.pipeline import timing
         from tile_core.pipeline.report import statistics_text
 
         root = artifact.timings
@@ -84,10 +93,19 @@ class Observers:
             write_file(self.trace, timing.as_chrome_trace(root))
         if self.statistics:
             sys.stderr.write(statistics_text(artifact.statistics))
-        if self.remarks == "-":
-            sys.stderr.write("".join(f"{remark}\n" for remark in artifact.remarks))
-        elif self.remarks is not None:
-            write_file(self.remarks, remarks.as_yaml(artifact.remarks))
+        if self.remarks is not None:
+            self._remark(artifact)
+
+    def _remark(self, artifact: Artifact) -> None:
+        from tile_core import remarks
+
+        path, said = str(self.remarks), remarks.chosen(artifact.remarks, self.remarks_only)
+        if path == "-":
+            sys.stderr.write(remarks.as_listing(said))
+        elif path.endswith(".json"):
+            write_file(path, json.dumps(remarks.as_json(said), indent=1) + "\n")
+        else:
+            write_file(path, remarks.as_yaml(said))
 
     def on_stage(self, kind: str, product: Stage) -> None:
         """Keep what an emitter made, also when a later one fails."""
@@ -111,6 +129,7 @@ def observers(values: Mapping[str, Any]) -> Observers:
         trace=values["trace"],
         statistics=values["statistics"],
         remarks=values["remarks"],
+        remarks_only=values["remarks_only"],
         dump_dir=values["dump_dir"],
     )
     found.instrumentations = _instrumentations(values)

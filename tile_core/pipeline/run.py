@@ -16,9 +16,9 @@ from tile_core.pipeline.anchors import anchors, symbol
 from tile_core.pipeline.build import ANY, Plan, PlanSegment, Step
 from tile_core.pipeline.instrument import Instrumentation
 from tile_core.pipeline.legality import check_removed
-from tile_core.pipeline.remarks import Remark
 from tile_core.pipeline.results import Results
 from tile_core.pipeline.timing import Clock
+from tile_core.remarks import About, Remark
 from tile_core.session import Session, from_mlir
 
 #: When the IR is verified: after every pass, after every segment, or never.
@@ -48,6 +48,7 @@ class Run:
         self.session = session
         self.module = module
         self.remarks: list[Remark] = []
+        self._said: set[Remark] = set()
         self.statistics: dict[tuple[str, str], int] = {}
         self.clock = clock or Clock()
         self._watchers = tuple(instrumentations)
@@ -282,13 +283,16 @@ class Run:
         key = (step.name, statistic)
         self.statistics[key] = self.statistics.get(key, 0) + amount
 
-    def remark(self, op: ir.Operation, kind: str, message: str) -> None:
-        """Collect a remark about `op`."""
+    def remark(self, op: ir.Operation, kind: str, message: str, about: About) -> None:
+        """Collect a remark about `op`; one that was made before (of a copied loop) is left out."""
         name = self._step.name if self._step else ""
         function = symbol(self._anchor) if self._anchor is not None else ""
         operation = op.operation
         place = source_location(operation.location)
-        self.remarks.append(Remark(kind, name, operation.name, function, message, place))
+        made = Remark(kind, name, operation.name, function, message, place).described(about)
+        if made not in self._said:
+            self._said.add(made)
+            self.remarks.append(made)
 
     def scope(self, name: str) -> AbstractContextManager[Any]:
         """Time a named part of a pass."""

@@ -12,10 +12,10 @@ from tile_core.diagnostics import CompileError, ConfigurationError, InputError, 
 from tile_core.opt import OptJob, Selection, optimize
 from tile_core.pipeline import timing
 from tile_core.pipeline.dump import DumpDirectory, PrintIR
-from tile_core.pipeline.remarks import Remark, as_yaml
 from tile_core.pipeline.report import statistics_json, statistics_text
 from tile_core.pipeline.reproducer import Reproducer, read_reproducer
 from tile_core.pipeline.run import Run
+from tile_core.remarks import Remark, as_listing, as_yaml, chosen
 from tile_core.session import Session
 
 NEST = 'nest = ["gpu.module", "func.func"]'
@@ -159,20 +159,79 @@ def test_statistics() -> None:
     ]  # fmt: skip
 
 
+WHERE = SourceLocation("it's.py", 3, 5)
+PLAIN = Remark("passed", "plan-accesses", "x.load", "f", "Load instruction selected", WHERE)
+LOAD = PLAIN.described({
+    "category": "memory",
+    "name": "LoadInstructionSelected",
+    "facts": {"Instruction": "cp.async", "Shape": [64, 32]},
+    "reasons": ["TMA: stride is unknown", "TMA: stride is unknown"],
+    "hint": "state the divisibility: of the stride",
+})  # fmt: skip
+
+
 def test_remarks_as_yaml() -> None:
-    where = SourceLocation("it's.py", 3, 5)
-    text = as_yaml([Remark("missed", "p", "a.b", "f", "no: reason", where),
-                    Remark("passed", "q", "", "", "done")])  # fmt: skip
-    assert text.splitlines()[:6] == [
-        "--- !Missed",
-        "Pass:            'p'",
-        "Name:            'a.b'",
-        "DebugLoc:        { File: 'it''s.py', Line: 3, Column: 5 }",
-        "Function:        'f'",
-        "Args:",
+    """The shape is that of NVIDIA's tool, with reasons said once."""
+    text = as_yaml([LOAD, Remark("failed", "q:r", "", "", "no")])
+    assert (
+        text
+        == """\
+--- !Passed
+Pass:            Memory
+Name:            RemarkMemoryLoadInstructionSelected
+DebugLoc:        { File: 'it''s.py', Line: 3, Column: 5 }
+Function:        f
+Args:
+  - RemarkId:    1
+  - Remark:      'Load instruction selected'
+  - Instruction: 'cp.async'
+  - Shape:       '[64, 32]'
+  - Reason:      'TMA: stride is unknown'
+  - Hint:        'state the divisibility: of the stride'
+  - By:          'plan-accesses'
+...
+--- !Failure
+Pass:            General
+Name:            RemarkQR
+Function:        ''
+Args:
+  - RemarkId:    2
+  - Remark:      'no'
+  - By:          'q:r'
+...
+"""
+    )
+
+
+def test_remarks_on_the_screen() -> None:
+    assert as_listing([LOAD]).splitlines() == [
+        "in function: f:",
+        "",
+        "  category: Memory",
+        "    remark[passed]: Load instruction selected",
+        '      --> "it\'s.py":3:5',
+        "       |",
+        "       = name: RemarkMemoryLoadInstructionSelected",
+        "       = note: Instruction = cp.async",
+        "       = note: Shape = [64, 32]",
+        "       = reason: TMA: stride is unknown",
+        "       = hint: state the divisibility: of the stride",
+        "",
+        "",
     ]
-    assert text.count("...\n") == 2
-    assert "--- !Passed" in text
+
+
+def test_remarks_are_chosen_by_kind_and_category() -> None:
+    other = Remark("missed", "p", "", "", "m", category="layout")
+    assert chosen([LOAD, other], []) == [LOAD, other]
+    assert chosen([LOAD, other], ["missed"]) == [other]
+    assert chosen([LOAD, other], ["missed", "memory"]) == []
+    assert chosen([LOAD, other], ["layout", "memory"]) == [LOAD, other]
+
+
+def test_a_category_that_does_not_exist_is_a_mistake_of_the_pass() -> None:
+    with pytest.raises(TypeError, match="there is no category 'speed'"):
+        Remark("missed", "p", "", "", "m").described({"category": "speed"})
 
 
 def test_a_reproducer_replays_the_failure(execute, tmp_path, registry) -> None:
