@@ -13,6 +13,7 @@ from tile_core.passes import Pass, PassContext, option
 from tile_tileas.analysis.buffers import lives_of, stage_bytes
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import product_shape
+from tile_tileas.pipelining.cp_async import CpAsync
 from tile_tileas.pipelining.depth import Demand, depth
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch, prefetch_of
@@ -48,7 +49,7 @@ class UnspecializedPipeline(Pass):
                     loop.operation, "is not pipelined: two stages do not fit into shared memory"
                 )
                 continue
-            Multistage(loop, loads, stages).run()
+            Multistage(loop, [(CpAsync(), loads)], stages).run()
             cx.count("loops")
             cx.count("stages", stages)
 

@@ -38,6 +38,12 @@ class Prefetch:
         assert found is not None
         return found
 
+    def erase(self) -> None:
+        """Remove what the copies into stages have taken the place of."""
+        self.copy.operation.erase()
+        self.load.operation.erase()
+        self.alloc.operation.erase()
+
 
 def prefetch_of(copy: ir.OpView, loop: ir.OpView) -> Prefetch | str:
     """The load behind a copy to a buffer, or why it cannot run ahead of the loop."""

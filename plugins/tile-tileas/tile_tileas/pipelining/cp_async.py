@@ -1,0 +1,54 @@
+"""Stages filled by cp.async: each thread copies its part, and waits for groups of its own."""
+
+from __future__ import annotations
+
+from tile_core.mlir import ir
+from tile_tileas.dialect.buffers import async_token
+from tile_tileas.pipelining.filling import Place, Slot
+from tile_tileas.pipelining.prefetch import Prefetch, token_of
+from tile_tileas.pipelining.writer import Writer
+
+_GROUP = "cp.async"
+_KEPT = ("access", "mem_semantic", "in_bounds")
+
+
+class CpAsync:
+    """A group of copies for each iteration, empty ones included: what is waited for stays the same
+    number of groups.
+    """
+
+    name = _GROUP
+    phased = False
+
+    def prepare(self, at: Writer, stages: int) -> None:
+        """Nothing: groups belong to threads."""
+
+    def fill(self, at: Writer, load: Prefetch, into: ir.Value, slot: Slot, place: Place) -> None:
+        """cp.async of what each thread would have loaded."""
+        old, token = load.load, token_of(load.load)
+        coords = [place.of(value) for value in old.coords]
+        tokens = [] if token is None else [token]
+        attributes = {name: old.attributes[name] for name in old.attributes if name in _KEPT}
+        attributes["layout"] = old.results[0].type.encoding
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
+            [1, len(coords), 1, len(tokens)]
+        )
+        types = [async_token(), old.results[1].type]
+        operands = [place.of(old.operands[0]), *coords, into, *tokens]
+        at.create("nv_tileas.async_tiled_load", operands, types, attributes)
+
+    def close(self, at: Writer, slot: Slot) -> None:
+        """The group of an iteration."""
+        sizes = {"group": ir.StringAttr.get(_GROUP)}
+        at.create("nv_tileas.async_commit_group", [], [async_token()], sizes)
+
+    def wait(self, at: Writer, slot: Slot, pending: int) -> None:
+        """Until at most `pending` groups are left."""
+        attributes = {
+            "pending": ir.IntegerAttr.get(at.i32, pending),
+            "group": ir.StringAttr.get(_GROUP),
+        }
+        at.create("nv_tileas.async_wait", [], [], attributes)
+
+    def finish(self, at: Writer) -> None:
+        """Nothing: the groups that are left are empty."""

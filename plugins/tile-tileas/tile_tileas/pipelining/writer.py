@@ -1,0 +1,93 @@
+"""Making operations of a pipelined loop: integers, stages of buffers, barriers."""
+
+from __future__ import annotations
+
+from tile_core.insertion import Inserter
+from tile_core.mlir import ir
+from tile_tileas.dialect.buffers import Buffer
+
+_SLT, _EQ = 2, 0  # arith.CmpIPredicate
+
+
+class Writer(Inserter):
+    """Makes operations at a place that moves."""
+
+    def __init__(self, location: ir.Location) -> None:
+        super().__init__()
+        self._location = location
+        self.i32 = ir.IntegerType.get_signless(32)
+        self.i64 = ir.IntegerType.get_signless(64)
+
+    @property
+    def place(self) -> ir.InsertionPoint:
+        """Where the next operation goes."""
+        assert self._ip is not None, "moved to somewhere before"
+        return self._ip
+
+    def move(self, place: ir.InsertionPoint) -> None:
+        """Make what follows there."""
+        self._ip = place
+
+    def branch(self, condition: ir.Value) -> ir.InsertionPoint:
+        """An `scf.if` without results; what follows goes into it, until `leave` of the answer."""
+        outer = self.place
+        branch = self.create("scf.if", [condition], regions=2)
+        self._ip = ir.InsertionPoint(branch.regions[0].blocks.append())
+        return outer
+
+    def leave(self, outer: ir.InsertionPoint) -> None:
+        """End the branch that `branch` began."""
+        self.create("scf.yield")
+        self._ip = outer
+
+    def sync(self) -> None:
+        """All threads of the agent meet."""
+        self.create("nv_tileas.sync")
+
+    def view(self, buffer: ir.Value, stage: ir.Value) -> ir.Value:
+        """One stage of a buffer."""
+        whole = Buffer.of(buffer.type)
+        assert whole is not None
+        type_ = Buffer(whole.tile, whole.space, 1).type
+        return self.create("nv_tileas.buffer_view", [buffer, stage], [type_]).result
+
+    # -- integers -----------------------------------------------------------------------------
+
+    def constant(self, value: int, type_: ir.Type | None = None) -> ir.Value:
+        """An i32, or an integer of another type."""
+        kind = type_ or self.i32
+        attribute = {"value": ir.IntegerAttr.get(kind, value)}
+        return self.create("arith.constant", [], [kind], attribute).result
+
+    def binary(self, name: str, left: ir.Value, right: ir.Value) -> ir.Value:
+        """`arith.<name>`."""
+        return self.create(f"arith.{name}", [left, right], [left.type]).result
+
+    def plus(self, value: ir.Value, by: int) -> ir.Value:
+        """An i32 and a constant."""
+        return self.binary("addi", value, self.constant(by))
+
+    def is_less(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """i1: signed less than."""
+        return self._compare(_SLT, left, right)
+
+    def select(self, value: ir.Value, equal: int, then: ir.Value, other: ir.Value) -> ir.Value:
+        """`then` if `value` is `equal`, else `other`."""
+        flag = self._compare(_EQ, value, self.constant(equal))
+        return self.create("arith.select", [flag, then, other], [then.type]).result
+
+    def negated(self, flag: ir.Value) -> ir.Value:
+        """The other i1."""
+        return self.binary("xori", flag, self.constant(1, flag.type))
+
+    def wide(self, value: ir.Value) -> ir.Value:
+        """The integer or index as i64."""
+        if value.type == self.i64:
+            return value
+        name = "arith.index_cast" if isinstance(value.type, ir.IndexType) else "arith.extsi"
+        return self.create(name, [value], [self.i64]).result
+
+    def _compare(self, predicate: int, left: ir.Value, right: ir.Value) -> ir.Value:
+        attribute = {"predicate": ir.IntegerAttr.get(self.i64, predicate)}
+        i1 = ir.IntegerType.get_signless(1)
+        return self.create("arith.cmpi", [left, right], [i1], attribute).result
