@@ -1,15 +1,18 @@
-"""What a `nv_tileas.dot` needs: layouts of its operands, and parts of K for multiply-adds."""
+"""What a `nv_tileas.dot` needs: where its operands live, where its warps stand, parts of K."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tile_cute.linear import LinearLayout, subtile
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import shape_of
+from tile_tileas.dialect import layout_of
 from tile_tileas.dots import (
+    FMA,
     Fragments,
     atom_named,
     fma_step,
@@ -19,19 +22,68 @@ from tile_tileas.dots import (
     preferred_grid,
     product_shape,
 )
-from tile_tileas.storage import BUFFER_ALIGNMENT, storage_bits
+from tile_tileas.mma.tier import Warps
+from tile_tileas.mma.tiers import tier_of
+from tile_tileas.staging_choice import staged_operands
+from tile_tileas.storage import BUFFER_ALIGNMENT, OPERATION_LIMIT, storage_bits
+from tile_tileas.strategies.blocked import spread
+from tile_tileas.tile_graph import is_free
 
-Spread = Callable[[tuple[int, ...]], LinearLayout]
+#: How many warps stand along B, M and N, as layouts are assigned.
+WARPS = "warps"
+
+
+@dataclass(frozen=True)
+class Homes:
+    """The layouts in which a product takes its operands.
+
+    None for A or B stands for shared memory: the operand stays in the layout that it comes in, and
+    is stored. `warps` is None where the accumulator's layout says all there is to say.
+    """
+
+    a: LinearLayout | None
+    b: LinearLayout | None
+    c: LinearLayout
+    warps: Warps | None = None
+
+
+def operand_homes(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared: int) -> Homes:
+    """Where operands of a dot live whose result is wanted in the layout `wanted`.
+
+    Raises:
+        CompileError: not even one row of K fits into shared memory.
+    """
+    return _HOMES[family_of(op)](op, wanted, num_warps, max_shared)
 
 
 def atom_name(op: ir.OpView | ir.Operation) -> str:
-    """The atom of a dot: a registry name or "fma"."""
+    """The atom of a dot: an instruction of one of the tiers of `mma`."""
     return ir.StringAttr(op.attributes["atom"]).value
 
 
+def family_of(op: ir.OpView | ir.Operation) -> str:
+    """The tier of a dot: "fma", "mma.sync", ..."""
+    return tier_of(atom_name(op)).family
+
+
+def warps_of(op: ir.OpView | ir.Operation) -> Warps:
+    """How many warps stand along B, M and N.
+
+    Raises:
+        CompileError: nobody has said so.
+    """
+    if WARPS not in op.attributes:
+        raise error_at(op, f"has no '{WARPS}'; run 'tileas-assign-layouts' before")
+    batch, m, n = ir.DenseI32ArrayAttr(op.attributes[WARPS])
+    return batch, m, n
+
+
 def product_of(op: ir.OpView | ir.Operation) -> tuple[int, int, int, int]:
-    """(B, M, N, K) of a dot."""
+    """(B, M, N, K) of a dot of tiles."""
     return product_shape(shape_of(op.operands[0]), shape_of(op.operands[1]))
+
+
+# -- multiply-adds ---------------------------------------------------------------------------------
 
 
 def fma_step_of(op: ir.OpView | ir.Operation, limit: int) -> int:
@@ -47,38 +99,45 @@ def fma_step_of(op: ir.OpView | ir.Operation, limit: int) -> int:
     return step
 
 
-def fma_layouts(
-    op: ir.OpView, wanted: LinearLayout, limit: int, spread: Spread
-) -> tuple[LinearLayout, LinearLayout, LinearLayout]:
-    """Layouts of A, B and C (and the result) of a dot by "fma" whose result is wanted in `wanted`.
-
-    The accumulator may be anything, and A and B stay as they come unless they would not fit into
-    shared memory at once.
+def _multiply_adds(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared: int) -> Homes:
+    """The accumulator may be anything, and A and B stay as they come unless they would not fit
+    into shared memory at once.
     """
-    step = fma_step_of(op, limit)
-    return _in_parts(op.a, -1, step, spread), _in_parts(op.b, -2, step, spread), wanted
+    step = fma_step_of(op, OPERATION_LIMIT)
+    a = _in_parts(op.operands[0], -1, step, num_warps)
+    return Homes(a, _in_parts(op.operands[1], -2, step, num_warps), wanted)
 
 
-def dot_fragments(
-    op: ir.OpView, wanted: LinearLayout, num_warps: int
-) -> tuple[Fragments, Fragments, LinearLayout]:
-    """Fragments of A and B and the layout of C (and the result) of a dot by an MMA.
-
-    The accumulator stays as wanted if that is a tile of the atom.
-    """
-    atom, shape, rank = atom_named(atom_name(op)), product_of(op), len(shape_of(op.a))
-    grid = grid_of(atom, shape, num_warps, wanted) or preferred_grid(atom, shape, num_warps)
-    a, b = (Fragments.of(atom, operand, shape, rank, grid) for operand in "ab")
-    return a, b, fragment(atom, "c", shape, rank, grid)
-
-
-def _in_parts(value: ir.Value, axis: int, step: int, spread: Spread) -> LinearLayout:
-    from tile_tileas.dialect import layout_of
-
+def _in_parts(value: ir.Value, axis: int, step: int, num_warps: int) -> LinearLayout:
     shape = shape_of(value)
     axis += len(shape)
     layout = layout_of(value.type)
     part = tuple(step if dim == axis else extent for dim, extent in enumerate(shape))
     if layout is not None and subtile(layout, part) is not None:
         return layout
-    return in_steps(spread(part), axis, shape[axis])
+    row_major = tuple(reversed(range(len(shape))))
+    return in_steps(spread(part, num_warps, row_major, 1), axis, shape[axis])
+
+
+# -- warp-level MMAs -------------------------------------------------------------------------------
+
+
+def _fragments(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared: int) -> Homes:
+    """The accumulator stays as wanted if that is a tile of the atom. A and B are fragments, but
+    for those that go through shared memory.
+    """
+    atom, shape, rank = atom_named(atom_name(op)), product_of(op), len(shape_of(op.operands[0]))
+    grid = grid_of(atom, shape, num_warps, wanted) or preferred_grid(atom, shape, num_warps)
+    a, b = (Fragments.of(atom, operand, shape, rank, grid) for operand in "ab")
+    staged = staged_operands(op, (a, b), max_shared)
+    left, right = (
+        None if through and not is_free(value) else held.whole
+        for through, value, held in zip(staged, op.operands, (a, b), strict=False)
+    )
+    return Homes(left, right, fragment(atom, "c", shape, rank, grid), grid)
+
+
+_HOMES: dict[str, Callable[[ir.OpView, LinearLayout, int, int], Homes]] = {
+    FMA: _multiply_adds,
+    "mma.sync": _fragments,
+}

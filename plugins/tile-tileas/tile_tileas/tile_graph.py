@@ -75,6 +75,11 @@ def is_tile(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType)
 
 
+def is_free(value: ir.Value) -> bool:
+    """Whether the tile can be made again in any layout."""
+    return not isinstance(value.owner, ir.Block) and kind_of(value.owner) == "source"
+
+
 class GraphBuilder:
     """Numbers the tiles of a function and records its operations; `graph` is the result."""
 

@@ -133,17 +133,28 @@ def test_updates_of_tiles() -> None:
     assert problem(f'mem_semantic = "relaxed", {GPU}') == f"{name} requires attribute 'rmw_mode'"
 
 
-def test_products_name_their_atom() -> None:
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        (
+            'atom = "mma.nothing"',
+            "expects atom 'mma.nothing' to be an instruction of mma.sync, fma",
+        ),
+        (
+            'atom = "fma", warps = array<i32: 1, 4>',
+            "expects warps to count them along B, M and N, but got array<i32: 1, 4>",
+        ),
+    ],
+)
+def test_products_name_their_atom_and_place_warps(attributes: str, message: str) -> None:
     line = (
-        '%x = "nv_tileas.dot"(%e, %e, %e) {atom = "mma.nothing", operandSegmentSizes = '
+        f'%x = "nv_tileas.dot"(%e, %e, %e) {{{attributes}, operandSegmentSizes = '
         "array<i32: 1, 1, 1, 0, 0>} : (!s, !s, !s) -> !s"
     )
     text = in_function(line).replace("%i: i32)", "%i: i32, %e: !s)")
     with pytest.raises(InputError) as caught, function(f"!s = tensor<16x16xf32>\n{text}"):
         pass
-    assert caught.value.message == (
-        "'nv_tileas.dot' op expects atom 'mma.nothing' to be a warp-level MMA or 'fma'"
-    )
+    assert caught.value.message == f"'nv_tileas.dot' op {message}"
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tile_cute.linear import LinearLayout, subtile
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.dialect import distributed
-from tile_tileas.dot_plan import atom_name, fma_step_of
-from tile_tileas.dots import FMA, Fragments, atom_named, grid_of, product_shape
+from tile_tileas.dot_plan import atom_name, family_of, fma_step_of, warps_of
+from tile_tileas.dots import FMA, Fragments, atom_named, fragment, product_shape
 from tile_tileas.fma_plan import FmaPlan
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.moves import layout_at
@@ -18,11 +20,12 @@ from tile_tileas.storage import OPERATION_LIMIT, storage_bits
 
 def dot(op: ir.OpView, chip: str) -> None:
     """dot => dot of buffers, where operands are no fragments; "fma" a part of K at a time"""
-    layouts = [layout_at(op, op.operands[at].type) for at in range(3)]
+    _FORMS[family_of(op)](op, [layout_at(op, op.operands[at].type) for at in range(3)], chip)
+
+
+def _warp_level(op: ir.OpView, layouts: list[LinearLayout], chip: str) -> None:
+    """What is no fragment goes through the buffer from which fragments are read best."""
     bits = storage_bits(op.operands[0].type.element_type)
-    if atom_name(op) == FMA:
-        _multiply_adds(op, layouts, bits)
-        return
     wanted = fragments_of(op, layouts)
     cx, turns = Exchange(op), turns_bytes(chip)
     for at, target in enumerate(wanted):
@@ -39,15 +42,16 @@ def fragments_of(op: ir.OpView, layouts: list[LinearLayout]) -> tuple[Fragments,
     """
     a, b, c = layouts
     atom, shape = atom_named(atom_name(op)), product_shape(a.shape, b.shape)
-    grid = grid_of(atom, shape, c.in_size("warp"), c)
-    if grid is None:
+    grid = warps_of(op)
+    if fragment(atom, "c", shape, c.rank, grid) != c:
         raise error_at(op, f"has an accumulator that is no tile of {atom}: {c}")
     left, right = (Fragments.of(atom, operand, shape, c.rank, grid) for operand in "ab")
     return left, right
 
 
-def _multiply_adds(op: ir.OpView, layouts: list[LinearLayout], bits: int) -> None:
+def _multiply_adds(op: ir.OpView, layouts: list[LinearLayout], chip: str) -> None:
     """Parts of K, one after the other through two buffers; sums in f32 if there are several."""
+    bits = storage_bits(op.operands[0].type.element_type)
     step = fma_step_of(op, OPERATION_LIMIT)
     plan = FmaPlan.of(tuple(layouts), step, bits)
     cx, parts = Exchange(op), product_shape(layouts[0].shape, layouts[1].shape)[3] // step
@@ -90,3 +94,9 @@ def _part(
     indices = [cx.index(number if dim == axis else 0) for dim in range(layout.rank)]
     type_ = distributed(_part_type(op, at, plan), held)
     return cx.create("nv_tileas.extract_slice", [op.operands[at], *indices], [type_]).result
+
+
+_FORMS: dict[str, Callable[[ir.OpView, list[LinearLayout], str], None]] = {
+    FMA: _multiply_adds,
+    "mma.sync": _warp_level,
+}

@@ -18,17 +18,15 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import distributed, layout_of
-from tile_tileas.dot_plan import atom_name, dot_fragments, fma_layouts
-from tile_tileas.dots import FMA
+from tile_tileas.dot_plan import WARPS, operand_homes
 from tile_tileas.layouts import Assignment, inverse_permutation, problem_with
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.reductions import plan_reduction
 from tile_tileas.relayout import clone_in, constant_in
 from tile_tileas.scans import scan_layout
-from tile_tileas.staging_choice import staged_operands
 from tile_tileas.storage import OPERATION_LIMIT, tile_bytes
 from tile_tileas.strategies.blocked import spread
-from tile_tileas.tile_graph import GraphBuilder, is_tile, kind_of
+from tile_tileas.tile_graph import GraphBuilder, is_free, is_tile, kind_of
 
 
 @dataclass(frozen=True)
@@ -202,23 +200,14 @@ class _Materialiser:
             self._set_natural(op, result, layout)
 
     def _dot(self, op: ir.OpView) -> None:
-        wanted, warps = self._wanted[op.results[0]], self._built.graph.num_warps
-        if atom_name(op) == FMA:
-            layouts = fma_layouts(
-                op,
-                wanted,
-                OPERATION_LIMIT,
-                lambda shape: spread(shape, warps, _row_major(len(shape)), 1),
-            )
-            staged = (False, False)
-        else:
-            a, b, c = dot_fragments(op, wanted, warps)
-            layouts = a.whole, b.whole, c
-            staged = staged_operands(op, (a, b), self._cx.target.max_shared)
-        for at, layout in enumerate(layouts):
-            if at == 2 or not staged[at] or _is_free(op.operands[at]):
+        warps = self._built.graph.num_warps
+        homes = operand_homes(op, self._wanted[op.results[0]], warps, self._cx.target.max_shared)
+        for at, layout in enumerate((homes.a, homes.b, homes.c)):
+            if layout is not None:
                 self._convert_operand(op, at, layout)
-        self._set_natural(op, op.results[0], layouts[2])
+        if homes.warps is not None:
+            op.attributes[WARPS] = ir.DenseI32ArrayAttr.get(homes.warps)
+        self._set_natural(op, op.results[0], homes.c)
 
     # -- control flow -----------------------------------------------------------------------
 
@@ -293,7 +282,7 @@ class _Materialiser:
         if layout_of(operand.type) == layout:
             return
         type_ = distributed(operand.type, layout)
-        if _is_free(operand):
+        if is_free(operand):
             source = operand.owner
             op.operands[at] = clone_in(source, type_, ir.InsertionPoint(op)).result
             return
@@ -316,11 +305,6 @@ class _Materialiser:
             ip=ir.InsertionPoint.after(op),
         )
         value.replace_all_uses_except(converted.result, converted)
-
-
-def _is_free(value: ir.Value) -> bool:
-    """Whether the tile can be made again in any layout."""
-    return not isinstance(value.owner, ir.Block) and kind_of(value.owner) == "source"
 
 
 def _slices_in_registers(part: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:

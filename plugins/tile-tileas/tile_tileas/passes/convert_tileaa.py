@@ -15,12 +15,14 @@ from tile_tileaa.passes.cudatile.gather import ViewAddresses
 
 from tile_core.convert import KEEP, Conversion, Replacement, RuleSet
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext, error_at
+from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.pressure import peak_registers
-from tile_tileas.passes.dot import dot_rules
+from tile_tileas.mma.tiers import FAMILIES
+from tile_tileas.passes.dot import DotState, dot_rules
 
 rules = RuleSet("convert-tileaa-to-tileas")
 
+_SPEC = "nv_tileaa.kernel_spec"
 _FEW_WARPS = 4
 #: Registers of a thread for addresses, fragments of a step, flags; measured on products.
 _OTHER_REGISTERS = 95
@@ -142,10 +144,16 @@ class ConvertTileAAToTileAS(Pass):
     anchor = "func.func"
     dependent_dialects = ("nv_tileas",)
 
+    mma: str = option(
+        FAMILIES[0], "the highest kind of instruction that products may run on", choices=FAMILIES
+    )
+
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         _attach_kernel_spec(op, cx)
         ruleset = rules.joined([dot_rules, *cx.services.patterns(self.name)])
-        Conversion(ruleset, lambda type_: type_, (), cx, None).run(op)
+        warps = num_warps(op) if _SPEC in op.attributes else 0
+        state = DotState(self.mma, warps)
+        Conversion(ruleset, lambda type_: type_, (), cx, state).run(op)
 
 
 def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
@@ -170,7 +178,7 @@ def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
     if spec["num_ctas"] != 1:
         raise error_at(func, "clusters of more than one block are not supported")
     i32 = ir.IntegerType.get_signless(32)
-    func.attributes["nv_tileaa.kernel_spec"] = ir.DictAttr.get(
+    func.attributes[_SPEC] = ir.DictAttr.get(
         {key: ir.IntegerAttr.get(i32, value) for key, value in spec.items()}
     )
 
@@ -236,7 +244,7 @@ def num_warps(func: ir.Operation) -> int:
     Raises:
         CompileError: the function has no launch record.
     """
-    if "nv_tileaa.kernel_spec" not in func.attributes:
+    if _SPEC not in func.attributes:
         raise error_at(func, "has no kernel_spec; run 'convert-tileaa-to-tileas' before")
-    spec = ir.DictAttr(func.attributes["nv_tileaa.kernel_spec"])
+    spec = ir.DictAttr(func.attributes[_SPEC])
     return ir.IntegerAttr(spec["num_warps"]).value

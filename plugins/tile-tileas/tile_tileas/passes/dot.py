@@ -1,4 +1,4 @@
-"""nv_tileaa.dot => nv_tileas.dot: the instruction is chosen here.
+"""nv_tileaa.dot => nv_tileas.dot: the instruction is chosen here, by the tiers of `mma`.
 
 Tensor cores multiply where the target has an MMA of these types whose shape divides the tiles.
 8-bit floats without one are widened to f16, which is exact. What is left is computed with fused
@@ -7,20 +7,33 @@ multiply-adds: f32 is never rounded to tf32 silently.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tile_core.convert import Conversion, RuleSet
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import shape_of
-from tile_tileas.dots import FMA, PTX_TYPES, choose_atom, product_shape
+from tile_tileas.dots import FMA, PTX_TYPES, product_shape
+from tile_tileas.mma.tier import Choice, Product, choose
+from tile_tileas.mma.tiers import tiers_up_to
 from tile_tileas.passes.scaled_dot import ScaledProduct
 
 dot_rules = RuleSet("convert-tileaa-to-tileas")
+
+
+@dataclass(frozen=True)
+class DotState:
+    """What decides about products besides their types: the highest tier allowed, the block."""
+
+    highest: str
+    num_warps: int  # 0 outside of kernels
+
 
 _BYTE_FLOATS = ("f8E4M3FN", "f8E5M2")
 
 
 @dot_rules.on("nv_tileaa.dot")
-def dot(op: ir.OpView, cx: Conversion) -> ir.Value:
+def dot(op: ir.OpView, cx: Conversion[DotState]) -> ir.Value:
     """nv_tileaa.dot => nv_tileas.dot {atom}; 8-bit floats are widened where no atom takes them,
     and elements with block scales multiplied by them before
     """
@@ -33,24 +46,42 @@ def dot(op: ir.OpView, cx: Conversion) -> ir.Value:
     return multiply(op.a, op.b, op.c)
 
 
-def _product(op: ir.OpView, cx: Conversion, operands: list[ir.Value]) -> ir.Value:
+def _product(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) -> ir.Value:
     """`op` on operands without scales."""
-    atom = _atom(op, cx, operands)
-    if atom == FMA and str(operands[0].type.element_type) in _BYTE_FLOATS:
+    choice = _choice(op, cx, operands)
+    if choice.atom == FMA and str(operands[0].type.element_type) in _BYTE_FLOATS:
         operands = [_widened(cx, operands[0]), _widened(cx, operands[1]), operands[2]]
-        atom = _atom(op, cx, operands)
+        choice = _choice(op, cx, operands)
+    for family, reason in choice.refused:
+        cx.cx.missed(op.operation, f"does not run on {family}: {reason}")
     attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes["atom"] = ir.StringAttr.get(atom)
+    attributes["atom"] = ir.StringAttr.get(choice.atom)
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, 0, 0])
     return cx.create("nv_tileas.dot", operands, [operands[2].type], attributes).result
 
 
-def _atom(op: ir.OpView, cx: Conversion, operands: list[ir.Value]) -> str:
+def _choice(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) -> Choice:
     a, b, c = operands
-    types = (_ptx_type(op, a, "a"), _ptx_type(op, b, "b"), _ptx_type(op, c, "c"))
-    _, m, n, k = product_shape(shape_of(a), shape_of(b))
-    atom = choose_atom(cx.target.chip, types, (m, n, k))
-    return FMA if atom is None else atom.row.name
+    product = Product(
+        cx.target.chip,
+        (_ptx_type(op, a, "a"), _ptx_type(op, b, "b"), _ptx_type(op, c, "c")),
+        product_shape(shape_of(a), shape_of(b)),
+        len(shape_of(a)),
+        cx.state.num_warps,
+        cx.target.max_shared,
+        promotes=_promotes(op, a, c),
+    )
+    found = choose(product, tiers_up_to(cx.state.highest))
+    assert found is not None, "multiply-adds take every product"
+    return found
+
+
+def _promotes(op: ir.OpView, a: ir.Value, c: ir.Value) -> bool:
+    """Whether sums of 8-bit floats have to leave the tensor cores (Tile IR specification,
+    "mmaf": without `fast_acc`).
+    """
+    wide = str(c.type.element_type) == "f32"
+    return wide and str(a.type.element_type) in _BYTE_FLOATS and "fast_acc" not in op.attributes
 
 
 def _ptx_type(op: ir.OpView, value: ir.Value, operand: str) -> str:
@@ -63,6 +94,6 @@ def _ptx_type(op: ir.OpView, value: ir.Value, operand: str) -> str:
     return PTX_TYPES[str(element)]
 
 
-def _widened(cx: Conversion, value: ir.Value) -> ir.Value:
+def _widened(cx: Conversion[DotState], value: ir.Value) -> ir.Value:
     type_ = ir.RankedTensorType.get(value.type.shape, ir.F16Type.get())
     return cx.create("nv_tileaa.fp_to_fp", [value], [type_]).result

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tile_cute.atoms import MmaAtom
-from tile_tileas.dot_plan import atom_name
-from tile_tileas.dots import FMA, Fragments, atom_named, grid_of, product_shape
+from tile_tileas.dot_plan import atom_name, family_of, warps_of
+from tile_tileas.dots import FMA, Fragments, atom_named, fragment, product_shape
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
@@ -21,18 +22,20 @@ from tile_nvptx.passes.tileas.thread.types import element_of
 
 @rules.on("nv_tileas.dot")
 def dot(op: ir.OpView, cx: Kernel) -> ir.Value:
-    """dot {atom} => mma.sync on whole fragments, or "fma": a loop over K of buffers"""
-    if atom_name(op) == FMA:
-        return FmaProduct(op, cx).run()
-    return _tensor_cores(op, cx)
+    """dot {atom} => instructions of the atom's tier: mma.sync on fragments, "fma" of buffers"""
+    return _FORMS[family_of(op)](op, cx)
+
+
+def _multiply_adds(op: ir.OpView, cx: Kernel) -> ir.Value:
+    return FmaProduct(op, cx).run()
 
 
 def _tensor_cores(op: ir.OpView, cx: Kernel) -> ir.Value:
     layout = tile_layout(cx, op.operands[2])
     a, b = (shape_before(cx, value) for value in list(op.operands)[:2])
     atom, shape = atom_named(atom_name(op)), product_shape(a, b)
-    grid = grid_of(atom, shape, cx.state.num_warps, layout)
-    if grid is None:
+    grid = warps_of(op)
+    if fragment(atom, "c", shape, layout.rank, grid) != layout:
         raise error_at(op, f"has an accumulator that is no tile of {atom}: {layout}")
     batch, m, n, k = shape
     counts = (
@@ -86,3 +89,9 @@ class _TensorCores:
             helpers = self.cx.state.helpers
             total = helpers.call(self.cx, name, body, [a, b, total], total.type).result
         return total
+
+
+_FORMS: dict[str, Callable[[ir.OpView, Kernel], ir.Value]] = {
+    FMA: _multiply_adds,
+    "mma.sync": _tensor_cores,
+}

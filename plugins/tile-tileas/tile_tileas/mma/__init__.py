@@ -1,0 +1,1 @@
+"""Instructions that multiply tiles: which one a product runs on, and where its operands lie."""
