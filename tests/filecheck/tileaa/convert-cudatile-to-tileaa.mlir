@@ -63,6 +63,9 @@
 // CHECK-NEXT: %[[I:.*]] = "nv_tileaa.get_program_id"() {axis = 0 : i32} : () -> i32
 // CHECK: "nv_tileaa.tiled_load"(%[[V]], %[[I]], %[[T]]) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 1>}
 // CHECK-SAME: -> (tensor<64xf32>, !nv_tileaa.mem_token)
+// Hints of this target stand over those of all; those of others, and such as mean nothing, go.
+// CHECK: "nv_tileaa.tiled_store"
+// CHECK-SAME: {hints = {allow_tma = false, latency = 3 : i32}, mem_semantic = "weak"
 !p = !cuda_tile.tile<array<i64>, !cuda_tile.ptr<f32>>
 !i = !cuda_tile.tile<array<i64>, i32>
 !tok = !cuda_tile.token
@@ -78,6 +81,7 @@
       %3 = "cuda_tile.get_index_space_shape"(%2) : (!view) -> !i
       %4:3 = "cuda_tile.get_tile_block_id"() : () -> (!i, !i, !i)
       %5:2 = "cuda_tile.load_view_tko"(%2, %4#0, %0) {inbounds = array<i1: false>, memory_ordering_semantics = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 0, 1>} : (!view, !i, !tok) -> (!t, !tok)
+      %6 = "cuda_tile.store_view_tko"(%5#0, %2, %4#0, %5#1) {inbounds = array<i1: false>, memory_ordering_semantics = "weak", optimization_hints = {default = {allow_tma = false, latency = 2 : i64, speed = 9 : i64}, sm_80 = {latency = 7 : i64}, sm_90 = {latency = 3 : i64}}, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1>} : (!t, !view, !i, !tok) -> !tok
       "cuda_tile.return"() {operandSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()
   }) {function_type = () -> (), sym_name = "views"} : () -> ()
 }) {sym_name = "kernels"} : () -> ()

@@ -110,6 +110,22 @@ ACCESSES = [
         'expects a eviction_policy of none, first, last, normal, but got "xx"',
     ),
     (
+        _load("%pp", "!pp", (1, 0, 0, 0), f"{WEAK}, hints = 3"),
+        'expects hints to be a dictionary, but got 3 : i64',
+    ),
+    (
+        _load("%pp", "!pp", (1, 0, 0, 0), f"{WEAK}, hints = {{latency = 11 : i32}}"),
+        'hint latency = 11 : i32: expects a number from 1 to 10',
+    ),
+    (
+        _load("%pp", "!pp", (1, 0, 0, 0), f"{WEAK}, hints = {{allow_tma = 1 : i32}}"),
+        'hint allow_tma = 1 : i32: expects true or false',
+    ),
+    (
+        _load("%pp", "!pp", (1, 0, 0, 0), f"{WEAK}, hints = {{speed = 1 : i32}}"),
+        'hint speed = 1 : i32: loads and stores have no such hint',
+    ),
+    (
         '%r:2 = "nv_tileaa.atomic_rmw"(%n, %i) {mem_semantic = "relaxed", mem_scope = "gpu", '
         f'rmw_mode = "nand", {sizes(1, 1, 0, 0)}}} : (!n, i32) -> (i32, !tok)',
         "expects an rmw_mode of add, addf, and, or, xor, xchg, min, max, umin, umax, but got "

@@ -5,7 +5,8 @@
 by one thread, and every thread that holds an element of a result gets it.
 
 Attributes that may be absent: `mem_scope`, `cache_modifier`, `eviction_policy`, `in_bounds` (per
-axis of a tile: whether it is known to be inside the memref), the unit attribute `volatile`.
+axis of a tile: whether it is known to be inside the memref), the unit attribute `volatile`; of
+loads and stores, `hints` (`tile_tileaa.dialect.hints`).
 Texts follow the Tile IR specification, "nv_tileaa verifiers" and "TileAS TMA and memops family".
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 from tile_core.dialect import Check, Operand, OperationSpec, ReadsAndWrites, Result, Writes, declare
 from tile_core.mlir import ir
 from tile_tileaa.dialect.base import NvTileAA
+from tile_tileaa.dialect.hints import hints_problem
 from tile_tileaa.dialect.ordering import (
     ATOMIC_ORDERINGS,
     LOAD_ORDERINGS,
@@ -232,7 +234,7 @@ def _multimem(op: ir.OpView) -> str | None:
 
 
 #: Checks of every access of a view, before those of its order.
-VIEW_CHECKS = (tokens, through_view, policy)
+VIEW_CHECKS = (tokens, through_view, policy, hints_problem)
 
 LOAD = OperationSpec(
     "load",
@@ -247,7 +249,7 @@ LOAD = OperationSpec(
     },
     "Read through a tile of pointers; masked-off elements read `other`, or anything.",
     (LoadEffects,),
-    (ordering(LOAD_ORDERINGS), _through_pointers("other"), tokens, policy),
+    (ordering(LOAD_ORDERINGS), _through_pointers("other"), tokens, policy, hints_problem),
 )
 STORE = OperationSpec(
     "store",
@@ -261,7 +263,7 @@ STORE = OperationSpec(
     },
     "Write through a tile of pointers, where the mask is true.",
     (Writes,),
-    (ordering(STORE_ORDERINGS), _through_pointers("value"), tokens, policy),
+    (ordering(STORE_ORDERINGS), _through_pointers("value"), tokens, policy, hints_problem),
 )
 ATOMIC_RMW = OperationSpec(
     "atomic_rmw",

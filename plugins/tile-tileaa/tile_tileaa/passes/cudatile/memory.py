@@ -7,6 +7,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileaa.dialect.accesses import tiled_mode
 from tile_tileaa.passes.cudatile.gather import ViewAddresses, is_gather, padding
+from tile_tileaa.passes.cudatile.hints import hints
 from tile_tileaa.passes.cudatile.rules import (
     constant,
     element,
@@ -154,6 +155,7 @@ def load_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             {
                 **ordering(op),
                 **in_bounds(op),
+                **hints(op, cx),
                 "operandSegmentSizes": _segments(1, len(index), len(token)),
             },
         ).results
@@ -176,6 +178,7 @@ def store_view(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             {
                 **ordering(op),
                 **in_bounds(op),
+                **hints(op, cx),
                 "operandSegmentSizes": _segments(1, 1, len(index), len(token)),
             },
         ).results
@@ -193,7 +196,11 @@ def _gather(op: ir.OpView, cx: Conversion, parts: dict[str, list[ir.Value]]) -> 
             "nv_tileaa.load",
             [where.pointers, where.inside, other, *token],
             types,
-            {**ordering(op), "operandSegmentSizes": _segments(1, 1, 1, len(token))},
+            {
+                **ordering(op),
+                **hints(op, cx),
+                "operandSegmentSizes": _segments(1, 1, 1, len(token)),
+            },
         ).results
     )
 
@@ -207,7 +214,11 @@ def _scatter(op: ir.OpView, cx: Conversion, parts: dict[str, list[ir.Value]]) ->
             "nv_tileaa.store",
             [where.pointers, *parts["tile"], where.inside, *token],
             [cx.type(result.type) for result in op.results],
-            {**ordering(op), "operandSegmentSizes": _segments(1, 1, 1, len(token))},
+            {
+                **ordering(op),
+                **hints(op, cx),
+                "operandSegmentSizes": _segments(1, 1, 1, len(token)),
+            },
         ).results
     )
 
@@ -263,6 +274,7 @@ def load_ptr(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             [cx.type(result.type) for result in op.results],
             {
                 **ordering(op),
+                **hints(op, cx),
                 "operandSegmentSizes": _segments(1, len(mask), len(other), len(token)),
             },
         ).results
@@ -280,6 +292,10 @@ def store_ptr(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
             "nv_tileaa.store",
             [*parts["destination"], *parts["value"], *mask, *token],
             [cx.type(result.type) for result in op.results],
-            {**ordering(op), "operandSegmentSizes": _segments(1, 1, len(mask), len(token))},
+            {
+                **ordering(op),
+                **hints(op, cx),
+                "operandSegmentSizes": _segments(1, 1, len(mask), len(token)),
+            },
         ).results
     )
