@@ -1,7 +1,8 @@
 """Runs tests/filecheck/<plugin>/<pass>.mlir in process: the passes of its RUN line, FileCheck.
 
 A file is split at `// -----`. Each part is run by itself and compared with its own CHECK lines;
-a part whose CHECK lines speak of an `error:` has to fail, and its error is what is compared.
+a part whose CHECK lines speak of an `error:` has to fail, and its error is what is compared. With
+`--remarks -` the remarks stand before the module.
 
 tests/filecheck/effects/ has MLIR's own passes on our operations: what their effects allow.
 """
@@ -25,6 +26,7 @@ from support.tiles import registry
 from tile_core.cli.opt import opt
 from tile_core.diagnostics import TileError
 from tile_core.opt import OptJob, Selection, optimize, split_input
+from tile_core.remarks import as_listing
 
 HERE = Path(__file__).parent / "filecheck"
 PLUGINS = ("cudatile", "cute", "nvptx", "tileaa", "tileas")
@@ -50,10 +52,11 @@ def job_of(path: Path) -> OptJob:
     )
 
 
-def output_of(text: str, first_line: int, job: OptJob) -> str:
+def output_of(text: str, first_line: int, job: OptJob, with_remarks: bool = False) -> str:
     """The module after the passes, or the error where one is expected."""
     if not FAILS.search(text):
-        return optimize(text, first_line, job).text
+        done = optimize(text, first_line, job)
+        return (as_listing(done.artifact.remarks) if with_remarks else "") + done.text
     try:
         return optimize(text, first_line, job).text
     except TileError as error:
@@ -78,7 +81,7 @@ CASES = [
 def test_filecheck(path: Path, at: int) -> None:
     text, first_line = parts_of(path)[at]
     assert CHECK.search(text), "a part without CHECK lines cannot fail"
-    output = output_of(text, first_line, job_of(path))
+    output = output_of(text, first_line, job_of(path), "--remarks -" in path.read_text("utf-8"))
     assert matches(text, output, path.name, first_line), output
 
 

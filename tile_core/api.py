@@ -334,6 +334,7 @@ class _Job:
             kind = _lazy_emitter(call.name, self.registry).produces
             artifact.stages.add(kind, product)
             artifact.metadata[call.name] = getattr(emitter, "metadata", {})
+            artifact.remarks += getattr(emitter, "remarks", ())
             if self.on_stage is not None:
                 self.on_stage(kind, product)
 

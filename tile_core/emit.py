@@ -31,8 +31,8 @@ class Emitter(Protocol):
     produces: ClassVar[str]
 
     # Optional: `prewarm()`, a class method that starts what will take long and returns at once.
-    # It is called before the passes run. And `metadata`, a mapping that `emit` fills, which
-    # `Artifact.metadata` hands on.
+    # It is called before the passes run. And what `emit` fills: `metadata`, a mapping, which
+    # `Artifact.metadata` hands on, and `remarks`, a list of `tile_core.remarks.Remark`.
 
     def emit(self, source: Any, cx: EmitContext) -> Any:
         """The artifact made from `source`.

@@ -95,6 +95,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tile_tileas.passes.insert_barriers:InsertBarriers",
             "barriers where threads meet each other's data",
         ),
+        Lazy(
+            "tileas-remark-choices",
+            "tile_tileas.passes.remark_choices:RemarkChoices",
+            "remarks on what was chosen for loads, stores, products and loops",
+        ),
     )
 
 

@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 from tile_core.diagnostics import ConfigurationError
 from tile_core.emit import EmitContext
 from tile_core.options import option
+from tile_core.remarks import Remark
 from tile_nvptx.emit import ptx_text, toolchain
 from tile_nvptx.emit.large_shared import with_shared_sizes, without_large_arrays
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.ptxas import assemble, ptxas_arguments
+from tile_nvptx.emit.resource_remarks import block_sizes, remarks_on
 from tile_nvptx.host.object import HOST_TRIPLES, check_parameters, host_object
 
 
@@ -29,8 +31,8 @@ def _unbalanced(text: str) -> str | None:
 class CubinEmitter:
     """PTX text => cubin bytes, with ptxas.
 
-    `metadata` holds, after `emit`, "kernels" (a `KernelResources` each), "ptxas" (where it is and
-    how it was found), "log" and "seconds".
+    After `emit`, `remarks` says what the kernels take of an SM, and `metadata` holds "kernels" (a
+    `KernelResources` each), "ptxas" (where it is and how it was found), "log" and "seconds".
     """
 
     name: ClassVar[str] = "cubin"
@@ -47,6 +49,7 @@ class CubinEmitter:
         choices=HOST_TRIPLES,
     )
     metadata: dict[str, Any] = field(default_factory=dict, init=False)
+    remarks: list[Remark] = field(default_factory=list, init=False)
 
     def emit(self, source: str, cx: EmitContext) -> bytes:
         """The cubin of `source`.
@@ -72,6 +75,12 @@ class CubinEmitter:
             "log": made.log,
             "seconds": {"ptxas": time.perf_counter() - start},
         }
+        threads = block_sizes(source)
+        self.remarks = [
+            remark
+            for kernel in self.metadata["kernels"]
+            for remark in remarks_on(kernel, cx.target, threads.get(kernel.name))
+        ]
         return with_shared_sizes(made.cubin, large.sizes)
 
 

@@ -10,6 +10,7 @@ from tile_core.passes import Pass, PassContext, option
 from tile_tileas.access import AccessPlan, plan_pointers, plan_tiled, without_checks
 from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.narrowness import Narrowness, narrowness_of_pointers, narrowness_of_tiled
 
 _TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store", "nv_tileas.async_tiled_load")
 _POINTER = ("nv_tileas.load", "nv_tileas.store", "nv_tileas.async_load")
@@ -46,13 +47,15 @@ class PlanAccesses(Pass):
         for access in accesses(op):
             if access.name in _TILED:
                 plan = self._tiled(access, plan_tiled(access.view, known, bits), op, cx)
+                narrow = narrowness_of_tiled(access.view, plan, known, bits)
             else:
                 plan = plan_pointers(access, known, bits)
+                narrow = narrowness_of_pointers(access, plan, known, bits)
             access.attributes["access"] = plan.attribute()
             if plan.vector > 1:
                 cx.count("vectorised")
-            else:
-                cx.missed(access.operation, "not vectorised: contiguity or alignment is unknown")
+            if narrow.reasons:
+                _remark_narrow(access, plan, narrow, cx)
 
     @staticmethod
     def _tiled(
@@ -63,3 +66,18 @@ class PlanAccesses(Pass):
         unchecked = without_checks(plan, access, cx.analysis(BoundsAnalysis, op))
         cx.count("unchecked", len(plan.checked) - len(unchecked.checked))
         return unchecked
+
+
+def _remark_narrow(
+    access: ir.OpView, plan: AccessPlan, narrow: Narrowness, cx: PassContext
+) -> None:
+    verb = "Store" if access.operation.name.endswith("store") else "Load"
+    how = "not vectorised" if plan.vector == 1 else f"only {plan.vector} elements wide"
+    cx.missed(
+        access.operation,
+        f"{verb} is {how}",
+        category="memory",
+        name=f"{verb}Width",
+        reasons=narrow.reasons,
+        hint=narrow.hint,
+    )
