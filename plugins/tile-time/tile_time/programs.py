@@ -7,19 +7,21 @@ from typing import Any
 from tile_sim.machine.parameters import RawParameters
 from tile_sim.script import run_script
 
+from tile_core.diagnostics import UsageError
 from tile_core.machines import Machine
 from tile_time.model import load_kernel, time_kernel
 from tile_time.result import Result
 
 
-def time_program(machine: Machine, given: dict[str, Any]) -> list[tuple[str, Result]]:
-    """Run a program whose launches are timed and not run, but for one cluster each.
+def launches_timed(machine: Machine, warm: bool = False) -> list[tuple[str, Result]]:
+    """From now on launches of cuTile are timed and not run, but for one cluster each.
 
-    What the program computes is therefore not there afterwards: a program that checks its results
-    fails after its launches. `given` are the options of the command line.
+    The list that is returned grows by (name of the kernel, result) with each of them. What a kernel
+    computes is not there afterwards.
+
+    Raises:
+        UsageError: cuTile is not installed.
     """
-    from tile_core.diagnostics import UsageError
-
     try:
         from tile_sim import cutile
     except ImportError as error:
@@ -31,11 +33,20 @@ def time_program(machine: Machine, given: dict[str, Any]) -> list[tuple[str, Res
     ) -> None:
         kernel = load_kernel(compiled.ptx, machine, name, compiled.module.hidden)
         raw: Any = RawParameters(data, tuple(buffers))
-        result = time_kernel(kernel, grid, None, raw, cluster=cluster, warm=given["warm_l2"])
-        found.append((f"launch {len(found)} {name}", result))
+        found.append((name, time_kernel(kernel, grid, None, raw, cluster=cluster, warm=warm)))
 
+    cutile.settings.arch = machine.target
     cutile.settings.instead = instead
+    return found
+
+
+def time_program(machine: Machine, given: dict[str, Any]) -> list[tuple[str, Result]]:
+    """Run a program whose launches are timed; `given` are the options of the command line.
+
+    A program that checks its results fails after its launches.
+    """
+    found = launches_timed(machine, given["warm_l2"])
     options = {"gpu_name": machine.target, "scheduler": None, "layout_strategy": None,
                "schedule": "early", "seed": 0, **given}  # fmt: skip
     run_script(options, given["script_args"])
-    return found
+    return [(f"launch {n} {name}", result) for n, (name, result) in enumerate(found)]
