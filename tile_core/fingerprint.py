@@ -11,11 +11,12 @@ import re
 from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import importlib_metadata
-
-from tile_core.registry import Registry
 from tile_core.snapshot import remembered
+
+if TYPE_CHECKING:
+    from tile_core.registry import Registry
 
 #: File name endings that take part.
 _SUFFIXES = (".py", ".toml", ".so", ".ll", ".bc")
@@ -30,6 +31,8 @@ def installed(disabled: Collection[str] = ()) -> str:
     without = sorted(set(disabled))
 
     def make() -> tuple[str, list[Path]]:
+        from tile_core.registry import Registry
+
         registry = Registry.discover(without, strict=False)
         return fingerprint(registry), behind(registry)
 
@@ -69,6 +72,8 @@ def _packages(registry: Registry) -> set[str]:
 
 def _requirements(distribution: str) -> set[str]:
     """Names of what a distribution requires, extras included: they bring ptxas and libdevice."""
+    import importlib_metadata
+
     try:
         required = importlib_metadata.requires(distribution) or []
     except importlib_metadata.PackageNotFoundError:
@@ -77,6 +82,8 @@ def _requirements(distribution: str) -> set[str]:
 
 
 def _version(distribution: str) -> str:
+    import importlib_metadata
+
     try:
         return importlib_metadata.version(distribution)
     except importlib_metadata.PackageNotFoundError:

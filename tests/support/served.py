@@ -27,6 +27,12 @@ def crash(arguments: list[str], _program: str) -> int:
     return 0
 
 
+def whose(_arguments: list[str], _program: str) -> int:
+    """Says which process does the work."""
+    print(os.getpid())
+    return 0
+
+
 def wait(arguments: list[str], _program: str) -> int:
     """Says that it has begun, and then takes long over an output file."""
     with Output(arguments[0]) as output:

@@ -26,6 +26,8 @@ STREAMS = 4  # stdin, stdout, stderr, the working directory
 #: "off": never use a server; "on": use and start one; "running": use one that is there.
 MODE = "TILEC_SERVER"
 FOLDER = "TILEC_SERVER_DIR"
+#: Objects between two runs of Python's collector of cycles; a compilation makes few.
+COLLECT_AFTER = 50_000
 #: How long a server may take until it listens, in steps of 5 ms.
 _START_STEPS = 1000
 
@@ -34,9 +36,15 @@ class Unavailable(Exception):
     """No server can do it; the work has to be done here."""
 
 
-def identity() -> str:
+def installation() -> str:
     """What tells installations apart: where the interpreter and this file are."""
     return f"{os.path.dirname(sys.executable)}\n{os.path.realpath(__file__)}"
+
+
+def identity() -> str:
+    """What a server has to share with its clients: the installation, and PYTHONPATH, which may add
+    plugins to it."""
+    return f"{installation()}\n{os.environ.get('PYTHONPATH', '')}"
 
 
 def folder() -> str:
@@ -230,16 +238,38 @@ def served(entry: str, program: str, arguments: list[str], default: str) -> int 
 
 
 def main() -> None:
-    """Run as a script: a server does it, or this process becomes the real tool."""
+    """Run as a script: a server does it, or this process."""
     entry, program, *arguments = sys.argv[1:]
     code = served(entry, program, arguments, "on")
-    if code is not None:
-        os._exit(code)
+    os._exit(here(entry, program, arguments) if code is None else code)
+
+
+def here(entry: str, program: str, arguments: list[str]) -> int:
+    """Do in this process what a server would do; the exit code.
+
+    The interpreter was started without its environment's packages (`-S`, `-E`), which a client does
+    not need.
+    """
+    import gc
+    import site
+    from importlib import import_module
+
+    gc.set_threshold(COLLECT_AFTER)
+    sys.path[:1] = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    site.main()
+    from tile_core.generated_code import keep
+
+    code = keep()
     module, _, name = entry.partition(":")
-    boot = f"import os, sys; from {module} import {name} as run; "
-    boot += "code = int(run(sys.argv[2:], sys.argv[1])); "
-    boot += "sys.stdout.flush(); sys.stderr.flush(); os._exit(code)"
-    os.execv(sys.executable, [sys.executable, "-c", boot, program, *arguments])
+    sys.argv = [program, *arguments]
+    result = int(getattr(import_module(module), name)(arguments, program))
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        result = result or 2
+    code.save()
+    return result
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 from tile_core.cli.output import write_file
 from tile_core.diagnostics import ConfigurationError, UsageError
 from tile_core.server import client
+from tile_core.server.native import compiled
 
 #: Set to 0, it makes an activated environment as if it were not.
 SWITCH = "TILEC_ACTIVE"
@@ -31,6 +32,8 @@ _ENTRIES = {
     "tileiras": "tile_dropin.main:run",
     "tileirdisasm": "tile_cudatile.disassembler:run",
 }
+#: A launcher that is a compiled program is smaller than this.
+_LOOKED_AT = 1 << 16
 _MARK = "# written by `tilec activate`"
 
 
@@ -123,7 +126,7 @@ def write_launchers(home: Path) -> None:
         raise ConfigurationError(f"cannot make '{folder}': {error.strerror}") from error
     for tool, entry in _ENTRIES.items():
         path = folder / tool
-        write_file(str(path), launcher(entry))
+        write_file(str(path), compiled(entry, _MARK) or launcher(entry))
         path.chmod(0o755)
 
 
@@ -218,7 +221,7 @@ def _choice(name: str, path: str | None, note: str = "") -> Choice:
 def is_ours(path: Path) -> bool:
     """Whether the file is a launcher, or the script that an installer made for this tool."""
     try:
-        text = path.read_bytes()[:4096]
+        text = path.read_bytes()[:_LOOKED_AT]
     except OSError:
         return False
     return _MARK.encode() in text or b"tile_dropin" in text

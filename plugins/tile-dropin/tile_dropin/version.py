@@ -12,15 +12,21 @@ def version_text() -> str:
     Hence the last line: a digest of everything installed that decides what comes out.
     """
     from tile_core.fingerprint import installed
-    from tile_core.plugins import core_version
+    from tile_core.snapshot import remembered
 
     return (
         "tileiras: tilec, an open compiler for CUDA Tile IR\n"
         "Copyright of the tilec authors, Apache License 2.0 with LLVM exceptions\n"
-        f"tilec {core_version()}\n"
+        f"tilec {remembered('tilec-version', _core_version)}\n"
         f"Cuda compilation tools, release {RELEASE}, V{RELEASE}.0\n"
         f"Build tilec.{installed()}\n"
     )
+
+
+def _core_version() -> tuple[str, tuple[()]]:
+    from tile_core.plugins import core_version
+
+    return core_version(), ()
 
 
 def bytecode_versions() -> str:

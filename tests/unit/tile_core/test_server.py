@@ -182,6 +182,16 @@ def test_another_user_is_refused(served: Served) -> None:
     assert done.stdout == "b''\n"
 
 
+def test_a_client_with_other_plugins_is_not_served_with_these(served: Served) -> None:
+    def does_it_itself(**more: str) -> bool:
+        process = served.start("whose", **{"TILEC_SERVER": "running"} | more)
+        return process.communicate(timeout=60)[0] == f"{process.pid}\n"
+
+    assert served.ask("tell")[0] == 0
+    assert not does_it_itself()
+    assert does_it_itself(PYTHONPATH=f"{ROOT / 'tests'}{os.pathsep}{served.folder}")
+
+
 def test_an_idle_server_leaves_and_leaves_nothing(served: Served) -> None:
     served.environment["TILEC_SERVER_IDLE"] = "0.3"
     assert served.ask("tell")[0] == 0
