@@ -22,15 +22,19 @@ from tile_tileas.dots import (
     preferred_grid,
     product_shape,
 )
-from tile_tileas.mma.tier import Warps
+from tile_tileas.mma.tier import Planned, Warps
 from tile_tileas.mma.tiers import tier_of
-from tile_tileas.staging_choice import staged_operands
+from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
+from tile_tileas.mma.warpgroup import planned_warpgroups
+from tile_tileas.staging_choice import passes_through_memory, staged_operands
 from tile_tileas.storage import BUFFER_ALIGNMENT, OPERATION_LIMIT, storage_bits
 from tile_tileas.strategies.blocked import spread
 from tile_tileas.tile_graph import is_free
 
 #: How many warps stand along B, M and N, as layouts are assigned.
 WARPS = "warps"
+#: On a dot whose sums are kept outside of the tensor cores, which round them more than f32 does.
+PROMOTES = "promotes"
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,22 @@ def _fragments(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared: 
     return Homes(left, right, fragment(atom, "c", shape, rank, grid), grid)
 
 
+# -- warpgroup-level MMAs --------------------------------------------------------------------------
+
+
+def _warpgroups(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared: int) -> Homes:
+    """B is in shared memory; A, too, unless it comes as fragments or nearly so."""
+    shape = product_of(op)
+    plan = planned_warpgroups(Planned(atom_name(op), shape, 2, num_warps))
+    a, layout = op.operands[0], layout_of(op.operands[0].type)
+    bits = storage_bits(a.type.element_type)
+    near = layout is None or not passes_through_memory(layout, plan.a_fragment, bits)
+    left = plan.a_fragment if near or is_free(a) else None
+    return Homes(left, None, plan.accumulator, plan.warps)
+
+
 _HOMES: dict[str, Callable[[ir.OpView, LinearLayout, int, int], Homes]] = {
     FMA: _multiply_adds,
     "mma.sync": _fragments,
+    WARPGROUP: _warpgroups,
 }

@@ -24,7 +24,7 @@ def staged_operands(
     bits = [storage_bits(op.operands[at].type.element_type) for at in range(2)]
     sizes = [0, 0]
     for at, (layout, target, width) in enumerate(zip(layouts, wanted, bits, strict=True)):
-        if layout is None or not _through_memory(layout, target.whole, width):
+        if layout is None or not passes_through_memory(layout, target.whole, width):
             continue
         grows = target.whole.elements_per_thread > layout.elements_per_thread
         if grows or not _stays_the_same(op, op.operands[at]):
@@ -46,7 +46,8 @@ def _stays_the_same(op: ir.OpView, operand: ir.Value) -> bool:
     return loop is not None and place is None
 
 
-def _through_memory(source: LinearLayout, wanted: LinearLayout, bits: int) -> bool:
+def passes_through_memory(source: LinearLayout, wanted: LinearLayout, bits: int) -> bool:
+    """Whether elements of `bits` bits leave their warps on the way from one layout to another."""
     if source == wanted:
         return False
     try:

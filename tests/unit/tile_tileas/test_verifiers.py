@@ -138,7 +138,7 @@ def test_updates_of_tiles() -> None:
     [
         (
             'atom = "mma.nothing"',
-            "expects atom 'mma.nothing' to be an instruction of mma.sync, fma",
+            "expects atom 'mma.nothing' to be an instruction of wgmma, mma.sync, fma",
         ),
         (
             'atom = "fma", warps = array<i32: 1, 4>',

@@ -34,8 +34,9 @@ _SPEC = replace(
     fields={**DOT.fields, "atom": ir.StringAttr},
     doc=f"{DOT.doc} `atom` is the name of an MMA of tile_cute's registry, or 'fma': with an MMA "
     "the layouts are tiles of its fragments; with 'fma' each thread computes what its accumulator "
-    "holds. `warps` says how many warps stand along B, M and N, once layouts are assigned. A and B "
-    "are tiles or buffers: their types say where they reside.",
+    "holds. `warps` says how many warps stand along B, M and N, once layouts are assigned; "
+    "`promotes` that sums are kept outside of tensor cores. A and B are tiles or buffers: their "
+    "types say where they reside.",
     traits=reads_buffers(("a", "b")),
     checks=(*(on_tiles(check) for check in DOT.checks), _atom, _warps),
 )

@@ -8,29 +8,32 @@ from tile_cute.linear import LinearLayout, subtile
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_core.target import Target
 from tile_tileas.dialect import distributed
 from tile_tileas.dot_plan import atom_name, family_of, fma_step_of, warps_of
 from tile_tileas.dots import FMA, Fragments, atom_named, fragment, product_shape
 from tile_tileas.fma_plan import FmaPlan
 from tile_tileas.materialize.exchange import Exchange
+from tile_tileas.materialize.warpgroup import warpgroup_level
+from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.moves import layout_at
 from tile_tileas.stages import staging_layout, turns_bytes
 from tile_tileas.storage import OPERATION_LIMIT, storage_bits
 
 
-def dot(op: ir.OpView, chip: str) -> None:
+def dot(op: ir.OpView, target: Target) -> None:
     """dot => dot of buffers, where operands are no fragments; "fma" a part of K at a time"""
-    _FORMS[family_of(op)](op, [layout_at(op, op.operands[at].type) for at in range(3)], chip)
+    _FORMS[family_of(op)](op, [layout_at(op, op.operands[at].type) for at in range(3)], target)
 
 
-def _warp_level(op: ir.OpView, layouts: list[LinearLayout], chip: str) -> None:
+def _warp_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:
     """What is no fragment goes through the buffer from which fragments are read best."""
     bits = storage_bits(op.operands[0].type.element_type)
     wanted = fragments_of(op, layouts)
-    cx, turns = Exchange(op), turns_bytes(chip)
-    for at, target in enumerate(wanted):
-        if layouts[at] != target.whole:
-            buffer = staging_layout(layouts[at], target, bits, turns_bytes=turns)
+    cx, turns = Exchange(op), turns_bytes(target.chip)
+    for at, held in enumerate(wanted):
+        if layouts[at] != held.whole:
+            buffer = staging_layout(layouts[at], held, bits, turns_bytes=turns)
             op.operands[at] = cx.staged(op.operands[at], buffer)
 
 
@@ -49,7 +52,7 @@ def fragments_of(op: ir.OpView, layouts: list[LinearLayout]) -> tuple[Fragments,
     return left, right
 
 
-def _multiply_adds(op: ir.OpView, layouts: list[LinearLayout], chip: str) -> None:
+def _multiply_adds(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:
     """Parts of K, one after the other through two buffers; sums in f32 if there are several."""
     bits = storage_bits(op.operands[0].type.element_type)
     step = fma_step_of(op, OPERATION_LIMIT)
@@ -96,7 +99,8 @@ def _part(
     return cx.create("nv_tileas.extract_slice", [op.operands[at], *indices], [type_]).result
 
 
-_FORMS: dict[str, Callable[[ir.OpView, list[LinearLayout], str], None]] = {
+_FORMS: dict[str, Callable[[ir.OpView, list[LinearLayout], Target], None]] = {
     FMA: _multiply_adds,
     "mma.sync": _warp_level,
+    WARPGROUP: warpgroup_level,
 }

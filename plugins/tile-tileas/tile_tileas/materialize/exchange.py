@@ -19,13 +19,19 @@ class Exchange(Inserter):
         self._ip = ir.InsertionPoint.after(op) if behind else ir.InsertionPoint(op)
         self._location = op.location
 
-    def buffer(self, tile: ir.RankedTensorType, layout: LinearLayout, stages: int = 1) -> ir.Value:
+    def buffer(
+        self,
+        tile: ir.RankedTensorType,
+        layout: LinearLayout,
+        stages: int = 1,
+        alignment: int = BUFFER_ALIGNMENT,
+    ) -> ir.Value:
         """Shared memory for `stages` tiles of that type, laid out as `layout` (offset -> tile)."""
         held = ir.RankedTensorType(distributed(tile, layout))
         type_ = Buffer(held, "shared", stages).type
         i32 = ir.IntegerType.get_signless(32)
-        alignment = {"alignment": ir.IntegerAttr.get(i32, BUFFER_ALIGNMENT)}
-        return self.create("nv_tileas.alloc_tensor", [], [type_], alignment).result
+        attributes = {"alignment": ir.IntegerAttr.get(i32, alignment)}
+        return self.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
 
     def run_of(self, count: int, element: ir.Type) -> ir.Value:
         """Shared memory for `count` elements in a row."""
@@ -48,9 +54,11 @@ class Exchange(Inserter):
         }
         return self.create("nv_tileas.copy", operands, results, sizes)
 
-    def staged(self, tile: ir.Value, layout: LinearLayout) -> ir.Value:
+    def staged(
+        self, tile: ir.Value, layout: LinearLayout, alignment: int = BUFFER_ALIGNMENT
+    ) -> ir.Value:
         """A buffer that holds `tile`, laid out as `layout`."""
-        buffer = self.buffer(ir.RankedTensorType(tile.type), layout)
+        buffer = self.buffer(ir.RankedTensorType(tile.type), layout, alignment=alignment)
         self.store(tile, buffer)
         return buffer
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tile_tileas.mma.fma import FmaTier
 from tile_tileas.mma.tier import Tier
 from tile_tileas.mma.warp import WarpTier
+from tile_tileas.mma.warpgroup import WarpgroupTier
 
 #: The best first. A target that has none of a tier's instructions passes it over.
-TIERS: tuple[Tier, ...] = (WarpTier(), FmaTier())
+TIERS: tuple[Tier, ...] = (WarpgroupTier(), WarpTier(), FmaTier())
 FAMILIES: tuple[str, ...] = tuple(tier.family for tier in TIERS)
 
 

@@ -13,6 +13,7 @@ from tile_core.convert import Conversion, RuleSet
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import shape_of
+from tile_tileas.dot_plan import PROMOTES
 from tile_tileas.dots import FMA, PTX_TYPES, product_shape
 from tile_tileas.mma.tier import Choice, Product, choose
 from tile_tileas.mma.tiers import tiers_up_to
@@ -53,9 +54,12 @@ def _product(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) 
         operands = [_widened(cx, operands[0]), _widened(cx, operands[1]), operands[2]]
         choice = _choice(op, cx, operands)
     for family, reason in choice.refused:
-        cx.cx.missed(op.operation, f"does not run on {family}: {reason}")
+        message = f"does not run on {family}: {reason}"
+        cx.cx.missed(op.operation, message, category="tensorcore", name="TensorCoreMMA")
     attributes = {name: op.attributes[name] for name in op.attributes}
     attributes["atom"] = ir.StringAttr.get(choice.atom)
+    if _promotes(op, operands[0], operands[2]):
+        attributes[PROMOTES] = ir.UnitAttr.get()
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, 0, 0])
     return cx.create("nv_tileas.dot", operands, [operands[2].type], attributes).result
 

@@ -6,6 +6,10 @@ written, or if its token orders it after an access
 to global memory that another thread may have made (of memory that may be the same, or one that
 others may wait for). Scalars are the same in every thread, so
 branches and loops are taken together and a barrier inside them is safe.
+
+Where the asynchronous proxy reads a buffer that threads have written, the writers fence before
+that barrier (PTX ISA, "Async proxy"): before each `sync` behind which something unfenced may be
+read so, and, where none stands between, before one of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from tile_tileas.analysis.alias import (
     tile_apart,
 )
 from tile_tileas.analysis.buffers import allocation_of, is_shared, stage_bytes
+from tile_tileas.analysis.proxies import reads_by_async_proxy, writes_by_async_proxy
 from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
@@ -32,7 +37,9 @@ from tile_tileas.dialect.effects import buffer_effects
 from tile_tileas.dialect.exchange import EXCHANGES
 from tile_tileas.pipelining.multistage import PIPELINED
 
-_SYNC = "nv_tileas.sync"
+_SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
+#: Copies of threads, which are done when the thread has waited for them.
+_CP_ASYNC = ("nv_tileas.async_load", "nv_tileas.async_tiled_load")
 
 #: The first byte of a piece of shared memory, the first one behind it, and the pipelined buffer
 #: that it belongs to: what its loop does to that is ordered by the loop's own waits and meetings.
@@ -63,6 +70,32 @@ def _overlap(left: set[Piece], right: set[Piece]) -> bool:
     )
 
 
+def _touch(left: set[Piece], right: set[Piece]) -> bool:
+    """Whether they have memory in common."""
+    return any(a < d and c < b for a, b, _ in left for c, d, _ in right)
+
+
+def _pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
+    """What an operation reads or writes of shared memory."""
+    for effect, value in buffer_effects(op):
+        if effect == kind and is_shared(value.type):
+            yield piece_of(op, value)
+    if op.operation.name == "nv_tileaa.print" and kind == "read":
+        yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))
+
+
+def async_reads(region: ir.Region) -> set[Piece]:
+    """What the asynchronous proxy reads of shared memory inside of `region`."""
+    found: set[Piece] = set()
+    for block in region.blocks:
+        for op in block.operations:
+            if reads_by_async_proxy(op):
+                found |= set(_pieces(op, "read"))
+            for inner in op.regions:
+                found |= async_reads(inner)
+    return found
+
+
 @dataclass
 class _Pending:
     """What happened since the last barrier: pieces of shared memory that were read and written,
@@ -74,9 +107,16 @@ class _Pending:
     reads: set[Piece] = field(default_factory=set)
     writes: set[Piece] = field(default_factory=set)
     accesses: set[ir.Value] = field(default_factory=set)
+    #: Writes of threads since the last fence, and those of cp.async, which are done some `wait`
+    #: later.
+    unfenced: set[Piece] = field(default_factory=set)
+    flying: set[Piece] = field(default_factory=set)
 
     def copy(self) -> _Pending:
-        return _Pending(set(self.reads), set(self.writes), set(self.accesses))
+        return _Pending(
+            set(self.reads), set(self.writes), set(self.accesses), set(self.unfenced),
+            set(self.flying),
+        )  # fmt: skip
 
     def join(self, other: _Pending) -> bool:
         """Add what `other` holds; whether that changed anything."""
@@ -84,12 +124,16 @@ class _Pending:
         self.reads |= other.reads
         self.writes |= other.writes
         self.accesses |= other.accesses
+        self.unfenced |= other.unfenced
+        self.flying |= other.flying
         return before != self._sizes()
 
-    def _sizes(self) -> tuple[int, int, int]:
-        return len(self.reads), len(self.writes), len(self.accesses)
+    def _sizes(self) -> tuple[int, ...]:
+        sets = self.reads, self.writes, self.accesses, self.unfenced, self.flying
+        return tuple(map(len, sets))
 
     def clear(self) -> None:
+        """All threads have met."""
         self.reads.clear()
         self.writes.clear()
         self.accesses.clear()
@@ -102,17 +146,22 @@ class InsertBarriers(Pass):
     name = "tileas-insert-barriers"
     anchor = "func.func"
     preserves = ("axis",)
-    statistics = {"barriers": "barriers in front of operations"}
+    statistics = {
+        "barriers": "barriers in front of operations",
+        "fences": "fences in front of barriers",
+    }
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        walk = _Walk(cx.analysis(AliasAnalysis, op))
+        walk = _Walk(cx.analysis(AliasAnalysis, op), async_reads(op.regions[0]))
         walk.region(op.regions[0], _Pending())
         cx.count("barriers", walk.barriers)
+        cx.count("fences", walk.fences)
 
 
 class _Walk:
-    def __init__(self, roots: AliasAnalysis) -> None:
-        self.barriers = 0
+    def __init__(self, roots: AliasAnalysis, async_reads: set[Piece]) -> None:
+        self.barriers = self.fences = 0
+        self._async_reads = async_reads
         self._order = TokenOrder()
         self._roots = roots
 
@@ -137,10 +186,16 @@ class _Walk:
             for region, branch in zip(op.regions, branches, strict=True):
                 self.region(region, branch)
             pending.clear()
+            pending.unfenced.clear()
             for branch in branches:
                 pending.join(branch)
         elif op.name == _SYNC:
+            self._fence_before(op, pending)
             pending.clear()
+        elif op.name == _FENCE and ir.StringAttr(op.attributes["proxy"]).value == "async":
+            pending.unfenced.clear()
+        elif op.name == _WAIT:
+            pending.unfenced |= pending.flying
         else:
             if op.name in ACCESSES:
                 self._access(op, pending)
@@ -148,37 +203,48 @@ class _Walk:
 
     def _buffers(self, op: ir.OpView, pending: _Pending) -> None:
         """Others' writes before reads, others' reads and writes before writes."""
-        reads, writes = (set(self._pieces(op, kind)) for kind in ("read", "write"))
+        reads, writes = (set(_pieces(op, kind)) for kind in ("read", "write"))
         if op.operation.name in EXCHANGES:
             # Writes, meets the others, and reads.
             if _overlap(writes, pending.reads | pending.writes):
-                self._meet_before(op)
+                self._meet_before(op, pending)
             pending.clear()
-        elif _overlap(reads, pending.writes) or _overlap(writes, pending.reads | pending.writes):
-            self._meet_before(op)
+        elif (
+            _overlap(reads, pending.writes)
+            or _overlap(writes, pending.reads | pending.writes)
+            or (reads_by_async_proxy(op) and _touch(reads, pending.unfenced))
+        ):
+            self._meet_before(op, pending)
             pending.clear()
         pending.reads |= reads
         if op.operation.name not in EXCHANGES:
             pending.writes |= writes
-
-    @staticmethod
-    def _pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
-        """What an operation reads or writes of shared memory."""
-        for effect, value in buffer_effects(op):
-            if effect == kind and is_shared(value.type):
-                yield piece_of(op, value)
-        if op.operation.name == "nv_tileaa.print" and kind == "read":
-            yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))
+        if op.operation.name in _CP_ASYNC:
+            pending.flying |= writes
+        elif not writes_by_async_proxy(op):
+            pending.unfenced |= writes
 
     def _access(self, op: ir.OpView, pending: _Pending) -> None:
         if self._conflicts(op, pending.accesses):
-            self._meet_before(op)
+            self._meet_before(op, pending)
             pending.clear()
         pending.accesses.add(op.results[0])
 
-    def _meet_before(self, op: ir.OpView) -> None:
+    def _meet_before(self, op: ir.OpView, pending: _Pending) -> None:
         self.barriers += 1
+        self._fence_before(op, pending)
         ir.Operation.create(_SYNC, loc=op.location, ip=ir.InsertionPoint(op))
+
+    def _fence_before(self, op: ir.OpView, pending: _Pending) -> None:
+        """A fence where the next thing behind `op` may be a read by the asynchronous proxy."""
+        if not _touch(pending.unfenced, self._async_reads):
+            return
+        self.fences += 1
+        attributes = {"proxy": ir.StringAttr.get("async")}
+        ir.Operation.create(
+            _FENCE, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op)
+        )
+        pending.unfenced.clear()
 
     def _conflicts(self, op: ir.OpView, earlier: set[ir.Value]) -> bool:
         if not earlier or op.token is None:

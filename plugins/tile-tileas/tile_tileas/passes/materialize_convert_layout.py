@@ -46,7 +46,7 @@ class MaterializeConvertLayout(Pass):
         for inner in list(_operations(op.regions[0])):
             name = inner.operation.name
             if name == "nv_tileas.dot":
-                dots.dot(inner, cx.target.chip)
+                dots.dot(inner, cx.target)
             elif name in FORMS:
                 FORMS[name](inner)
         made = (inner.operation.name for inner in _operations(op.regions[0]))

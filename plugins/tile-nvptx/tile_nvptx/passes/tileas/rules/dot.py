@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tile_cute.atoms import MmaAtom
 from tile_tileas.dot_plan import atom_name, family_of, warps_of
 from tile_tileas.dots import FMA, Fragments, atom_named, fragment, product_shape
+from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
@@ -15,6 +16,7 @@ from tile_nvptx.passes.tileas.device.mma import Counts, mma_fragments
 from tile_nvptx.passes.tileas.rules.buffers import is_buffer
 from tile_nvptx.passes.tileas.rules.dot_fma import FmaProduct
 from tile_nvptx.passes.tileas.rules.dot_operands import Held, Operand, Staged, shape_before
+from tile_nvptx.passes.tileas.rules.dot_warpgroup import warpgroup_product
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import element_of
@@ -94,4 +96,5 @@ class _TensorCores:
 _FORMS: dict[str, Callable[[ir.OpView, Kernel], ir.Value]] = {
     FMA: _multiply_adds,
     "mma.sync": _tensor_cores,
+    WARPGROUP: warpgroup_product,
 }

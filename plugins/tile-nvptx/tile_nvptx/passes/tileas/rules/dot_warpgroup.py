@@ -1,0 +1,133 @@
+"""Products of warpgroups: wgmma on buffers in shared memory, A from registers where it is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_cute.atoms.descriptors import SmemOperand, hopper_descriptor
+from tile_cute.atoms.types import BITS
+from tile_cute.errors import LayoutError
+from tile_cute.linear.layout import log2
+from tile_tileas.dot_plan import PROMOTES, atom_name, warps_of
+from tile_tileas.dots import product_shape
+from tile_tileas.mma.tier import Planned
+from tile_tileas.mma.warpgroup import WARPS, WarpgroupPlan, planned_warpgroups, read_operand
+
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.device.warpgroup_mma import WarpgroupProduct, multiply
+from tile_nvptx.passes.tileas.rules.buffers import is_buffer, layout_in_memory
+from tile_nvptx.passes.tileas.rules.dot_operands import shape_before
+from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
+from tile_nvptx.passes.tileas.thread.types import element_of
+
+#: Descriptors count in 16 bytes.
+_UNIT_BITS = 4
+
+
+def warpgroup_product(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """dot {wgmma} => fence, wgmma of all atoms of a warpgroup, commit, wait"""
+    return _Warpgroups.of(op, cx).run()
+
+
+@dataclass
+class _Warpgroups:
+    """C + A B of one product."""
+
+    op: ir.OpView
+    cx: Kernel
+    plan: WarpgroupPlan
+    a: SmemOperand | None  # None: fragments
+    b: SmemOperand
+
+    @staticmethod
+    def of(op: ir.OpView, cx: Kernel) -> _Warpgroups:
+        layout = tile_layout(cx, op.operands[2])
+        shapes = (shape_before(cx, value) for value in list(op.operands)[:2])
+        shape = product_shape(*shapes)
+        planned = Planned(atom_name(op), shape, layout.rank, cx.state.num_warps)
+        try:
+            plan = planned_warpgroups(planned, warps_of(op))
+        except LayoutError as error:
+            raise error_at(op, f"has no code: {error}") from error
+        if plan.accumulator != layout:
+            raise error_at(op, f"has an accumulator that is no tile of {plan.atom}: {layout}")
+        b = _in_memory(op, cx, plan, 1)
+        if b is None:
+            raise error_at(op, f"has an operand B that is no buffer, which {plan.atom} reads")
+        return _Warpgroups(op, cx, plan, _in_memory(op, cx, plan, 0), b)
+
+    def run(self) -> ir.Value:
+        """The new accumulator."""
+        total = self.op.operands[2]
+        if PROMOTES not in self.op.attributes:
+            return self._multiply(total)
+        fresh = self._multiply(self._zeros(total.type))
+        return Builder(self.cx).binary("addf", total, fresh)
+
+    def _multiply(self, total: ir.Value) -> ir.Value:
+        a, b, _ = self.op.operands
+        made = self.product()
+        operands = [
+            a if self.a is None else self._descriptor(a, self.a, 0),
+            self._descriptor(b, self.b, 1),
+            total,
+        ]
+        helpers = self.cx.state.helpers
+        return helpers.call(self.cx, *multiply(made), operands, total.type).result
+
+    def product(self) -> WarpgroupProduct:
+        """What one warpgroup does."""
+        a, _, c = self.op.operands
+        return WarpgroupProduct(
+            self.plan.atom,
+            self.plan.counts,
+            self.plan.steps,
+            self.a,
+            self.b,
+            str(element_of(c.type)),
+            "" if self.a is not None else str(element_of(a.type)),
+        )
+
+    def _descriptor(self, base: ir.Value, operand: SmemOperand, axis: int) -> ir.Value:
+        """i64: the descriptor of the first atom of the thread's warpgroup, of A (0) or B (1)."""
+        b = Builder(self.cx)
+        groups = self.plan.grid[0] * self.plan.grid[1]
+        steps = [operand.start(self.plan.origin(1 << bit)[axis], 0) for bit in range(log2(groups))]
+        place = self.cx.create("llvm.ptrtoint", [base], [b.i32]).result
+        moved = self.cx.state.linear(self.cx, [0] * (LANE_BITS + log2(WARPS)) + steps)
+        if moved is not None:
+            place = b.binary("addi", place, moved)
+        units = b.with_constant("shrui", place, _UNIT_BITS)
+        i64 = ir.IntegerType.get_signless(64)
+        wide = self.cx.create("arith.extui", [units], [i64]).result
+        fields = hopper_descriptor(0, operand)
+        signed = fields - (1 << 64) if fields >> 63 else fields
+        attribute = {"value": ir.IntegerAttr.get(i64, signed)}
+        constant = self.cx.create("arith.constant", [], [i64], attribute).result
+        return self.cx.create("arith.ori", [wide, constant], [i64]).result
+
+    def _zeros(self, type_: ir.Type) -> ir.Value:
+        zero = ir.FloatAttr.get(element_of(type_), 0.0)
+        value = {"value": ir.DenseElementsAttr.get_splat(type_, zero)}
+        return self.cx.create("arith.constant", [], [type_], value).result
+
+
+def _in_memory(op: ir.OpView, cx: Kernel, plan: WarpgroupPlan, at: int) -> SmemOperand | None:
+    """How an operand is found in its buffer; None for fragments."""
+    value, row = op.operands[at], plan.atom.row
+    if is_buffer(cx, value):
+        bits = BITS[row.a if at == 0 else row.b]
+        try:
+            return read_operand(layout_in_memory(cx, value), "ab"[at], bits)
+        except LayoutError as error:
+            raise error_at(op, f"cannot read a buffer: {error}") from error
+    layout = tile_layout(cx, value)
+    if at == 0 and layout != plan.a_fragment:
+        raise error_at(
+            op,
+            f"has an operand that is neither fragments nor a buffer: {layout}; run "
+            "'tileas-materialize-convert-layout' before",
+        )
+    return None

@@ -1,0 +1,155 @@
+"""Operands of wgmma: in shared memory as the instruction reads them, stored as rarely as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_cute.linear import LinearLayout
+
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_core.target import Target
+from tile_tileas.analysis.buffers import ALLOC, stage_bytes
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dot_plan import atom_name, warps_of
+from tile_tileas.dots import product_shape
+from tile_tileas.materialize.exchange import Exchange
+from tile_tileas.mma.tier import Planned
+from tile_tileas.mma.warpgroup import (
+    OPERAND_ALIGNMENT,
+    WarpgroupPlan,
+    planned_warpgroups,
+    staged_operand,
+)
+from tile_tileas.storage import OPERATION_LIMIT, storage_bits, tile_bytes
+
+_DOT, _COPY, _SYNC = "nv_tileas.dot", "nv_tileas.copy", "nv_tileas.sync"
+_LOOPS = ("scf.for", "scf.while")
+
+
+def warpgroup_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:
+    """B becomes a buffer, and A where it is no fragment.
+
+    What comes from outside of a loop is stored before it, where there is room to keep it.
+
+    Raises:
+        CompileError: the accumulator is no tile of the instruction.
+    """
+    plan = _plan(op, layouts)
+    for at, name in enumerate("ab"):
+        if name == "a" and layouts[at] == plan.a_fragment:
+            continue
+        tile = op.operands[at]
+        bits = storage_bits(tile.type.element_type)
+        buffer = staged_operand(layouts[at], name, bits, plan.atom.row.majors)
+        if buffer is None:
+            raise error_at(op, f"cannot have operand {name} in shared memory: {layouts[at]}")
+        place = _before_loops(op, tile, target)
+        shared = _stored_already(tile, buffer, place)
+        if shared is None:
+            shared = _staged(tile, buffer, place, ahead=place != op)
+        op.operands[at] = shared
+
+
+def _staged(
+    tile: ir.Value, layout: LinearLayout, place: ir.OpView | ir.Operation, *, ahead: bool
+) -> ir.Value:
+    """The tile in a new buffer, stored before `place`; `ahead` of a loop threads meet there once,
+    and not in each of its turns.
+    """
+    if not ahead:
+        return Exchange(place).staged(tile, layout, OPERAND_ALIGNMENT)
+    block = [inner.operation for inner in place.operation.block.operations]
+    at = block.index(place.operation)
+    meeting = block[at - 1] if at and block[at - 1].name == _SYNC else None
+    if meeting is None:
+        meeting = Exchange(place).create(_SYNC)
+    return Exchange(meeting).staged(tile, layout, OPERAND_ALIGNMENT)
+
+
+def _plan(op: ir.OpView, layouts: list[LinearLayout]) -> WarpgroupPlan:
+    a, b, c = layouts
+    shape = product_shape(a.shape, b.shape)
+    planned = Planned(atom_name(op), shape, c.rank, c.in_size("warp"))
+    plan = planned_warpgroups(planned, warps_of(op))
+    if plan.accumulator != c:
+        raise error_at(op, f"has an accumulator that is no tile of {plan.atom}: {c}")
+    return plan
+
+
+def _before_loops(op: ir.OpView, tile: ir.Value, target: Target) -> ir.OpView | ir.Operation:
+    """Before what the tile is stored: `op`, or the outermost loop in which it stays the same."""
+    around = list(_around(op.operation))
+    owner = tile.owner
+    made = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
+    # The operation that has the block in which the tile is made; it holds all of its uses.
+    home = made if isinstance(owner, ir.Block) else made.parent
+    loops: list[ir.Operation] = []
+    for outer in around:
+        if outer == home:
+            break
+        if outer.name in _LOOPS:
+            loops.append(outer)
+    if not loops or not _is_room(op, ir.RankedTensorType(tile.type), loops[-1], target):
+        return op
+    return loops[-1]
+
+
+def _around(op: ir.Operation) -> Iterator[ir.Operation]:
+    """Operations around `op`, the innermost first."""
+    parent = op.parent
+    while parent is not None:
+        yield parent
+        parent = None if parent.name == "func.func" else parent.parent
+
+
+def _is_room(op: ir.OpView, tile: ir.RankedTensorType, loop: ir.Operation, target: Target) -> bool:
+    """Whether a tile may stay in shared memory while a loop runs, beside all that may need some."""
+    held = sum(
+        stage_bytes(buffer)
+        for inner in loop.block.operations
+        if inner.operation.name == ALLOC
+        and (buffer := Buffer.of(inner.results[0].type)) is not None
+    )
+    most = max((_operand_bytes(dot) for dot in _dots(loop.regions)), default=0)
+    wanted = held + tile_bytes(tile) + max(most, OPERATION_LIMIT) + 2 * OPERAND_ALIGNMENT
+    return wanted <= target.max_shared
+
+
+def _operand_bytes(dot: ir.OpView) -> int:
+    tiles = (value.type for value in list(dot.operands)[:2])
+    return sum(tile_bytes(t) for t in tiles if isinstance(t, ir.RankedTensorType))
+
+
+def _dots(regions: ir.RegionSequence) -> Iterator[ir.OpView]:
+    for region in regions:
+        for block in region.blocks:
+            for op in block.operations:
+                if op.operation.name == _DOT:
+                    yield op
+                yield from _dots(op.regions)
+
+
+def _stored_already(
+    tile: ir.Value, layout: LinearLayout, place: ir.OpView | ir.Operation
+) -> ir.Value | None:
+    """The buffer of this layout that an earlier product has stored the tile in."""
+    block = place.operation.block
+    for use in tile.uses:
+        copy = use.owner.operation
+        if copy.name != _COPY or len(copy.results) or copy.block != block:
+            continue
+        buffer = Buffer.of(copy.operands[1].type)
+        if buffer is not None and buffer.layout == layout and _is_before(copy, place.operation):
+            return copy.operands[1]
+    return None
+
+
+def _is_before(first: ir.Operation, second: ir.Operation) -> bool:
+    """Whether `first` stands before `second` in their block."""
+    for op in first.block.operations:
+        if op.operation == first:
+            return True
+        if op.operation == second:
+            return False
+    return False
