@@ -12,6 +12,7 @@ from tile_tileas.storage import storage_bits
 
 ALLOC = "nv_tileas.alloc_tensor"
 _LOOPS = ("scf.for", "scf.while")
+_SAME_MEMORY = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret", "nv_tileas.barrier_init")
 _FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")
 
 
@@ -32,7 +33,7 @@ def allocation_of(value: ir.Value) -> ir.OpView | None:
         owner = value.owner
         if owner.name == ALLOC:
             return owner.opview if isinstance(owner, ir.Operation) else owner
-        if owner.name not in ("nv_tileas.buffer_view", "nv_tileas.barrier_init"):
+        if owner.name not in _SAME_MEMORY:
             return None
         value = owner.operands[0]
     return None
@@ -63,6 +64,9 @@ class _Walk:
 
     lives: list[Life] = field(default_factory=list)
     place: int = 0
+    #: An operation, and the places at which it begins and ends.
+    watched: ir.OpView | None = None
+    span: tuple[int, int] = (0, 0)
     #: Value -> the allocations that it may be, by index, and how many loops are around those.
     _known: dict[ir.Value, set[int]] = field(default_factory=dict)
     _depth: list[int] = field(default_factory=list)
@@ -74,6 +78,7 @@ class _Walk:
 
     def _operation(self, op: ir.OpView, loops: list[list[int]]) -> None:
         self.place += 1
+        begin = self.place
         used = {one for value in op.operands for one in self._known.get(value, ())}
         for one in used:
             self.lives[one].last = max(self.lives[one].last, self.place)
@@ -95,6 +100,8 @@ class _Walk:
         self.place += 1
         for one in inner[-1] if name in _LOOPS else ():
             self.lives[one].last = max(self.lives[one].last, self.place)
+        if self.watched is not None and op == self.watched:
+            self.span = begin, self.place
 
     def _follow(self, values: Iterable[ir.Value], used: set[int]) -> None:
         """Buffers that an operation gives may be any of those that it was given."""
@@ -119,6 +126,14 @@ def lives_of(func: ir.Operation) -> list[Life]:
     walk = _Walk()
     walk.region(func.regions[0], [])
     return walk.lives
+
+
+def lives_during(func: ir.Operation, op: ir.OpView) -> list[Life]:
+    """The allocations in shared memory that hold something while `op`, with regions, runs."""
+    walk = _Walk(watched=op)
+    walk.region(func.regions[0], [])
+    first, last = walk.span
+    return [life for life in walk.lives if life.first <= last and first <= life.last]
 
 
 def allocated_bytes(func: ir.Operation) -> int:

@@ -8,6 +8,7 @@ Optional attributes: `shared_offset` of `alloc_tensor` (bytes; set by allocation
 # pyright: reportGeneralTypeIssues=false
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from tile_cute.atoms.records import GLOBAL, REGISTERS, SHARED, TENSOR
@@ -138,6 +139,21 @@ def subtile_layout(layout: LinearLayout, shape: Sequence[int]) -> LinearLayout |
     return LinearLayout({"offset": vectors[:bits]}, shape)
 
 
+def _reinterpret(op: ir.OpView) -> str | None:
+    """The same bytes: as many elements of the same type in as many stages."""
+    problem = buffer_problem(op.operands[0].type) or buffer_problem(op.results[0].type)
+    if problem is not None:
+        return problem
+    source, result = Buffer.of(op.operands[0].type), Buffer.of(op.results[0].type)
+    assert source is not None
+    assert result is not None
+    same = source.space == result.space and source.stages == result.stages
+    same = same and source.tile.element_type == result.tile.element_type
+    if same and prod(source.shape) == prod(result.shape):
+        return None
+    return f"cannot reinterpret {op.operands[0].type} as {op.results[0].type}"
+
+
 def residency(type_: ir.Type) -> str | None:
     """Where values of a type are: "registers" for tiles, the space of buffers; None otherwise."""
     buffer = Buffer.of(type_)
@@ -232,6 +248,14 @@ SPECS = (
         "of the result's shape form in it. The same memory; no data moves.",
         (Pure,),
         (_view,),
+    ),
+    OperationSpec(
+        "buffer_reinterpret",
+        {"source": Operand[Any], "result": Result[Any]},
+        "The same memory as a buffer of tiles of another shape or layout, which says what lies "
+        "where for those who use it by this name. No data moves.",
+        (Pure,),
+        (_reinterpret,),
     ),
     OperationSpec(
         "copy",

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.buffers import Life, lives_of
 from tile_tileas.pipelining.multistage import PIPELINED
 
 OFFSET = "shared_offset"
+#: Buffers that the error about too much of them names.
+_NAMED = 3
 #: What a buffer passes through, and what no message should be about.
-_MOVES = ("nv_tileas.copy", "nv_tileas.buffer_view")
+_MOVES = ("nv_tileas.copy", "nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret")
 
 
 def place(lives: Sequence[Life], separate_bytes: int) -> int:
@@ -56,6 +59,16 @@ def _behind(alloc: ir.OpView) -> ir.Operation:
     return next(iter([*others, *users, alloc.operation]))
 
 
+def _too_much(life: Life, lives: Sequence[Life], total: int, most: int) -> CompileError:
+    """The error at what the buffer that does not fit is for; notes name the largest buffers."""
+    error = error_at(
+        _behind(life.op), f"uses too much shared data (0x{total:x} bytes, 0x{most:x} max)"
+    )
+    for other in sorted(lives, key=lambda one: -one.size)[:_NAMED]:
+        error.noted(f"0x{other.size:x} bytes are for '{_behind(other.op).name}'")
+    return error
+
+
 @dataclass(frozen=True)
 class AllocateShared(Pass):
     """Give buffers their places in shared memory: side by side while it is cheap, then reused."""
@@ -73,12 +86,10 @@ class AllocateShared(Pass):
         # Stages of loops take no other buffer's room: what comes behind the loop lies apart, too.
         staged = sum(life.size for life in lives if PIPELINED in life.op.attributes)
         total = place(lives, self.separate_bytes + staged)
+        if total > cx.target.max_shared:
+            total = place(lives, 0)
         for life in lives:
             if life.offset + life.size > cx.target.max_shared:
-                raise error_at(
-                    _behind(life.op),
-                    f"uses too much shared data (0x{total:x} bytes, "
-                    f"0x{cx.target.max_shared:x} max)",
-                )
+                raise _too_much(life, lives, total, cx.target.max_shared)
             life.op.attributes[OFFSET] = ir.IntegerAttr.get(i32, life.offset)
         cx.count("bytes", total)

@@ -10,7 +10,8 @@ from tile_core.diagnostics import TileError
 from tile_core.machines import machine_for
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
-from tile_tileas.analysis.buffers import lives_of, stage_bytes
+from tile_tileas.analysis.buffers import lives_during, stage_bytes
+from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import product_shape
 from tile_tileas.pipelining.cp_async import CpAsync
@@ -57,7 +58,8 @@ class UnspecializedPipeline(Pass):
         self, func: ir.Operation, loop: ir.OpView, loads: list[Prefetch], cx: PassContext
     ) -> int:
         own = sum(_aligned(stage_bytes(load.buffer)) for load in loads)
-        others = sum(_aligned(life.size) for life in lives_of(func)) - own
+        others = sum(_aligned(life.size) for life in lives_during(func, loop))
+        others -= sum(_aligned(stage_bytes(load.buffer)) for load in loads if not load.private)
         macs = sum(_macs(op) for op in loop.regions[0].blocks[0].operations)
         blocks = max(1, _occupancy(func))
         budget = cx.target.max_shared // blocks - others
@@ -109,10 +111,10 @@ def _loops(region: ir.Region) -> Iterator[ir.OpView]:
 
 
 def _prefetches(loop: ir.OpView, cx: PassContext) -> list[Prefetch]:
-    """Loads of the loop's own buffers that can run ahead; a remark for each that cannot."""
+    """Loads of the loop that can run ahead; a remark for each that cannot."""
     found: list[Prefetch] = []
     for op in loop.regions[0].blocks[0].operations:
-        if op.operation.name != "nv_tileas.copy" or len(op.results):
+        if op.operation.name not in LOADS:
             continue
         made = prefetch_of(op, loop)
         if isinstance(made, str):

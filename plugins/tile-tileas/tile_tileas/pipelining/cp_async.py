@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import async_token
+from tile_tileas.dialect.fields import operands_of
 from tile_tileas.pipelining.filling import Place, Slot
-from tile_tileas.pipelining.prefetch import Prefetch, token_of
+from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.writer import Writer
 
 _GROUP = "cp.async"
@@ -25,17 +26,18 @@ class CpAsync:
 
     def fill(self, at: Writer, load: Prefetch, into: ir.Value, slot: Slot, place: Place) -> None:
         """cp.async of what each thread would have loaded."""
-        old, token = load.load, token_of(load.load)
-        coords = [place.of(value) for value in old.coords]
-        tokens = [] if token is None else [token]
+        old = load.load
         attributes = {name: old.attributes[name] for name in old.attributes if name in _KEPT}
         attributes["layout"] = old.results[0].type.encoding
-        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
-            [1, len(coords), 1, len(tokens)]
-        )
+        if old.operation.name == "nv_tileas.load":
+            name, where = "nv_tileas.async_load", [[old.base], operands_of(old, "mask")]
+        else:
+            name, where = "nv_tileas.async_tiled_load", [[old.view], list(old.coords)]
+        groups = [*where, [into], operands_of(old, "token")]
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(one) for one in groups])
         types = [async_token(), old.results[1].type]
-        operands = [place.of(old.operands[0]), *coords, into, *tokens]
-        at.create("nv_tileas.async_tiled_load", operands, types, attributes)
+        operands = [place.of(value) for group in groups for value in group]
+        at.create(name, operands, types, attributes)
 
     def close(self, at: Writer, slot: Slot) -> None:
         """The group of an iteration."""

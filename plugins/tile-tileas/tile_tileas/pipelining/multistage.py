@@ -14,12 +14,13 @@ iterations less ahead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.pipelining.filling import Filling, Place, Slot
-from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.prefetch import Prefetch, masked_by
+from tile_tileas.pipelining.slices import Slice, updates_of
 from tile_tileas.pipelining.writer import Writer
 
 PIPELINED = "pipelined"
@@ -37,8 +38,11 @@ class Multistage:
         self.loop, self.fillings, self.stages = loop, fillings, stages
         self.ahead = stages - 1 - in_flight
         self.lower, self.upper, self.step = list(loop.operands)[:3]
-        self.counter = loop.regions[0].blocks[0].arguments[0]
+        self.block = loop.regions[0].blocks[0]
         self.phased = any(filling.phased for filling, _ in fillings)
+        self.loads = [load for _, loads in fillings for load in loads]
+        self.carried = sorted({at for load in self.loads for at in load.slice.carried})
+        self.updates = updates_of(self.carried, loop)
         self._at = Writer(loop.location)
         self._buffers: dict[ir.Value, ir.Value] = {}
 
@@ -46,65 +50,69 @@ class Multistage:
         """The new loop, in place of the old one."""
         at = self._at
         at.move(ir.InsertionPoint(self.loop))
-        if _is_inside_loop(self.loop):
+        meets = any(not load.private for load in self.loads)
+        if meets and _is_inside_loop(self.loop):
             # An earlier run of this loop may still read the stages that are filled first.
             at.sync()
-        for load in self._loads():
-            self._buffers[load.alloc.results[0]] = self._allocate(load)
+        for load in self.loads:
+            self._buffers[load.load.results[0]] = self._allocate(load)
         for filling, _ in self.fillings:
             filling.prepare(at, self.stages)
+        places = [self.loop.operands[3 + at] for at in self.carried]
         for ahead in range(self.ahead):
-            self._fetch(self.lower, ahead, Slot(at.constant(ahead), self._constant_phase(0)))
-        new, slot = self._new_loop()
-        block = new.regions[0].blocks[0]
-        at.move(ir.InsertionPoint(block.operations[0]))
+            slot = Slot(at.constant(ahead), at.constant(0) if self.phased else None)
+            places = self._fetch(self.lower, ahead, slot, places)
+        new, slot, places = self._new_loop(places)
+        first = ir.InsertionPoint(self.block.operations[0])
+        at.move(first)
         for filling, _ in self.fillings:
             filling.wait(at, slot, self.ahead - 1)
-        at.sync()
+        if meets:
+            at.sync()
         # Before the body: copies are under way while it computes.
-        self._fetch(block.arguments[0], self.ahead, self._refilled(slot))
-        for load in self._loads():
-            view = at.view(self._buffers[load.alloc.results[0]], slot.index)
-            load.alloc.results[0].replace_all_uses_with(view)
+        places = self._fetch(self.block.arguments[0], self.ahead, self._refilled(slot), places)
+        for load in self.loads:
+            self._read(load, slot)
+        self._end(slot, places)
         at.move(ir.InsertionPoint.after(new))
         for filling, _ in self.fillings:
             filling.finish(at)
-        for load in self._loads():
+        for load in self.loads:  # the last thing, as places to insert at refer to operations
             load.erase()
         return new
 
-    def _loads(self) -> list[Prefetch]:
-        return [load for _, loads in self.fillings for load in loads]
-
     # -- the loop -----------------------------------------------------------------------------
 
-    def _new_loop(self) -> tuple[ir.Operation, Slot]:
-        """The loop with the slot of an iteration carried along, stage 0 first."""
+    def _new_loop(self, places: list[ir.Value]) -> tuple[ir.Operation, Slot, list[ir.Value]]:
+        """The loop with the slot of an iteration, stage 0 first, and `places` carried along.
+
+        Its body still ends as it did; see `_end`.
+        """
         at, old = self._at, self.loop
         attributes = {name: old.attributes[name] for name in old.attributes}
-        carried = [at.constant(0) for _ in range(1 + self.phased)]
+        slots = [at.constant(0) for _ in range(1 + self.phased)]
+        carried = [*slots, *places]
         types = [*(result.type for result in old.results), *(value.type for value in carried)]
         new = at.create("scf.for", [*old.operands, *carried], types, attributes, regions=1)
-        block = old.regions[0].blocks[0]
-        block.append_to(new.regions[0])
-        slot = Slot(*(block.add_argument(value.type, old.location) for value in carried))
-        end = block.operations[len(block.operations) - 1]
-        at.move(ir.InsertionPoint(end))
-        at.create("scf.yield", [*end.operands, *self._next(slot)])
-        end.operation.erase()
+        self.block.append_to(new.regions[0])
+        self.block = new.regions[0].blocks[0]  # the former handle ends with the old loop
+        added = [self.block.add_argument(value.type, old.location) for value in carried]
         for before, result in zip(old.results, new.results, strict=False):
             before.replace_all_uses_with(result)
         old.operation.erase()
-        return new, slot
+        return new, Slot(*added[: len(slots)]), added[len(slots) :]
 
-    def _next(self, slot: Slot) -> list[ir.Value]:
-        """The slot of the following iteration."""
-        at, bumped = self._at, self._at.plus(slot.index, 1)
-        found = [at.select(bumped, self.stages, at.constant(0), bumped)]
+    def _end(self, slot: Slot, places: list[ir.Value]) -> None:
+        """Hand on the slot of the following iteration, and what is carried for later ones."""
+        at, end = self._at, self.block.operations[len(self.block.operations) - 1]
+        at.move(ir.InsertionPoint(end))
+        bumped = at.plus(slot.index, 1)
+        following = [at.select(bumped, self.stages, at.constant(0), bumped)]
         if slot.phase is not None:
             turned = at.binary("xori", slot.phase, at.constant(1))
-            found.append(at.select(bumped, self.stages, turned, slot.phase))
-        return found
+            following.append(at.select(bumped, self.stages, turned, slot.phase))
+        at.create("scf.yield", [*end.operands, *following, *places])
+        end.operation.erase()
 
     def _refilled(self, slot: Slot) -> Slot:
         """The slot of the iteration that is loaded while that of `slot` runs."""
@@ -123,43 +131,69 @@ class Multistage:
             return Slot(index)
         return Slot(index, at.binary("xori", slot.phase, turns))
 
-    def _constant_phase(self, phase: int) -> ir.Value | None:
-        return self._at.constant(phase) if self.phased else None
-
     # -- copies -------------------------------------------------------------------------------
 
     def _allocate(self, load: Prefetch) -> ir.Value:
-        buffer = load.buffer
-        type_ = Buffer(buffer.tile, buffer.space, self.stages).type
+        type_ = Buffer(load.buffer.tile, load.buffer.space, self.stages).type
         attributes = {
-            "alignment": load.alloc.attributes["alignment"],
+            "alignment": ir.IntegerAttr.get(self._at.i32, load.alignment),
             PIPELINED: ir.UnitAttr.get(),
         }
         return self._at.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
 
-    def _fetch(self, now: ir.Value, ahead: int, slot: Slot) -> None:
-        """Load for `ahead` iterations after `now`, if there is such a one."""
+    def _fetch(
+        self, now: ir.Value, ahead: int, slot: Slot, places: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Load for `ahead` iterations after `now`, if there is such a one. `places` are what that
+        one carries; the answer is what the one behind it does.
+        """
         at = self._at
         index, exists = self._later(now, ahead)
-        outer = at.branch(exists)
-        for filling, loads in self.fillings:
-            for load in loads:
-                into = at.view(self._buffers[load.alloc.results[0]], slot.index)
-                filling.fill(at, load, into, slot, self._place(load, index))
-        at.leave(outer)
+        arguments = [self.block.arguments[1 + at] for at in self.carried]
+        values = dict(zip(arguments, places, strict=True))
+        values[self.block.arguments[0]] = index
+
+        def copies() -> list[ir.Value]:
+            for filling, loads in self.fillings:
+                for load in loads:
+                    into = at.view(self._buffers[load.load.results[0]], slot.index)
+                    filling.fill(at, load, into, slot, self._place(load.slice, values))
+            end = self.block.operations[len(self.block.operations) - 1]
+            after = self._place(self.updates, values)
+            return [after.of(end.operands[at]) for at in self.carried]
+
+        following = at.choice(exists, copies, places)
         for filling, _ in self.fillings:
             filling.close(at, slot)
+        return following
 
-    def _place(self, load: Prefetch, index: ir.Value) -> Place:
-        """What `load` is computed from, where the induction variable is `index`."""
-        values = {self.counter: index}
-        for op in load.slice:
+    def _place(self, part: Slice, values: Mapping[ir.Value, ir.Value]) -> Place:
+        """What a part of the body computes where its arguments are `values`."""
+        found = dict(values)
+        for op in part.ops:
             clone = op.operation.clone(ip=self._at.place)
             for number, operand in enumerate(clone.operands):
-                if operand in values:
-                    clone.operands[number] = values[operand]
-            values.update(zip(op.results, clone.results, strict=True))
-        return Place(values)
+                if operand in found:
+                    clone.operands[number] = found[operand]
+            found.update(zip(op.results, clone.results, strict=True))
+        return Place(found)
+
+    def _read(self, load: Prefetch, slot: Slot) -> None:
+        """Let the body read the stage of its iteration."""
+        at, old = self._at, load.load.results[0]
+        if load.target is not None:
+            view = at.view(self._buffers[old], slot.index)
+            named = load.target.alloc.results[0]
+            named.replace_all_uses_with(at.reinterpret(view, named.type))
+        else:
+            outer = at.place
+            at.move(ir.InsertionPoint(load.load))
+            tile = at.read(at.view(self._buffers[old], slot.index), old.type)
+            masked = masked_by(load.load)
+            if masked is not None:
+                tile = at.create("arith.select", [masked[0], tile, masked[1]], [old.type]).result
+            old.replace_all_uses_with(tile)
+            at.move(outer)
 
     def _later(self, now: ir.Value, ahead: int) -> tuple[ir.Value, ir.Value]:
         """The induction variable `ahead` iterations after `now`, and whether it is reached.

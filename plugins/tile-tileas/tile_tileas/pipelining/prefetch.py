@@ -1,21 +1,29 @@
-"""Which loads of a loop may run ahead of it, and copies of what they are computed from."""
+"""Which loads of a loop may run ahead of it, and into what.
+
+A load whose tile goes to one buffer alone, through nothing but views, fills the stages of that
+buffer: the product reads what was copied. Any other load fills stages of its own, from which each
+thread reads what it copied itself, where the load stood; nobody has to meet for those.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tile_cute.linear import LinearLayout, memory_access
+from tile_cute.linear import LinearLayout, memory_access, permute_dims, reshape
 
-from tile_core.dialect import Pure
 from tile_core.mlir import ir
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.buffers import ALLOC
-from tile_tileas.analysis.tokens import is_weak
+from tile_tileas.analysis.constants import is_zero
+from tile_tileas.analysis.tokens import LOADS, is_weak
 from tile_tileas.analysis.views import tiled_view
-from tile_tileas.dialect import layout_of
+from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.fields import operand_of
-from tile_tileas.storage import storage_bits
+from tile_tileas.layouts import inverse_permutation
+from tile_tileas.pipelining.slices import Slice, slice_of
+from tile_tileas.storage import BUFFER_ALIGNMENT, storage_bits
 
 #: Bytes that one cp.async copies (PTX ISA, "cp.async").
 SIZES = (4, 8, 16)
@@ -23,73 +31,137 @@ _READS = ("nv_tileas.copy", "nv_tileas.dot", "nv_tileas.extract_slice", "nv_tile
 
 
 @dataclass(frozen=True)
-class Prefetch:
-    """A load of a loop that goes to a buffer and nowhere else."""
+class Target:
+    """The buffer that a load's tile goes to: `views` of the tile, then `copy` into `alloc`."""
 
-    load: ir.OpView
+    views: tuple[ir.OpView, ...]
     copy: ir.OpView
     alloc: ir.OpView
-    layout: LinearLayout  # which thread copies what
-    slice: tuple[ir.OpView, ...]  # what the load is computed from inside the loop, in order
+
+
+@dataclass(frozen=True)
+class Prefetch:
+    """A load of a loop that can run ahead.
+
+    Attributes:
+        load: `nv_tileas.load` or `nv_tileas.tiled_load`.
+        layout: which thread copies what.
+        buffer: one stage, in coordinates of the load's tile.
+        alignment: of the stages, in bytes.
+        slice: what the load is computed from inside of the loop.
+        target: the buffer whose stages are filled; None for stages of the load's own.
+    """
+
+    load: ir.OpView
+    layout: LinearLayout
+    buffer: Buffer
+    alignment: int
+    slice: Slice
+    target: Target | None
 
     @property
-    def buffer(self) -> Buffer:
-        found = Buffer.of(self.alloc.results[0].type)
-        assert found is not None
-        return found
+    def private(self) -> bool:
+        """Whether threads read from the stages what they copied themselves, and nothing else."""
+        return self.target is None
 
     def erase(self) -> None:
         """Remove what the copies into stages have taken the place of."""
-        self.copy.operation.erase()
+        if self.target is not None:
+            self.target.copy.operation.erase()
+            for view in reversed(self.target.views):
+                view.operation.erase()
+            self.target.alloc.operation.erase()
         self.load.operation.erase()
-        self.alloc.operation.erase()
 
 
-def prefetch_of(copy: ir.OpView, loop: ir.OpView) -> Prefetch | str:
-    """The load behind a copy to a buffer, or why it cannot run ahead of the loop."""
-    block = loop.regions[0].blocks[0]
-    load, alloc = copy.operands[0].owner, copy.operands[1].owner
-    if isinstance(load, ir.Block) or load.operation.name != "nv_tileas.tiled_load":
-        return "the tile is computed, or comes through pointers"
-    if isinstance(alloc, ir.Block) or alloc.operation.name != ALLOC:
-        return "the buffer is not allocated there"
-    problem = _alone(load.opview, copy, block) or _reads_only(alloc.opview, copy, block)
-    if problem is not None:
-        return problem
+def prefetch_of(load: ir.OpView, loop: ir.OpView) -> Prefetch | str:
+    """How a load can run ahead of its loop, or why it cannot."""
     layout = layout_of(load.results[0].type)
-    assert layout is not None
-    problem = _by_cp_async(load.opview, alloc.opview, layout)
+    if layout is None:
+        return "it loads a single element"
+    problem = _movable(load)
     if problem is not None:
         return problem
-    found: dict[ir.Value, ir.OpView] = {}
-    for value in load.operands:
-        problem = _grow(value, loop, found)
-        if problem is not None:
-            return problem
-    order = [op for op in block.operations if len(op.results) and op.results[0] in found]
-    return Prefetch(load.opview, copy, alloc.opview, layout, tuple(order))
+    found = slice_of(load.operands, loop)
+    if isinstance(found, str):
+        return found
+    target = _target_of(load, loop.regions[0].blocks[0])
+    if not isinstance(target, str):
+        buffer = _seen_by(load, target)
+        problem = _cp_async_problem(load, buffer, layout)
+        if problem is None and masked_by(load) is None:
+            alignment = ir.IntegerAttr(target.alloc.attributes["alignment"]).value
+            return Prefetch(load, layout, buffer, alignment, found, target)
+    own = _own_stage(load, layout)
+    problem = own if isinstance(own, str) else _cp_async_problem(load, own, layout)
+    if isinstance(own, str) or problem is not None:
+        return str(problem)
+    return Prefetch(load, layout, own, BUFFER_ALIGNMENT, found, None)
 
 
-def _alone(load: ir.OpView, copy: ir.OpView, block: ir.Block) -> str | None:
-    if load.operation.block != block:
-        return "the load stands under a branch"
+def _movable(load: ir.OpView) -> str | None:
+    """Why a load cannot happen earlier, or not by cp.async."""
     if not is_weak(load):
         return "the load is ordered"
-    if len(list(load.results[0].uses)) != 1:
-        return "the tile is used in registers, too"
     if any(True for _ in load.results[1].uses):
         return "other accesses wait for the load"
+    if load.operation.name not in LOADS:
+        return "it is no plain load"
+    if load.operation.name == "nv_tileas.load":
+        return None
     if (tiled_view(load.view).padding or "zero") != "zero":
         return "cp.async pads with zeros only"
     return None
 
 
-def _reads_only(alloc: ir.OpView, copy: ir.OpView, block: ir.Block) -> str | None:
-    if alloc.operation.block != block or copy.operation.block != block:
-        return "the buffer stands under a branch"
-    for use in alloc.results[0].uses:
+def masked_by(load: ir.OpView) -> tuple[ir.Value, ir.Value] | None:
+    """(mask, what a load through pointers reads where that is false); None if that is zero, which
+    is what cp.async writes, or nothing is masked.
+    """
+    if load.operation.name != "nv_tileas.load":
+        return None
+    mask, other = operand_of(load, "mask"), operand_of(load, "other")
+    return None if mask is None or other is None or is_zero(other) else (mask, other)
+
+
+# -- the buffer that a load fills ------------------------------------------------------------
+
+
+def _target_of(load: ir.OpView, block: ir.Block) -> Target | str:
+    """The one buffer that the tile goes to, through views alone."""
+    views: list[ir.OpView] = []
+    value = load.results[0]
+    while True:
+        uses = list(value.uses)
+        if len(uses) != 1:
+            return "the tile is used more than once"
+        user = _view(uses[0].owner)
+        name = user.operation.name
+        if user.operation.block != block:
+            return "the tile is used under a branch"
+        if name in _PULL:
+            views.append(user)
+            value = user.results[0]
+        elif name == "nv_tileas.copy" and not len(user.results):
+            alloc = user.operands[1].owner
+            if isinstance(alloc, ir.Block) or alloc.operation.name != ALLOC:
+                return "the buffer is not allocated there"
+            target = Target(tuple(views), user, _view(alloc))
+            return _reads_only(target, block) or target
+        else:
+            return f"the tile goes through '{name}'"
+
+
+def _view(op: ir.Operation | ir.OpView) -> ir.OpView:
+    return op.opview if isinstance(op, ir.Operation) else op
+
+
+def _reads_only(target: Target, block: ir.Block) -> str | None:
+    if target.alloc.operation.block != block:
+        return "the buffer stands elsewhere"
+    for use in target.alloc.results[0].uses:
         user = use.owner.operation
-        if user == copy.operation:
+        if user == target.copy.operation:
             continue
         if user.block != block or user.name not in _READS:
             return f"'{user.name}' works on the buffer"
@@ -98,14 +170,65 @@ def _reads_only(alloc: ir.OpView, copy: ir.OpView, block: ir.Block) -> str | Non
     return None
 
 
-def _by_cp_async(load: ir.OpView, alloc: ir.OpView, layout: LinearLayout) -> str | None:
+def _permuted_back(layout: LinearLayout, view: ir.OpView) -> LinearLayout:
+    axes = tuple(ir.DenseI32ArrayAttr(view.attributes["permutation"]))
+    return permute_dims(layout, inverse_permutation(axes))
+
+
+def _reshaped_back(layout: LinearLayout, view: ir.OpView) -> LinearLayout:
+    return reshape(layout, list(view.operands[0].type.shape))
+
+
+#: View of a tile -> the layout of its operand from that of its result.
+_PULL: dict[str, Callable[[LinearLayout, ir.OpView], LinearLayout]] = {
+    "nv_tileaa.permute": _permuted_back,
+    "nv_tileas.view": _reshaped_back,
+}
+
+
+def _seen_by(load: ir.OpView, target: Target) -> Buffer:
+    """The target's buffer in coordinates of the load's tile."""
+    buffer = Buffer.of(target.alloc.results[0].type)
+    assert buffer is not None
+    layout = buffer.layout
+    assert layout is not None, "given when buffers were made"
+    for view in reversed(target.views):
+        layout = _PULL[view.operation.name](layout, view)
+    return _stage(load, layout)
+
+
+def _stage(load: ir.OpView, layout: LinearLayout) -> Buffer:
+    tile = ir.RankedTensorType(load.results[0].type)
+    plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
+    return Buffer(ir.RankedTensorType(distributed(plain, layout)), "shared", 1)
+
+
+def _own_stage(load: ir.OpView, layout: LinearLayout) -> Buffer | str:
+    """A stage in which the runs of neighbouring threads lie side by side."""
+    if not layout.is_injective:
+        return "several threads hold the same elements"
+    registers = layout.bases["register"]
+    low = max(0, _run(load, layout).bit_length() - 1)
+    rest: list[Sequence[tuple[int, ...]]] = [registers[:low]]
+    rest += [layout.bases["lane"], layout.bases["warp"], registers[low:]]
+    return _stage(load, LinearLayout({"offset": [v for part in rest for v in part]}, layout.shape))
+
+
+def _run(load: ir.OpView, layout: LinearLayout) -> int:
+    """Elements side by side in memory that one thread loads at once."""
+    plan = AccessPlan.of(load)
+    if plan is None or not plan.order:
+        return 1
+    return min(plan.vector, layout.registers_contiguous_along(plan.order[0]))
+
+
+def _cp_async_problem(load: ir.OpView, buffer: Buffer, layout: LinearLayout) -> str | None:
     """Whether threads' runs are as long as some cp.async, and lie alike on both sides."""
-    plan, buffer = AccessPlan.of(load), Buffer.of(alloc.results[0].type)
-    if plan is None or not plan.order or buffer is None or buffer.layout is None:
+    if AccessPlan.of(load) is None or buffer.layout is None:
         return "the access has no plan"
     bits = storage_bits(buffer.tile.element_type)
-    run = min(plan.vector, layout.registers_contiguous_along(plan.order[0]))
-    side = memory_access(buffer.layout, layout, bits, min(run * bits, 8 * max(SIZES)))
+    most = min(_run(load, layout) * bits, 8 * max(SIZES))
+    side = memory_access(buffer.layout, layout, bits, most)
     if side.vector * bits // 8 not in SIZES:
         return f"runs of {side.vector * bits // 8} bytes are too short for cp.async"
     for access in side.accesses[0]:
@@ -113,34 +236,3 @@ def _by_cp_async(load: ir.OpView, alloc: ir.OpView, layout: LinearLayout) -> str
         if tuple(access.registers) != tuple(range(start, start + side.vector)):
             return "runs lie differently in global and shared memory"
     return None
-
-
-def _grow(value: ir.Value, loop: ir.OpView, found: dict[ir.Value, ir.OpView]) -> str | None:
-    """Add what `value` is computed from inside the loop to `found`."""
-    block = loop.regions[0].blocks[0]
-    if isinstance(value.owner, ir.Block):
-        if value.owner == block and value != block.arguments[0]:
-            return "its place depends on an earlier iteration"
-        return None
-    op = value.owner.opview if isinstance(value.owner, ir.Operation) else value.owner
-    if op.operation.block != block or value in found:
-        return None
-    if len(op.regions) or not _is_pure(op):
-        return f"its place comes from '{op.operation.name}'"
-    for result in op.results:
-        found[result] = op
-    for operand in op.operands:
-        problem = _grow(operand, loop, found)
-        if problem is not None:
-            return problem
-    return None
-
-
-def _is_pure(op: ir.OpView) -> bool:
-    name = op.operation.name
-    return name.startswith("arith.") or Pure in getattr(type(op), "_traits", ())
-
-
-def token_of(load: ir.OpView) -> ir.Value | None:
-    """The memory token that the load waits for."""
-    return operand_of(load, "token")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import Buffer
@@ -28,17 +30,22 @@ class Writer(Inserter):
         """Make what follows there."""
         self._ip = place
 
-    def branch(self, condition: ir.Value) -> ir.InsertionPoint:
-        """An `scf.if` without results; what follows goes into it, until `leave` of the answer."""
+    def choice(
+        self,
+        condition: ir.Value,
+        then: Callable[[], Sequence[ir.Value]],
+        otherwise: Sequence[ir.Value] = (),
+    ) -> list[ir.Value]:
+        """An `scf.if`: what `then` makes and gives, or the values of `otherwise`."""
         outer = self.place
-        branch = self.create("scf.if", [condition], regions=2)
+        branch = self.create("scf.if", [condition], [value.type for value in otherwise], regions=2)
         self._ip = ir.InsertionPoint(branch.regions[0].blocks.append())
-        return outer
-
-    def leave(self, outer: ir.InsertionPoint) -> None:
-        """End the branch that `branch` began."""
-        self.create("scf.yield")
+        self.create("scf.yield", then())
+        if otherwise:
+            self._ip = ir.InsertionPoint(branch.regions[1].blocks.append())
+            self.create("scf.yield", otherwise)
         self._ip = outer
+        return list(branch.results)
 
     def sync(self) -> None:
         """All threads of the agent meet."""
@@ -50,6 +57,20 @@ class Writer(Inserter):
         assert whole is not None
         type_ = Buffer(whole.tile, whole.space, 1).type
         return self.create("nv_tileas.buffer_view", [buffer, stage], [type_]).result
+
+    def reinterpret(self, buffer: ir.Value, type_: ir.Type) -> ir.Value:
+        """The same memory by another type."""
+        if buffer.type == type_:
+            return buffer
+        return self.create("nv_tileas.buffer_reinterpret", [buffer], [type_]).result
+
+    def read(self, buffer: ir.Value, type_: ir.Type) -> ir.Value:
+        """Copy a stage to registers."""
+        sizes = {
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+            "resultSegmentSizes": ir.DenseI32ArrayAttr.get([1]),
+        }
+        return self.create("nv_tileas.copy", [buffer], [type_], sizes).result
 
     # -- integers -----------------------------------------------------------------------------
 

@@ -68,6 +68,12 @@ def buffer_view(op: ir.OpView, cx: Kernel) -> ir.Value:
     return b.offset(pointer, b.with_constant("muli", number, stage_bytes(result)), b.i8)
 
 
+@rules.on("nv_tileas.buffer_reinterpret")
+def buffer_reinterpret(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """buffer_reinterpret => the same address"""
+    return op.operands[0]
+
+
 def _number_of(
     cx: Kernel, layout: LinearLayout, shape: list[int], indices: list[ir.Value]
 ) -> ir.Value:

@@ -1,0 +1,210 @@
+"""Kernels with a loop of products whose operands come in different ways, for tests of pipelining.
+
+The kernel computes out = sum over steps i of A_i B_i, tiles of 64 x 32 and 32 x 64, all but its
+variants of the loads being the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tile_cudatile import types as t
+from tile_cudatile.attrs import DivBy
+from tile_cudatile.evaluator.formats import dtype_of
+from tile_cudatile.tree import Value
+
+from support.programs import I32, Program
+
+M, K, N = 64, 32, 64
+WEAK = {"memory_ordering_semantics": "weak"}
+BOOL = t.Tile((), t.I1)
+Carried = list[Value]
+
+
+@dataclass
+class Steps:
+    """One kernel: how A and B come. `most` is how many steps there is data for."""
+
+    left: str = "view"
+    right: str = "view"
+    most: int = 6
+    step: int = 1
+
+    def program(self) -> Program:
+        """The kernel; arguments are the arrays of A and B, bounds of the loop, the result."""
+        p = self.p = Program()
+        sources = [_SOURCES[self.left](p, self, (M, K)), _SOURCES[self.right](p, self, (K, N))]
+        bounds = [p.argument(I32), p.argument(I32), p.constant(I32, self.step)]
+        start = p.constant(t.Tile((M, N), t.F32), 0)
+        initial = [value for source in sources for value in source.initial]
+
+        def body(i: Value, total: Value, *carried: Value) -> list[Value]:
+            split = len(sources[0].initial)
+            a, first = sources[0].load(i, list(carried[:split]))
+            b, second = sources[1].load(i, list(carried[split:]))
+            total = p.emit("mmaf", [a, b, total], total.type)
+            return [total, *first, *second]
+
+        types = [I32, start.type, *(value.type for value in initial)]
+        region = p.region(types, body, "continue")
+        done = p.emit("for", [*bounds, (start, *initial)], *types[1:], regions=(region,))
+        p.store(done, (M, N), t.F32)
+        return p
+
+    def arguments(self, first: int, last: int) -> list[Any]:
+        """Numbers whose sums are exact in any order."""
+        a, b = (
+            _integers(self.most, shape, kind, seed)
+            for seed, (shape, kind) in enumerate((((M, K), self.left), ((K, N), self.right)))
+        )
+        return [a, b, np.int32(first), np.int32(last), np.zeros((M, N), np.float32)]
+
+
+def _integers(steps: int, shape: tuple[int, int], kind: str, seed: int) -> np.ndarray:
+    element = t.F8E4M3FN if kind == "converted" else t.F16
+    found = np.random.default_rng(seed).integers(-3, 4, (steps, *shape))
+    if kind == "transposed":
+        found = found.transpose(0, 2, 1)
+    return np.ascontiguousarray(found).astype(dtype_of(element))
+
+
+@dataclass
+class _Source:
+    initial: Carried
+    load: Callable[[Value, Carried], tuple[Value, Carried]]
+
+
+def _pointer(p: Program, element: t.Scalar) -> Value:
+    base = p.argument(t.Tile((), t.Pointer(element)))
+    return p.emit("assume", [base], base.type, predicate=DivBy(16))
+
+
+def _tiles(
+    p: Program, own: Steps, shape: tuple[int, ...], element: t.Scalar
+) -> Callable[[Value], Value]:
+    """Step i of an array of `most` tiles, one behind the other, as a tile with a leading 1."""
+    strides = (shape[0] * shape[1], shape[1], 1)
+    tensor = t.TensorView(element, (own.most, *shape), strides)
+    view = p.emit("make_tensor_view", [_pointer(p, element), (), ()], tensor)
+    kind = t.PartitionView((1, *shape), tensor, (0, 1, 2), "zero")
+    view = p.emit("make_partition_view", [view], kind)
+
+    def load(i: Value) -> Value:
+        zero = p.constant(I32, 0)
+        tile = t.Tile((1, *shape), element)
+        loaded = p.emit("load_view_tko", [view, (i, zero, zero)], tile, t.TOKEN, **WEAK)
+        return p.emit("reshape", [loaded], t.Tile(shape, element))
+
+    return load
+
+
+def _view(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
+    load = _tiles(p, own, shape, t.F16)
+    return _Source([], lambda i, carried: (load(i), carried))
+
+
+def _transposed(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
+    load = _tiles(p, own, shape[::-1], t.F16)
+
+    def turned(i: Value, carried: Carried) -> tuple[Value, Carried]:
+        return p.emit("permute", [load(i)], t.Tile(shape, t.F16), permutation=(1, 0)), carried
+
+    return _Source([], turned)
+
+
+def _converted(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
+    load = _tiles(p, own, shape, t.F8E4M3FN)
+    return _Source(
+        [], lambda i, carried: (p.emit("ftof", [load(i)], t.Tile(shape, t.F16)), carried)
+    )
+
+
+def _twice(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
+    """The product of the tile with itself: used in registers before it is multiplied."""
+    load = _tiles(p, own, shape, t.F16)
+
+    def squared(i: Value, carried: Carried) -> tuple[Value, Carried]:
+        tile = load(i)
+        return p.emit("mulf", [tile, tile], tile.type, rounding_mode="nearest_even"), carried
+
+    return _Source([], squared)
+
+
+def _lanes(p: Program, shape: tuple[int, int]) -> Value:
+    """Row-major numbers of the elements, as programs write them: row * width + column."""
+    tile = t.Tile(shape, t.I32)
+
+    def along(axis: int) -> Value:
+        iota = p.emit("iota", [], t.Tile((shape[axis],), t.I32))
+        one = tuple(size if dim == axis else 1 for dim, size in enumerate(shape))
+        return p.emit("broadcast", [p.emit("reshape", [iota], t.Tile(one, t.I32))], tile)
+
+    rows = p.emit("muli", [along(0), p.constant(tile, shape[1])], tile)
+    return p.emit("addi", [rows, along(1)], tile)
+
+
+def _spread(p: Program, value: Value, shape: tuple[int, ...]) -> Value:
+    assert isinstance(value.type, t.Tile)
+    ones = t.Tile((1,) * len(shape), value.type.element)
+    return p.emit(
+        "broadcast", [p.emit("reshape", [value], ones)], t.Tile(shape, value.type.element)
+    )
+
+
+def _inside(p: Program, lanes: Value, shape: tuple[int, int]) -> Value:
+    """All but the last row."""
+    limit = p.constant(t.Tile(shape, t.I32), (shape[0] - 1) * shape[1])
+    return p.emit(
+        "cmpi", [lanes, limit], t.Tile(shape, t.I1),
+        comparison_predicate="less_than", signedness="signed",
+    )  # fmt: skip
+
+
+def _through(other: float | None) -> Callable[[Program, Steps, tuple[int, int]], _Source]:
+    def source(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
+        """Pointers made of the step; the last row is masked off."""
+        base, lanes = _pointer(p, t.F16), _lanes(p, shape)
+        size = shape[0] * shape[1]
+
+        def load(i: Value, carried: Carried) -> tuple[Value, Carried]:
+            start = p.emit("muli", [i, p.constant(I32, size)], I32)
+            places = p.emit("addi", [_spread(p, start, shape), lanes], lanes.type)
+            given: list[Any] = [p.addresses(base, t.F16, places), None, None]
+            if other is not None:
+                fill = p.constant(t.Tile(shape, t.F16), other)
+                given[1:] = [_inside(p, lanes, shape), fill]
+            return p.emit("load_ptr_tko", given, t.Tile(shape, t.F16), t.TOKEN, **WEAK), carried
+
+        return _Source([], load)
+
+    return source
+
+
+def _carried(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
+    """Pointers that the loop moves on, whatever its counter is; they begin at the first tile."""
+    base, lanes = _pointer(p, t.F16), _lanes(p, shape)
+    size = p.constant(t.Tile(shape, t.I32), shape[0] * shape[1])
+    first = p.addresses(base, t.F16, lanes)
+
+    def load(i: Value, carried: Carried) -> tuple[Value, Carried]:
+        (where,) = carried
+        tile = p.emit("load_ptr_tko", [where, None, None], t.Tile(shape, t.F16), t.TOKEN, **WEAK)
+        return tile, [p.emit("offset", [where, size], where.type)]
+
+    return _Source([first], load)
+
+
+_SOURCES: dict[str, Callable[[Program, Steps, tuple[int, int]], _Source]] = {
+    "view": _view,
+    "transposed": _transposed,
+    "converted": _converted,
+    "twice": _twice,
+    "pointers": _through(None),
+    "masked": _through(0),
+    "other": _through(1),
+    "carried": _carried,
+}
+KINDS = tuple(_SOURCES)
