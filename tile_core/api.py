@@ -24,6 +24,7 @@ from tile_core.hookspecs import LazyEmitter
 from tile_core.options import configured
 from tile_core.pipeline.build import Plan, build
 from tile_core.pipeline.instrument import Instrumentation, watchers
+from tile_core.pipeline.merge import Merged
 from tile_core.pipeline.resolve import PassCall, Request, Resolved, load, resolve
 from tile_core.pipeline.timing import Clock
 from tile_core.registry import Registry, default_registry
@@ -65,7 +66,7 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
         options: pipeline options, e.g. {"num-warps": 8}; strings are read as on a command line.
         pass_options: {"pass.option": value}.
         emit: the last stage to make: "tileir", "mlir", "mlir:SEGMENT", "mlir:PASS", "llvm",
-            "ptx" or "cubin".
+            "ptx" or "cubin"; or what an emitter makes of one of these, such as "sass" and "obj".
         stop_after: a segment, pass or emitter to end with, instead of `emit`; or what an emitter
             makes ("llvm"). Where that is a segment's name as well, say "segment:NAME".
         start_at: a segment, pass or emitter to begin with; or what an emitter takes.
@@ -127,12 +128,31 @@ def plan_for(
     pipeline: str | None = None,
     options: Mapping[str, Any] | None = None,
     pass_options: Mapping[str, Any] | None = None,
+    emit: str | None = None,
     registry: Registry | None = None,
 ) -> Resolved:
-    """The resolved pipeline that `compile` would run with these arguments."""
+    """The resolved pipeline that `compile` would run with these arguments.
+
+    Args:
+        emit: makes the chain of emitters reach that far, if a registered one can; `compile` cuts
+            what is behind it.
+    """
     registry = registry or default_registry()
     request = Request(target, opt_level, pipeline, options or {}, pass_options or {})
-    return resolve(load(request, registry), request, registry)
+    return resolve(_reaching(load(request, registry), emit, registry), request, registry)
+
+
+def _reaching(merged: Merged, emit: str | None, registry: Registry) -> Merged:
+    """The pipeline with an emitter more, where one makes `emit` of what its chain makes."""
+    made = [_lazy_emitter(name, registry).produces for name in merged.emit.chain]
+    if emit is None or emit in made:
+        return merged
+    for entry in registry.entries("emitter"):
+        lazy = _lazy_emitter(entry.lazy.name, registry)
+        if lazy.produces == emit and lazy.consumes in made:
+            chain = [*merged.emit.chain[: made.index(lazy.consumes) + 1], lazy.name]
+            return replace(merged, emit=replace(merged.emit, chain=chain))
+    return merged
 
 
 def _course(request: Request, registry: Registry, ends: _Ends) -> _Course:
@@ -165,7 +185,7 @@ def _make_course(request: Request, registry: Registry, ends: _Ends) -> _Course:
             f"pipeline '{merged.head.name}' is a listing for display and does not compile",
             hint="O0, O1, O2 and O3 do",
         )
-    resolved = resolve(merged, request, registry)
+    resolved = resolve(_reaching(merged, ends.stop_after or emit, registry), request, registry)
     kinds = [_lazy_emitter(call.name, registry) for call in resolved.emitters]
     if ends.stop_after is not None:
         emit = _stage_of(ends.stop_after, kinds, resolved)

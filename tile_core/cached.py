@@ -57,7 +57,8 @@ def compile_cached(
 def _key(data: bytes, target: str, arguments: Mapping[str, Any]) -> tuple[Resolved, str]:
     registry: Registry = arguments.get("registry") or default_registry()
     chosen = {k: arguments.get(k) for k in ("opt_level", "pipeline", "options", "pass_options")}
-    resolved = api.plan_for(target, registry=registry, **chosen)
+    emit = arguments.get("stop_after") or arguments.get("emit")
+    resolved = api.plan_for(target, registry=registry, emit=emit, **chosen)
     toolchain: Mapping[str, Path] = arguments.get("toolchain") or {}
     disabled = os.environ.get("TILEC_DISABLE_PLUGINS", "")
     parts = {

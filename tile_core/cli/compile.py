@@ -14,7 +14,9 @@ from tile_core.cli.output import STDIO, Output, read_bytes
 from tile_core.diagnostics import ExitCode, UsageError
 
 #: File name endings by kind of stage.
-_SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll"}
+_SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll", "sass": ".sass", "obj": ".o"}
+#: Of them, those that are not for the screen.
+_BINARY = ("cubin", "obj")
 
 
 @click.command("compile")
@@ -30,7 +32,7 @@ _SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll"}
     "--emit",
     default="cubin",
     show_default=True,
-    metavar="tileir|mlir|mlir:PASS|llvm|ptx|cubin",
+    metavar="tileir|mlir|mlir:PASS|llvm|ptx|cubin|sass|obj",
     help="What to make.",
 )
 @click.option("--stop-after", metavar="STAGE", help="Segment, pass or emitter to end with.")
@@ -170,7 +172,7 @@ def _compile_to(path: str, work: Callable[[], Any], watch: Any) -> None:
 
 
 def _default_output(source: str, emit: str, stop_after: str | None) -> str:
-    """Cubins go beside where one stands; text goes to standard output."""
-    if emit != "cubin" or stop_after not in (None, "cubin") or source == STDIO:
+    """Cubins and objects go beside where one stands; text goes to standard output."""
+    if emit not in _BINARY or stop_after not in (None, emit) or source == STDIO:
         return STDIO
-    return Path(source).with_suffix(_SUFFIXES["cubin"]).name
+    return Path(source).with_suffix(_SUFFIXES[emit]).name

@@ -7,6 +7,7 @@ where remarks go, libraries, compilation, output. Nothing is written when one of
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from tile_cudatile.versions import SUPPORTED
 from tile_core.cli.output import Output
 from tile_core.diagnostics import ConfigurationError, ExitCode, InputError, TileError
 from tile_dropin.command_line import Given
+from tile_dropin.environment import joined, wishes_of
 from tile_dropin.remark_output import RemarkOutput
 
 if TYPE_CHECKING:
@@ -88,14 +90,30 @@ def _compiled(given: Given, data: bytes, target: str, level: int) -> Artifact:
     if given["device-debug"]:
         options.pop("lineinfo", None)
     passes: dict[str, Any] = {}
+    wishes = wishes_of(os.environ)
+    if wishes.dump_program:
+        _print_program(data)
     if given["host-arch"]:
         passes["cubin.host-triple"] = _HOSTS[given["host-arch"]]
-    if given["sanitize"]:
-        passes["cubin.ptxas-options"] = Spelled(_SANITIZER[given["sanitize"]])
+    ptxas = [_SANITIZER[given["sanitize"]]] if given["sanitize"] else []
+    if wishes.ptxas_options:
+        ptxas.append(joined(wishes.ptxas_options))
+    if ptxas:
+        passes["cubin.ptxas-options"] = Spelled(" ".join(ptxas))
+    # A file of knobs is none of the things that the key of the cache covers.
+    seen = wishes.watches or bool(wishes.ptxas_options)
     return compile_cached(
-        data, target, Cache.of_environment(), opt_level=level, options=options, pass_options=passes,
-        name=given.source, keep_stages=False,
+        data, target, None if seen else Cache.of_environment(), opt_level=level, options=options,
+        pass_options=passes, name=given.source, keep_stages=False, on_stage=wishes.on_stage,
+        instrumentations=wishes.instrumentations(),
     )  # fmt: skip
+
+
+def _print_program(data: bytes) -> None:
+    from tile_cudatile.bytecode.reader import read_bytecode
+    from tile_cudatile.text.printer import print_text
+
+    print(print_text(read_bytecode(data)), file=sys.stderr)
 
 
 @contextmanager

@@ -65,6 +65,22 @@ def tile_emitters() -> Iterable[LazyEmitter]:
             produces="cubin",
             tools=_TOOLS,
         ),
+        # In no chain: whoever asks for what they make gets them behind it.
+        LazyEmitter(
+            "sass",
+            "tile_nvptx.emit.listing:SassEmitter",
+            "SASS text of the cubin, by nvdisasm or cuobjdump",
+            consumes="cubin",
+            produces="sass",
+            tools=_TOOLS,
+        ),
+        LazyEmitter(
+            "object",
+            "tile_nvptx.emit.embedded:ObjectEmitter",
+            "a relocatable object of the host that holds the cubin",
+            consumes="cubin",
+            produces="obj",
+        ),
     )
 
 

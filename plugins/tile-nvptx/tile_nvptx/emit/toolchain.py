@@ -30,6 +30,7 @@ DEFAULT_ROOT = Path("/usr/local/cuda")
 
 _EXECUTABLE = "ptxas.exe" if os.name == "nt" else "ptxas"
 _DISASSEMBLER = "nvdisasm.exe" if os.name == "nt" else "nvdisasm"
+_DUMPER = "cuobjdump.exe" if os.name == "nt" else "cuobjdump"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ TOOLS = {
     "nvdisasm": Tool(
         "nvdisasm", (f"bin/{_DISASSEMBLER}",), "nvidia-cuda-nvdisasm>=13.5,<13.6", True
     ),
+    "cuobjdump": Tool("cuobjdump", (f"bin/{_DUMPER}",), "nvidia-cuda-cuobjdump>=13.5,<13.6", True),
     "libdevice": Tool(
         "libdevice", ("nvvm/libdevice/libdevice.10.bc",), "nvidia-nvvm>=13.5,<13.6", False
     ),
