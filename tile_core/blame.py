@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Environment variable that asks for Python tracebacks of internal errors.
 TRACEBACK = "TILEC_TRACEBACK"
+#: Frames of the plugin that are named beside the one that raised.
+_FRAMES = 3
 
 
 def internal_error(
@@ -34,17 +36,24 @@ def internal_error(
     """
     frames = list(_frames(error))
     mine = [(frame, line, plugin) for frame, line in frames if (plugin := _owner(frame, registry))]
-    reason = str(error).strip().partition("\n")[0]
-    place: tuple[str, ...] = ()
+    reason, *more = str(error).strip().splitlines() or [""]
+    place: list[str] = []
     if mine:
-        frame, line, owner = mine[-1]
-        name = frame.f_globals.get("__name__", "?")
-        place = (f"raised in {name}.{frame.f_code.co_qualname}, line {line}",)
+        owner = mine[-1][2]
+        own = [(frame, line) for frame, line, plugin in mine if plugin == owner][::-1]
+        place = [f"raised in {_spelled(*own[0])}"]
+        place += [f"called from {_spelled(*frame)}" for frame in own[1 : 1 + _FRAMES]]
+    if error.__cause__ is not None:
+        place.append(f"caused by {type(error.__cause__).__name__}: {error.__cause__}")
     return kind(
         f"internal error in {what}: {type(error).__name__}" + (f": {reason}" if reason else ""),
-        notes=(*place, *notes),
-        hint=f"this is a mistake in {owner}{hint}; {TRACEBACK}=1 shows where",
+        notes=(*more, *place, *notes),
+        hint=f"this is a mistake in {owner}{hint}; --traceback shows where",
     )
+
+
+def _spelled(frame: FrameType, line: int) -> str:
+    return f"{frame.f_globals.get('__name__', '?')}.{frame.f_code.co_qualname}, line {line}"
 
 
 def _frames(error: BaseException) -> list[tuple[FrameType, int]]:

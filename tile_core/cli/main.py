@@ -15,6 +15,7 @@ import rich_click as click
 
 from tile_core.blame import TRACEBACK
 from tile_core.diagnostics import ExitCode, TileError, UsageError, nearest
+from tile_core.excerpt import rendered
 
 if TYPE_CHECKING:
     from tile_core.registry import Registry
@@ -126,6 +127,12 @@ def _from_environment() -> tuple[str, ...]:
     callback=_print_version,
     help="Versions, and a fingerprint of pipelines and plugins.",
 )
+@click.option(
+    "--traceback",
+    is_flag=True,
+    expose_value=False,
+    help=f"Show Python's traceback of an error (also: {TRACEBACK}=1); goes with every command.",
+)
 @click.pass_context
 def cli(ctx: click.Context, disable_plugin: tuple[str, ...]) -> None:
     """An open compiler for CUDA Tile IR."""
@@ -134,13 +141,14 @@ def cli(ctx: click.Context, disable_plugin: tuple[str, ...]) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
+    arguments, traces = _without_traceback(sys.argv[1:] if arguments is None else arguments)
     try:
         result = cli.main(args=arguments, prog_name="tilec", standalone_mode=False)
         return result if isinstance(result, int) else ExitCode.OK
     except TileError as error:
-        if error.__cause__ is not None and os.environ.get(TRACEBACK):
+        if error.__cause__ is not None and traces:
             traceback.print_exception(error.__cause__)
-        return _fail(error.render(), error.exit_code)
+        return _fail(rendered(error), error.exit_code)
     except click.ClickException as error:
         return _fail(f"error: {_sentence(error.format_message())}", ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
@@ -150,10 +158,17 @@ def run(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:
-        if os.environ.get(TRACEBACK):
+        if traces:
             traceback.print_exception(error)
         message = f"error: internal error: {type(error).__name__}: {error}".splitlines()[0]
-        return _fail(f"{message}\nhint: {TRACEBACK}=1 shows where", ExitCode.COMPILE)
+        return _fail(f"{message}\nhint: --traceback shows where", ExitCode.COMPILE)
+
+
+def _without_traceback(arguments: list[str]) -> tuple[list[str], bool]:
+    """The arguments less `--traceback`, which may stand anywhere before `--`; whether it did."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    own = [argument for argument in arguments[:end] if argument != "--traceback"]
+    return own + arguments[end:], len(own) < end or bool(os.environ.get(TRACEBACK))
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -109,6 +109,17 @@ def parse_extent(text: str) -> tuple[int, int, int]:
     return x, y, z
 
 
+def names_of(values: Sequence[np.ndarray | np.generic], shapes: bool) -> list[str]:
+    """What errors call the flat arguments: by the number of the `--arg` that they come from."""
+    found: list[str] = []
+    for i, value in enumerate(values):
+        found.append(f"argument {i}")
+        if shapes and isinstance(value, np.ndarray):
+            parts = [f"{what} {axis}" for what in ("size", "stride") for axis in range(value.ndim)]
+            found += [f"{part} of argument {i}" for part in parts]
+    return found
+
+
 def with_shape(values: Sequence[np.ndarray | np.generic]) -> list[np.ndarray | np.generic]:
     """Arguments as cuTile's kernels take them: each array followed by its shape and its strides
     in elements, as 32-bit integers."""

@@ -153,7 +153,7 @@ def _launch(
     """Compile what is not PTX, run the kernel."""
     import numpy as np
 
-    from tile_sim.arguments import parse_argument, parse_extent, with_shape
+    from tile_sim.arguments import names_of, parse_argument, parse_extent, with_shape
     from tile_sim.errors import SimError
 
     if given["grid"] is None:
@@ -174,7 +174,7 @@ def _launch(
             entry, grid, extent(given["block"]), flat,
             shared_bytes=given["shared"], cluster=extent(given["cluster"]),
             schedule=given["schedule"], seed=given["seed"], check=check, stats=stats,
-            max_steps=given["max_steps"],
+            max_steps=given["max_steps"], names=names_of(values, given["with_shape"]),
         )  # fmt: skip
     except SimError as error:
         raise as_tile_error(error, name) from None
@@ -276,12 +276,26 @@ def as_tile_error(error: Any, name: str) -> TileError:
     head, *notes = f"{error.kind}: {error.message}".split("\n")
     if error.kind in _USAGE and error.where is None:
         return UsageError(head)
+    if error.block is not None:
+        kernel = f" of '{error.entry}'" if error.entry else ""
+        head += f", in tile block {error.block}{kernel}"
     where = None
     if error.where is not None:
-        where = SourceLocation(name, error.where.line, error.where.column)
-        if error.where.source:
-            notes.append(f"source: {error.where.source}")
+        where = in_ptx = SourceLocation(name, error.where.line, error.where.column)
+        source = source_place(error.where.source)
+        if source is not None:
+            where = source
+            notes.append(f"the instruction is {in_ptx}")
     return TileError(head, where=where, notes=tuple(n.strip() for n in notes))
+
+
+def source_place(text: str | None) -> SourceLocation | None:
+    """A place as `.loc` gives it, "file:line:column"."""
+    file, _, rest = (text or "").rpartition(":")
+    file, _, line = file.rpartition(":")
+    if not file or not line.isdigit() or not rest.isdigit():
+        return None
+    return SourceLocation(file, int(line), int(rest))
 
 
 # --- results ------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ class SimError(Exception):
     `kind` is a stable short name (`syntax`, `unknown-instruction`, `out-of-bounds`,
     `misaligned`, `uninitialised`, `deadlock`, `trap`, `launch`, ...); `where` is the place in the
     PTX text, or None where there is none (a wrong launch argument). `printed` is what the launch
-    had printed until then.
+    had printed until then. `address` is the one that was wrong, `block` the tile block (x, y, z)
+    of the first thread that had it, `entry` the kernel; None where it is not known.
     """
 
     def __init__(self, kind: str, message: str, where: Where | None = None) -> None:
@@ -33,6 +34,9 @@ class SimError(Exception):
         self.message = message
         self.where = where
         self.printed = ""
+        self.address: int | None = None
+        self.block: tuple[int, int, int] | None = None
+        self.entry: str | None = None
 
     def at(self, where: Where | None) -> SimError:
         """Add the place unless an inner frame knew better."""

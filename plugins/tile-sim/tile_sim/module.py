@@ -169,6 +169,7 @@ class Module:
         trace: Trace | None = None,
         clusters: Sequence[int] | None = None,
         skipped: frozenset[str] = frozenset(),
+        names: Sequence[str] | None = None,
     ) -> LaunchReport:
         """Run a kernel over `grid` CTAs of `block` threads and wait for its end.
 
@@ -188,7 +189,8 @@ class Module:
         value, `mbarrier.inval` of what is no mbarrier. None is `Module.strict`.
         `trace` is told what every warp does; `clusters` are the numbers of those clusters of
         CTAs to run, others are left out. `skipped` may have "products" (of tensor cores) and
-        "copies" (data of tensor loads): the kernel runs on without their values.
+        "copies" (data of tensor loads): the kernel runs on without their values. `names` is what
+        errors call the arguments.
 
         Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.
         """
@@ -198,5 +200,6 @@ class Module:
         launcher.hidden = self.hidden
         launcher.strict = self.strict if strict is None else strict
         launcher.trace, launcher.clusters, launcher.skipped = trace, clusters, skipped
+        launcher.names = names
         launcher.counters = Counters(launcher.program) if stats else None
         return launcher.run(grid, block, args, shared_bytes, cluster, wave_threads)

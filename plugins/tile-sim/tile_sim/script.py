@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import runpy
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tile_core.cli.arguments import pass_settings_of, settings_of
 from tile_core.diagnostics import TileError, UsageError
 from tile_sim.awaited import when_imported
 from tile_sim.errors import SimError
+from tile_sim.script_errors import error_of_script
 
 
 def options_of(given: dict[str, Any]) -> dict[str, str]:
@@ -54,8 +54,7 @@ def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -
     except Exception as error:
         if isinstance(error.__cause__, TileError):  # cuTile's own name for what we raised
             raise error.__cause__ from None
-        traceback.print_exc()
-        raise TileError(f"'{script}' raised {type(error).__name__}: {error}") from None
+        raise error_of_script(script, error) from error
     finally:
         sys.argv, sys.path[:] = argv, path
     return cutile.launches[first:]

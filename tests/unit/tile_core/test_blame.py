@@ -64,7 +64,7 @@ def test_the_plugin_that_raised_is_to_blame_and_not_its_caller(registry: Registr
     assert "internal error in pass 'tileas-assign-layouts': KeyError: 'a tile'" in error.message
     assert "this is a mistake in forgetful 0" in str(error.hint)
     assert "tileas" not in str(error.hint)
-    assert "TILEC_TRACEBACK=1" in str(error.hint)
+    assert "--traceback" in str(error.hint)
     assert any("ForgetfulStrategy.assign, line" in note for note in error.notes)
 
 

@@ -165,8 +165,55 @@ def test_errors_of_a_script_are_its_own(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 5
     assert "program.py' raised ValueError: mine" in done.stderr
-    assert "line 2, in broken" in done.stderr
+    assert done.stderr.startswith(f'loc("{script}":2:')
+    assert "  2 |     raise ValueError('mine')\n" in done.stderr
+    assert f"called from {script}:3:1" in done.stderr
     assert "internal error" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 10
+
+
+@needs_cutile
+def test_what_the_front_end_refuses_leads_with_the_kernels_line(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import cuda.tile as ct\nimport numpy as np\n"
+        "@ct.kernel\ndef k(a):\n    ct.store(a, (0,), ct.zeros((3,), dtype=ct.float32))\n"
+        "ct.launch(None, (1,), k, (np.zeros(8, np.float32),))\n"
+    )
+    command = [sys.executable, "-m", "tile_core", "run", "--cutile", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 5
+    assert lines[0].startswith(f'loc("{script}":5:')
+    assert "not a power of two" in lines[0]
+    assert lines[1] == "  5 |     ct.store(a, (0,), ct.zeros((3,), dtype=ct.float32))"
+    assert lines[2].index("^") == lines[1].index("ct.zeros")
+    assert f"launched from {script}:6:1" in lines[3]
+    assert len(lines) <= 10
+    command.insert(4, "--traceback")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert "Traceback (most recent call last)" in done.stderr
+
+
+@needs_cutile
+def test_an_access_out_of_bounds_names_array_and_tile_block(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import cuda.tile as ct\nimport numpy as np\n"
+        "@ct.kernel\ndef k(first, b):\n    i = ct.bid(0)\n"
+        "    at = ct.arange(128, dtype=ct.int32) + i * 128\n"
+        "    t = ct.gather(first, at, check_bounds=False)\n"
+        "    ct.store(b, (i,), t)\n"
+        "ct.launch(None, (4,), k, (np.zeros(300, np.float32), np.zeros(512, np.float32)))\n"
+    )
+    command = [sys.executable, "-m", "tile_core", "run", "--cutile", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    first = done.stderr.splitlines()[0]
+    assert first.startswith(f'loc("{script}":')
+    assert "4 bytes at offset 1200 of 'first' (shape [300]), which has 1200 bytes" in first
+    assert "in tile block (2, 0, 0)" in first
+    assert "0x" not in first
+    assert len(done.stderr.splitlines()) <= 10
 
 
 @pytest.mark.torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import inspect
 import os
 import sys
 import threading
@@ -19,7 +20,7 @@ from tile_sim.cutile.driver import Driver
 from tile_sim.cutile.exposed import Exposed, is_array
 from tile_sim.cutile.mappings import mappings_of
 from tile_sim.errors import SimError
-from tile_sim.machine.parameters import as_array
+from tile_sim.machine.parameters import RawBuffer, as_array, byte_extent
 from tile_sim.module import Module
 from tile_sim.peer.cubin import Cubin
 from tile_sim.program.layout import parameter_offsets, size_of
@@ -95,7 +96,7 @@ class Session:
         self.watch: Callable[[], None] | None = None
         self._native: Any = None
         self._native_constraints: Any = None
-        self._arrays: list[np.ndarray] | None = None
+        self._arrays: list[RawBuffer] | None = None
         self._graph: list[Callable[[], None]] | None = None
         # The simulator runs one launch at a time, whatever threads the program has.
         self._lock = threading.RLock()
@@ -113,7 +114,7 @@ class Session:
     def launch(self, stream: Any, grid: Any, kernel: Any, arguments: Any, /, **options: Any) -> Any:
         """Stands for `cuda.tile.launch`; raises what went wrong in the compiler or simulator."""
         with self._lock:
-            self._arrays = list(_arrays(arguments))
+            self._arrays = list(_named_arrays(kernel, arguments))
             shown = _expose(arguments) if isinstance(arguments, tuple | list) else arguments
             if self.driver is not None:
                 self.driver.failure = None
@@ -293,6 +294,19 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
         yield as_array(value)
     for item in _items(value) or ():
         yield from _arrays(item)
+
+
+def _named_arrays(kernel: Any, arguments: Any) -> Iterator[RawBuffer]:
+    """The memory of a launch's arrays, each called what the kernel calls its argument."""
+    try:
+        names = list(inspect.signature(kernel._pyfunc).parameters)
+    except (AttributeError, TypeError, ValueError):
+        names = []
+    for i, value in enumerate(_items(arguments) or ()):
+        name = f"'{names[i]}'" if i < len(names) else f"argument {i}"
+        for array in _arrays(value):
+            about = f"{name} (shape {list(array.shape)})"
+            yield RawBuffer(*byte_extent(array), about, array.flags.writeable)
 
 
 def _expose(value: Any) -> Any:

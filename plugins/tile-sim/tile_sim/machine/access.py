@@ -113,7 +113,12 @@ def _global(
 ) -> Iterator[Part]:
     memory = g.wave.memory
     shift = U64(dtype.itemsize.bit_length() - 1)
-    for buffer, here in memory.split(address, width):
+    try:
+        touched = memory.split(address, width)
+    except SimError as error:
+        error.block = _block_of(g, address, outer, error.address)
+        raise
+    for buffer, here in touched:
         mine = address if here is None else address[here]
         index = ((mine - U64(buffer.origin)) >> shift).view(np.int64)
         pick = here
@@ -124,6 +129,18 @@ def _global(
         state = None if buffer.valid is None else buffer.valid.view(f"<u{dtype.itemsize}")
         data, base = buffer.view(dtype), buffer.origin
         yield Part(data, index, pick, state, "global", buffer.writable, buffer.name, base)
+
+
+def _block_of(
+    g: Group, addresses: Array, outer: Array | None, wrong: int | None
+) -> tuple[int, int, int] | None:
+    """The tile block of the first lane that has an address."""
+    if wrong is None:
+        return None
+    rows = g.lane_rows() if outer is None else g.lane_rows()[outer]
+    row = int(rows[np.flatnonzero(addresses == U64(wrong))[0]])
+    x, y, z = (int(n) for n in g.wave.coordinates[g.wave.cta_of[row]])
+    return x, y, z
 
 
 def _shared(g: Group, address: Array, width: int, dtype: np.dtype, pick: Array | None) -> Part:

@@ -71,6 +71,7 @@ class Launcher:
         self.trace: Trace | None = None
         self.clusters: Sequence[int] | None = None
         self.skipped: frozenset[str] = frozenset()
+        self.names: Sequence[str] | None = None
 
     def run(
         self,
@@ -84,7 +85,7 @@ class Launcher:
         shape = self._shape(grid, block, cluster, shared_bytes)
         report = LaunchReport(self.program.entry.name, shape.grid, shape.block)
         report.block_counts = np.zeros((len(self.program.blocks), 2), np.int64)
-        parameters = Parameters(self.memory, self.program, self.hidden)
+        parameters = Parameters(self.memory, self.program, self.hidden, self.names)
         try:
             raw = isinstance(args, RawParameters)
             data = parameters.raw(args) if raw else parameters.packed(args)
@@ -93,7 +94,7 @@ class Launcher:
             parameters.placed.append(window)
             self._waves(shape, report, wave_threads)
         except SimError as error:
-            error.printed = report.text
+            error.printed, error.entry = report.text, report.entry
             raise
         finally:
             parameters.release()

@@ -108,23 +108,24 @@ class GlobalMemory:
         """The buffer that holds `size` bytes at `address`."""
         buffer = self.buffer_at(address)
         if buffer is None or address + size > buffer.base + buffer.size:
-            raise SimError("out-of-bounds", self.describe(address, size))
+            error = SimError("out-of-bounds", self.describe(address, size))
+            error.address = address
+            raise error
         return buffer
 
     def describe(self, address: int, size: int) -> str:
         """Why an address is wrong, in terms of the buffers."""
         at = bisect.bisect_right(self._bases, address) - 1
-        text = f"{size} bytes at {address:#x}"
         if at >= 0:
             buffer = self._buffers[at]
             past = address + size - buffer.base - buffer.size
             if past > 0 and past < 1 << 32:
                 offset = address - buffer.base
                 return (
-                    f"{text} are outside every buffer: offset {offset} of {buffer.name!r}, "
-                    f"which has {buffer.size} bytes"
+                    f"{size} bytes at offset {offset} of {buffer.name}, "
+                    f"which has {buffer.size} bytes, are outside every buffer"
                 )
-        return f"{text} are outside every buffer"
+        return f"{size} bytes at {address:#x} are outside every buffer"
 
     def split(self, addresses: Array, size: int) -> list[tuple[Buffer, Array | None]]:
         """Which buffers `addresses` (uint64, one dimension, not empty) fall into.

@@ -101,9 +101,14 @@ class Parameters:
     """The parameters of one launch. `release` unregisters what they point to."""
 
     def __init__(
-        self, memory: GlobalMemory, program: Program, hidden: HiddenFilled | None = None
+        self,
+        memory: GlobalMemory,
+        program: Program,
+        hidden: HiddenFilled | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         self.memory = memory
+        self.names = names
         self.program = program
         self.hidden = hidden
         visible = len(program.visible) if hidden is not None else len(program.entry.params)
@@ -209,7 +214,8 @@ class Parameters:
             copy = np.ascontiguousarray(array)
             self._copies.append((array, copy))
             flat = copy.reshape(-1).view(np.uint8)
-        buffer = self.memory.place(f"argument {i}", flat, array.flags.writeable)
+        name = f"argument {i}" if self.names is None else self.names[i]
+        buffer = self.memory.place(name, flat, array.flags.writeable)
         self.placed.append(buffer)
         self._known[key] = buffer
         return buffer.base
