@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from tile_cudatile import from_mlir, parse_text, read_bytecode, to_mlir, write_bytecode
-from tile_cudatile.evaluator.formats import FLOATS, decode_e5m3, dtype_of, memory_bytes
+from tile_cudatile.evaluator.formats import decode_e5m3, dtype_of
 from tile_cudatile.locations import UNKNOWN
 from tile_cudatile.tree import Module
-from tile_cudatile.types import F8E5M3FNU, F8E8M0FNU, I1, I4, SCALARS, TF32, Scalar
+from tile_cudatile.types import F8E5M3FNU, I1, SCALARS, Scalar
 from tile_cudatile.versions import V13_3
+from tile_sim.arguments import ELEMENTS, Spec, value_of
+from tile_sim.fills import FILLS, held
 
 from tile_core.diagnostics import InputError, UsageError
 from tile_core.registry import Registry
@@ -40,6 +43,7 @@ class Argument:
     seed: int = 0
     value: float = 0
     exact: bool = True
+    data: str = ""  # base64 of the bytes, for the rule "data"
 
 
 @dataclass(frozen=True)
@@ -161,30 +165,31 @@ def save(case: Case, path: Path) -> None:
 
 # --- data -----------------------------------------------------------------------------------------
 
-_ARGUMENT = re.compile(r"(~?)(\w+)(?:\[(\d+)\])?(?:=([^@]+)(?:@(\d+))?)?$")
+#: The rule of an argument whose bytes are in it.
+DATA = "data"
 
 
-def parse_argument(text: str) -> Argument:
-    """An argument as `--arg` spells it: `f32[64]=small@7`, `~f16[32]`, `i32=5`.
+def argument_of(spec: Spec, position: int) -> Argument:
+    """An argument as the command line spells it (`tile_sim.arguments`).
 
-    Raises:
-        UsageError: it is spelt otherwise.
+    Where no seed is given it is the position, as for `tilec run --seed 0`: all verbs that take
+    the same words launch on the same data.
     """
-    found = _ARGUMENT.match(text)
-    if found is None or found[2] not in SCALARS:
-        raise UsageError(
-            f"'{text}' is no argument", hint="write f32[64]=bits@SEED, ~f32[64] or i32=5"
-        )
-    element, count = found[2], found[3]
-    if count is None:
-        try:
-            return Argument(element, value=float(found[4] or 0))
-        except ValueError:
-            raise UsageError(f"'{text}': '{found[4]}' is no number") from None
-    fill = found[4] or "zeros"
-    if fill not in FILLS:
-        raise UsageError(f"'{text}': there is no rule '{fill}'", hint=f"rules: {', '.join(FILLS)}")
-    return Argument(element, int(count), fill, int(found[5] or 0), exact=not found[1])
+    element = ELEMENTS.get(spec.type)
+    if element is None:
+        raise UsageError(f"'{spec.text}': there is no element '{spec.type}' in a program")
+    if spec.shape is None and spec.file is None:
+        return Argument(element, value=float(spec.value))
+    if spec.file is None and spec.fill in FILLS:
+        seed = position if spec.seed is None else spec.seed
+        needs_seed = spec.fill not in ("zeros", "ones", "arange")
+        count = math.prod(spec.shape or ())
+        return Argument(element, count, spec.fill, seed if needs_seed else 0, exact=spec.exact)
+    array = value_of(spec, position)
+    raw = np.ascontiguousarray(array).tobytes()
+    return Argument(
+        element, array.size, DATA, exact=spec.exact, data=base64.b64encode(raw).decode()
+    )
 
 
 def data_of(argument: Argument) -> Any:
@@ -192,6 +197,9 @@ def data_of(argument: Argument) -> Any:
     element = SCALARS[argument.element]
     if argument.count is None:
         return _number(element, argument.value)
+    if argument.fill == DATA:
+        raw = np.frombuffer(base64.b64decode(argument.data), np.uint8)
+        return raw.view(held(element)).copy()
     rng = np.random.default_rng(argument.seed)
     return FILLS[argument.fill](rng, element, argument.count)
 
@@ -206,85 +214,9 @@ def _number(element: Scalar, value: float) -> Any:
     return np.asarray(signed).astype(dtype_of(element))[()]
 
 
-def zeros(rng: np.random.Generator, element: Scalar, count: int) -> np.ndarray:
-    """Bytes of zero."""
-    del rng
-    return np.zeros(count, _held(element))
-
-
-def small(rng: np.random.Generator, element: Scalar, count: int) -> np.ndarray:
-    """Whole numbers from -4 to 4 (powers of two for formats of those); sums are exact."""
-    if element == F8E8M0FNU:
-        return rng.integers(125, 130, count).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu)
-    if element == F8E5M3FNU:
-        return (rng.integers(14, 18, count) << 3).astype(np.uint8)
-    low = 0 if element == I1 else -4
-    return rng.integers(low, 2 if element == I1 else 5, count).astype(_held(element))
-
-
-def bits(rng: np.random.Generator, element: Scalar, count: int) -> np.ndarray:
-    """Any number that the format has, special ones often."""
-    size = memory_bytes(element)
-    raw = rng.integers(0, 256, (count, size), dtype=np.uint8)
-    if element == I1:
-        return (raw[:, 0] & 1).astype(np.bool_)
-    if element == F8E5M3FNU:
-        return raw[:, 0]
-    if element.is_float:
-        return _floats(rng, element, raw)
-    return _integers(rng, element, raw)
-
-
-def _floats(rng: np.random.Generator, element: Scalar, raw: np.ndarray) -> np.ndarray:
-    count, dtype = len(raw), dtype_of(element)
-    found = raw.view(dtype)[:, 0].copy()
-    if element == TF32:
-        found = (found.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-    if element == F8E8M0FNU:
-        return found
-    with np.errstate(all="ignore"):
-        ordinary = rng.normal(0, 2, count)
-        if element == TF32:
-            ordinary = np.round(ordinary * 256) / 256
-        whole = rng.integers(-8, 9, count)
-        choice = rng.integers(0, 10, count)
-        found = np.where(choice < 5, ordinary.astype(dtype), found)
-        found = np.where((choice >= 5) & (choice < 8), whole.astype(dtype), found)
-    largest = FLOATS[element].largest
-    return _sprinkled(rng, found, [0.0, -0.0, 1.0, -1.0, largest, -largest])
-
-
-def _integers(rng: np.random.Generator, element: Scalar, raw: np.ndarray) -> np.ndarray:
-    if element == I4:
-        return raw[:, 0] & np.uint8(15)
-    dtype = dtype_of(element)
-    found = raw.view(dtype)[:, 0].copy()
-    near = rng.integers(-8, 9, len(raw)).astype(dtype)
-    found = np.where(rng.random(len(raw)) < 0.4, near, found)
-    high = 1 << (element.width - 1)
-    return _sprinkled(rng, found, [0, 1, -1, high - 1, -high, -high + 1])
-
-
-def _sprinkled(rng: np.random.Generator, values: np.ndarray, special: list[Any]) -> np.ndarray:
-    """Some of the values replaced by special ones."""
-    at = rng.random(len(values)) < 0.1
-    chosen = rng.integers(0, len(special), len(values))
-    with np.errstate(all="ignore"):
-        table = np.asarray(special).astype(values.dtype)
-    return np.where(at, table[chosen], values).astype(values.dtype)
-
-
-def _held(element: Scalar) -> Any:
-    """What arrays of an element are made of: its memory form."""
-    return np.uint8 if element in (F8E5M3FNU, I4) else dtype_of(element)
-
-
 def numbers_of(array: np.ndarray, element: Scalar) -> np.ndarray:
     """The floating-point numbers of an array in memory form, as float64."""
     if element == F8E5M3FNU:
         return decode_e5m3(array).astype(np.float64)
     with np.errstate(all="ignore"):
         return array.astype(np.float64)
-
-
-FILLS = {"zeros": zeros, "small": small, "bits": bits}

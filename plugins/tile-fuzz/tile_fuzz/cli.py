@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,22 @@ def _generator_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--elements", default=1024, show_default=True, help="Elements of a tile."),
         click.option("--patience", default=300.0, show_default=True, metavar="SECONDS",
                      help="Time that one program may take."),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How to launch a program without a recipe: the words of `tilec run`."""
+    for decorate in (
+        click.option("--with-shape", is_flag=True, help="Pass arrays as cuTile does: address, "
+                     "shape, strides."),
+        click.option("--arg", "args", multiple=True, metavar="SPEC",
+                     help="f32=1.5, f32[128,64]=random, f32[64]=bits@7 or @file.npy, in order; "
+                     "~ in front of results that are approximations."),
+        click.option("--grid", metavar="X,Y,Z", help="Tile blocks, where the program has no "
+                     "recipe."),
+        click.option("--entry", metavar="NAME", help="The kernel, if there are several."),
     ):  # fmt: skip
         command = decorate(command)
     return command
@@ -231,9 +248,7 @@ def _setting(given: dict[str, Any]) -> Any:
 )
 @click.option("--witness", type=click.Choice(WITNESSES), help="As for fuzz.")
 @click.option("--seconds", default=600.0, show_default=True, help="When to stop.")
-@click.option("--entry", metavar="NAME", help="As for bisect.")
-@click.option("--grid", metavar="X,Y,Z", help="As for bisect.")
-@click.option("--arg", "args", multiple=True, metavar="SPEC", help="As for bisect.")
+@_launch_options
 @_generator_options
 @pipeline_options
 @click.pass_obj
@@ -289,13 +304,13 @@ def _case(app: Any, given: dict[str, Any]) -> Any:
 
 def _launched(case: Any, given: dict[str, Any]) -> Any:
     """The case with the launch that options spell, if they do."""
-    from tile_fuzz.case import Launch, parse_argument
+    from tile_fuzz.case import Launch
 
     if not given["args"] and not given["grid"]:
         if not case.launches:
             raise UsageError(
                 "the program has no recipe: say how to launch it",
-                hint="--grid 2,1,1 --arg f32[64]=bits@1 --arg i32=64 ...",
+                hint="--grid 2,1,1 --with-shape --arg f32[64]=random --arg f32[64] ..., as for run",
             )
         return case
     grid = _grid(given["grid"] or "1")
@@ -303,8 +318,27 @@ def _launched(case: Any, given: dict[str, Any]) -> Any:
     name = given["entry"] or (names[0] if len(names) == 1 else None)
     if name is None or name not in names:
         raise UsageError("--entry has to name a kernel", hint=f"there are: {', '.join(names)}")
-    arguments = tuple(parse_argument(text) for text in given["args"])
+    arguments = tuple(_arguments(given["args"], given["with_shape"]))
     return replace(case, launches=[Launch(name, grid, arguments)])
+
+
+def _arguments(texts: tuple[str, ...], shapes: bool) -> Iterator[Any]:
+    """What the options spell; with `shapes`, each array's shape and strides behind it."""
+    from tile_sim.arguments import parse_spec
+    from tile_sim.cli import as_tile_error
+    from tile_sim.errors import SimError
+
+    from tile_fuzz.case import Argument, argument_of
+
+    for position, text in enumerate(texts):
+        try:
+            spec = parse_spec(text)
+        except SimError as error:
+            raise as_tile_error(error, text) from None
+        yield argument_of(spec, position)
+        if shapes and spec.shape is not None:
+            strides = [prod(spec.shape[axis + 1 :]) for axis in range(len(spec.shape))]
+            yield from (Argument("i32", value=n) for n in (*spec.shape, *strides))
 
 
 def _grid(text: str) -> tuple[int, int, int]:
@@ -320,16 +354,7 @@ def _grid(text: str) -> tuple[int, int, int]:
 
 @click.command("bisect")
 @click.argument("source", metavar="INPUT")
-@click.option("--entry", metavar="NAME", help="The kernel, if there are several.")
-@click.option("--grid", metavar="X,Y,Z", help="Tile blocks, where the program has no recipe.")
-@click.option(
-    "--arg",
-    "args",
-    multiple=True,
-    metavar="SPEC",
-    help="Arguments in order: f32[64]=bits@SEED (rules: zeros, small, bits), ~f32[64] "
-    "for results that are approximations, i32=5.",
-)
+@_launch_options
 @click.option(
     "--patience",
     default=300.0,

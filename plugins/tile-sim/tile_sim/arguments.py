@@ -1,20 +1,26 @@
-"""Kernel arguments as they are spelled on a command line.
+"""Kernel arguments as they are spelled on the command line of every verb that launches one.
 
-`f32=1.5` a scalar; `f32[128,64]=random` an array filled by rule (`zeros`, `ones`, `arange`,
-`random`, `normal`, or a number); `@file.npy` an array from a file.
+f32=1.5                 a scalar
+f32[128,64]=random      an array, filled by a rule (`tile_sim.fills.FILLS`) or with a number
+f32[128,64]=normal@7    the same with a seed; without, it is `--seed` and the argument's number
+~f32[128,64]            a result that is an approximation: compared with a tolerance
+@file.npy, ~@file.npy   an array from a file
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tile_sim.errors import SimError
 
-_ARRAY = re.compile(r"(\w+)\[([\d,\s]*)\](?:=(.*))?$")
+_ARRAY = re.compile(r"(\w+)\[([\d,\s]*)\](?:=([^@]*)(?:@(\d+))?)?$")
 _SCALAR = re.compile(r"(\w+)=(.+)$")
 _NAMES = {
     "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
@@ -27,46 +33,129 @@ _NARROW = {
 }  # fmt: skip
 
 
+#: Spellings of types -> what the language calls their elements.
+ELEMENTS = {
+    **{name: name for name in ("i1", "i4", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")},
+    **{f"u{width}": f"i{width}" for width in (8, 16, 32, 64)},
+    "tf32": "tf32", "f8e4m3": "f8E4M3FN", "f8e4m3fn": "f8E4M3FN", "f8e5m2": "f8E5M2",
+    "f8e8m0": "f8E8M0FNU", "f8e8m0fnu": "f8E8M0FNU", "f4e2m1": "f4E2M1FN", "f4e2m1fn": "f4E2M1FN",
+    "fnv8e5m3fnu": "fnv8E5M3FNU",
+}  # fmt: skip
+#: Elements whose memory is bytes or words of another type.
+_HELD = {"i4": "uint8", "fnv8e5m3fnu": "uint8", "tf32": "float32"}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One argument as it is spelled; `shape` is None for scalars and files."""
+
+    text: str
+    type: str = ""
+    shape: tuple[int, ...] | None = None
+    fill: str = "zeros"
+    seed: int | None = None
+    value: int | float = 0
+    exact: bool = True
+    file: str | None = None
+
+
 def dtype_of(name: str) -> np.dtype:
     """A NumPy type (of ml_dtypes for narrow formats) by its short name."""
-    if name in _NARROW:
+    name = name.lower()
+    known = {**_NARROW, "f8e4m3fn": "float8_e4m3fn", "f8e8m0fnu": "float8_e8m0fnu",
+             "f4e2m1fn": "float4_e2m1fn"}  # fmt: skip
+    if name in known:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, _NARROW[name]))
-    if name not in _NAMES:
-        known = ", ".join((*_NAMES, *_NARROW))
-        raise SimError("argument", f"unknown type {name!r}; there are: {known}")
-    return np.dtype(_NAMES[name])
+        return np.dtype(getattr(ml_dtypes, known[name]))
+    found = {**_NAMES, **_HELD}.get(name)
+    if found is None:
+        types = ", ".join((*_NAMES, *_HELD, *_NARROW))
+        raise SimError("argument", f"unknown type {name!r}; there are: {types}")
+    return np.dtype(found)
 
 
-def _fills(rng: np.random.Generator) -> dict[str, Callable[[tuple[int, ...]], np.ndarray]]:
-    return {
-        "zeros": np.zeros,
-        "ones": np.ones,
-        "arange": lambda shape: np.arange(int(np.prod(shape))).reshape(shape),
-        "random": rng.random,
-        "normal": rng.standard_normal,
-    }
-
-
-def parse_argument(text: str, rng: np.random.Generator) -> np.ndarray | np.generic:
-    """The value of one `--arg`.
+def parse_spec(text: str) -> Spec:
+    """What one `--arg` says.
 
     Raises SimError (`argument`) for what cannot be read.
     """
-    if text.startswith("@"):
-        return _from_file(text[1:])
-    array = _ARRAY.match(text)
+    exact, rest = not text.startswith("~"), text.removeprefix("~")
+    if rest.startswith("@"):
+        array = _from_file(rest[1:])
+        return Spec(text, _name_of(array.dtype), array.shape, exact=exact, file=rest[1:])
+    array = _ARRAY.match(rest)
     if array:
+        dtype_of(array[1])
         shape = tuple(int(n) for n in array[2].split(",") if n.strip())
-        return _filled(dtype_of(array[1]), shape, array[3] or "zeros", rng)
-    scalar = _SCALAR.match(text)
-    if scalar is None:
-        raise SimError("argument", f"{text!r} is not TYPE=VALUE, TYPE[SHAPE]=FILL or @FILE.npy")
-    dtype = dtype_of(scalar[1])
-    value = _number(scalar[2])
-    with np.errstate(over="ignore"):
-        return np.array(value).astype(dtype)[()]
+        seed = None if array[4] is None else int(array[4])
+        spec = Spec(text, array[1].lower(), shape, array[3] or "zeros", seed, exact=exact)
+        _check_fill(spec)
+        return spec
+    scalar = _SCALAR.match(rest)
+    if scalar is None or not exact:
+        raise SimError(
+            "argument",
+            f"{text!r} is not TYPE=VALUE, TYPE[SHAPE]=RULE, TYPE[SHAPE]=RULE@SEED or @FILE.npy",
+        )
+    dtype_of(scalar[1])
+    return Spec(text, scalar[1].lower(), value=_number(scalar[2]))
+
+
+def _check_fill(spec: Spec) -> None:
+    from tile_sim.fills import FILLS
+
+    if spec.fill in FILLS:
+        return
+    try:
+        _number(spec.fill)
+    except SimError:
+        raise SimError(
+            "argument",
+            f"{spec.text!r}: there is no rule {spec.fill!r}, and it is no number; "
+            f"rules: {', '.join(FILLS)}",
+        ) from None
+
+
+def value_of(spec: Spec, seed: int) -> np.ndarray | np.generic:
+    """The array or scalar; `seed` counts where the spec has none."""
+    if spec.file is not None:
+        return _from_file(spec.file)
+    dtype = dtype_of(spec.type)
+    with np.errstate(all="ignore"):
+        if spec.shape is None:
+            return np.array(spec.value).astype(dtype)[()]
+        found = _filled(spec, seed if spec.seed is None else spec.seed)
+        return np.ascontiguousarray(found.view(dtype).reshape(spec.shape))
+
+
+def _filled(spec: Spec, seed: int) -> np.ndarray:
+    """The elements of an array, flat."""
+    from tile_cudatile.types import SCALARS
+
+    from tile_sim.fills import FILLS
+
+    count = prod(spec.shape or ())
+    if spec.fill in FILLS:
+        element = SCALARS[ELEMENTS[spec.type]]
+        return FILLS[spec.fill](np.random.default_rng(seed), element, count)
+    return np.full(count, _number(spec.fill)).astype(dtype_of(spec.type))
+
+
+def parse_arguments(texts: Sequence[str], seed: int = 0) -> list[Any]:
+    """The values of all `--arg` of a command line, in order."""
+    return [value_of(parse_spec(text), seed + at) for at, text in enumerate(texts)]
+
+
+def parse_argument(text: str, seed: int = 0) -> np.ndarray | np.generic:
+    """The value of one `--arg`."""
+    return value_of(parse_spec(text), seed)
+
+
+def _name_of(dtype: np.dtype) -> str:
+    """The short name of a NumPy type; its own name where there is none."""
+    names = {long: short for short, long in {**_NAMES, **_NARROW}.items()}
+    return names.get(dtype.name, dtype.name)
 
 
 def _from_file(path: str) -> np.ndarray:
@@ -76,14 +165,6 @@ def _from_file(path: str) -> np.ndarray:
         return np.load(path, allow_pickle=False)
     except ValueError as error:
         raise SimError("argument", f"{path!r} is no NumPy file: {error}") from None
-
-
-def _filled(
-    dtype: np.dtype, shape: tuple[int, ...], rule: str, rng: np.random.Generator
-) -> np.ndarray:
-    fill = _fills(rng).get(rule)
-    values = fill(shape) if fill else np.full(shape, _number(rule))
-    return np.ascontiguousarray(np.asarray(values).astype(dtype))
 
 
 def _number(text: str) -> int | float:

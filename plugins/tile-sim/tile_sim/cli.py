@@ -151,9 +151,7 @@ def _launch(
     app: Any, given: dict[str, Any], check: bool, stats: bool = False, reference: bool = False
 ) -> _Done:
     """Compile what is not PTX, run the kernel."""
-    import numpy as np
-
-    from tile_sim.arguments import names_of, parse_argument, parse_extent, with_shape
+    from tile_sim.arguments import names_of, parse_arguments, parse_extent, with_shape
     from tile_sim.errors import SimError
 
     if given["grid"] is None:
@@ -165,8 +163,7 @@ def _launch(
     extent = lambda text: parse_extent(text) if text else None  # noqa: E731
     try:
         module = _module(source.ptx)
-        rng = np.random.default_rng(given["seed"])
-        values = [parse_argument(text, rng) for text in given["args"]]
+        values = parse_arguments(given["args"], given["seed"])
         flat = with_shape(values) if given["with_shape"] else values
         entry, grid = _entry(module, given["entry"]), parse_extent(given["grid"])
         expected = _expected(source, entry, grid, values, flat, given) if reference else None
@@ -343,7 +340,7 @@ def _compare(done: _Done, expected: tuple[str, ...], rtol: float) -> int:
     for text in expected:
         number, path = _numbered(text, done.values, "--expect")
         try:
-            wanted = np.asarray(parse_argument(f"@{path}", np.random.default_rng(0)))
+            wanted = np.asarray(parse_argument(f"@{path}"))
         except SimError as error:
             raise as_tile_error(error, path) from None
         bad, sentence = difference(done.values[number], wanted, rtol)

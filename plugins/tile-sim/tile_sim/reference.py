@@ -41,7 +41,8 @@ def reference_values(
     try:
         evaluate(module, entry, grid, values, ftz=ftz)
     except EvaluationError as error:
-        raise TileError(f"the reference evaluator: {error}") from None
+        notes = (*error.notes, "found by the reference evaluator")
+        raise TileError(error.message, where=error.where, notes=notes, hint=error.hint) from None
     return values
 
 

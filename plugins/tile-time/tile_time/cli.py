@@ -165,8 +165,7 @@ def _compiled(app: Any, machine: Machine, given: dict[str, Any], data: bytes) ->
 
 
 def _kernels(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[str, Result]]:
-    import numpy as np
-    from tile_sim.arguments import parse_argument, parse_extent, with_shape
+    from tile_sim.arguments import parse_arguments, parse_extent, with_shape
     from tile_sim.cli import as_tile_error
     from tile_sim.errors import SimError
 
@@ -183,8 +182,7 @@ def _kernels(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[st
         raise as_tile_error(error, given["source"]) from None
     for one in inputs:
         try:
-            rng = np.random.default_rng(0)
-            values: list[Any] = [parse_argument(text, rng) for text in given["args"]]
+            values = parse_arguments(given["args"])
             flat = with_shape(values) if given["with_shape"] else values
             block, cluster = (
                 parse_extent(given[key]) if given[key] else None for key in ("block", "cluster")

@@ -9,11 +9,13 @@ import pytest
 from support.planted import registry
 from tile_cudatile import parse_text, print_text
 from tile_cudatile.types import SCALARS
-from tile_fuzz.case import FILLS, Argument, Case, Launch, data_of, load, parse_argument, save
+from tile_fuzz.case import FILLS, Argument, Case, Launch, argument_of, data_of, load, save
 from tile_fuzz.generator import Settings, generate
+from tile_sim import SimError
+from tile_sim.arguments import parse_arguments, parse_spec
 
 from tile_core.cli.main import run
-from tile_core.diagnostics import InputError, UsageError
+from tile_core.diagnostics import InputError
 
 WRONG = """
 entry @k(%p: tile<ptr<i32>>) {
@@ -131,13 +133,35 @@ def test_a_broken_recipe_is_refused() -> None:
     ],
 )
 def test_arguments_as_they_are_spelt(text: str, argument: Argument) -> None:
-    assert parse_argument(text) == argument
+    assert argument_of(parse_spec(text), 0) == argument
 
 
 @pytest.mark.parametrize("text", ["f33[4]", "f32[4]=absent", "i32=x", "f32[4", ""])
 def test_arguments_that_make_no_sense(text: str) -> None:
-    with pytest.raises(UsageError):
-        parse_argument(text)
+    with pytest.raises(SimError):
+        parse_spec(text)
+
+
+def test_all_verbs_launch_on_the_same_data(tmp_path: Path) -> None:
+    """`run` makes of the same words what `bisect` and `reduce` do, files included."""
+    np.save(tmp_path / "a.npy", np.arange(6, dtype=np.float16).reshape(2, 3))
+    texts = [
+        "f32[8,4]=random", "i32[5]=random", "~f8e4m3[4]=normal@9", "f64[3]=2.5", "i64=7",
+        "bf16[9]=bits", "u8[3]=arange", "i1[4]=random", f"@{tmp_path / 'a.npy'}",
+    ]  # fmt: skip
+    for at, (text, value) in enumerate(zip(texts, parse_arguments(texts), strict=True)):
+        mine = data_of(argument_of(parse_spec(text), at))
+        assert np.asarray(mine).tobytes() == np.asarray(value).tobytes(), text
+    assert not argument_of(parse_spec(texts[2]), 2).exact
+
+
+def test_an_example_without_a_recipe_is_launched_as_by_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = Path(__file__).parents[3] / "examples" / "bytecode" / "vector_add_f32.tileirbc"
+    words = ["--grid", "1", "--with-shape", *["--arg", "f32[128]=random"] * 2, "--arg", "f32[128]"]
+    assert run(["bisect", str(file), "--gpu-name", "sm_90", "-O1", *words]) == 0
+    assert "results are those of the reference evaluator" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("fill", FILLS)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from tile_cudatile.tree import Value
 from tile_cudatile.types import F8E8M0FNU, I4, I8, I32, Scalar, Tile
+from tile_sim.fills import bits, small
 
-from tile_fuzz.case import bits, small
 from tile_fuzz.generator.elementwise import convert
 from tile_fuzz.generator.maker import IN_MEMORY, Maker, count
 from tile_fuzz.generator.memory import load_input

@@ -102,15 +102,12 @@ def _launch(
     module: Any, given: dict[str, Any]
 ) -> tuple[str, tuple[int, int, int], list[Any], dict[int, int]]:
     """The kernel, its grid, its arguments as it takes them, and their numbers in `--arg`."""
-    import numpy as np
-
-    from tile_sim.arguments import parse_argument, parse_extent, with_shape
+    from tile_sim.arguments import parse_arguments, parse_extent, with_shape
 
     if given["entry"] is None and len(module.entries) != 1:
         known = ", ".join(module.entries) or "none"
         raise UsageError("--entry has to say which kernel to run", hint=f"there are: {known}")
-    rng = np.random.default_rng(given["seed"])
-    values = [parse_argument(text, rng) for text in given["args"]]
+    values = parse_arguments(given["args"], given["seed"])
     flat = with_shape(values) if given["with_shape"] else list(values)
     number = {id(value): i for i, value in enumerate(values)}
     labels = {i: number[id(value)] for i, value in enumerate(flat) if id(value) in number}
