@@ -9,9 +9,10 @@ from typing import Any
 import rich_click as click
 
 from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
+from tile_core.cli.crash import explained
 from tile_core.cli.observe import observe_options, observers
 from tile_core.cli.output import STDIO, Output, read_bytes
-from tile_core.diagnostics import ExitCode, UsageError
+from tile_core.diagnostics import ExitCode, TileError, UsageError
 
 #: File name endings by kind of stage.
 _SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll", "sass": ".sass", "obj": ".o"}
@@ -132,23 +133,30 @@ def _compile_one(
 
     data = read_bytes(source)
 
-    def work() -> Any:
+    def work(more: tuple[Any, ...] = (), on_stage: Any = watch.on_stage) -> Any:
         return compile_cached(
             data,
             target,
             Cache.of_environment() if use_cache else None,
             **arguments,
-            instrumentations=watch.instrumentations,
+            instrumentations=(*watch.instrumentations, *more),
             registry=app.registry,
             name="<stdin>" if source == STDIO else source,
             keep_stages=False,
-            on_stage=watch.on_stage,
+            on_stage=on_stage,
         )
+
+    def explained_work() -> Any:
+        try:
+            return work()
+        except TileError as error:
+            cause = error.__cause__
+            raise explained(error, lambda more, kept: work((more,), kept), data) from cause
 
     path = output
     if path is None:
         path = _default_output(source, arguments["emit"], arguments["stop_after"])
-    _compile_to(path, work, watch)
+    _compile_to(path, explained_work, watch)
 
 
 def _pass_options(settings: tuple[str, ...], ptxas_options: str | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from tile_core.cli.arguments import pass_settings_of, pipeline_options
+from tile_core.cli.observe import observe_options
 from tile_core.cli.output import read_bytes
 from tile_core.diagnostics import ExitCode, SourceLocation, TileError, UsageError
 
@@ -44,7 +45,10 @@ def _launch_options(command: F) -> F:
         click.option("--max-steps", type=click.IntRange(min=1), metavar="N",
                      help="End a launch that executes more than N basic blocks, as one does that "
                      "waits for what nobody writes, and say what waits where; so does Ctrl-C."),
+        click.option("--emit", metavar="tileir|mlir|mlir:SEGMENT|llvm|ptx",
+                     help="Print that stage of each kernel that is compiled, to standard error."),
         pipeline_options,
+        observe_options,
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -72,9 +76,9 @@ def run(
 ) -> int:
     """Run a kernel (PTX, TileIR bytecode or MLIR) in the simulator and print its arrays.
 
-    With --cutile, run a cuTile program: its launches take CPU arrays.
+    With --cutile, or for a file NAME.py, run a cuTile program: its launches take CPU arrays.
     """
-    if given["cutile"]:
+    if is_script(given):
         _only_kernels(expect=expect, reference=reference, save=save)
         return _run_script(given, stats, stats_json)
     counted = stats or stats_json is not None
@@ -91,7 +95,7 @@ def run(
 @click.pass_obj
 def check(app: Any, **given: Any) -> int:
     """Run a kernel in the simulator and report races, missing fences and wrong accesses."""
-    if given["cutile"]:
+    if is_script(given):
         reports = [launch.report for launch in _script(given, check=True)]
     else:
         reports = [_launch(app, given, check=True).report]
@@ -104,6 +108,11 @@ def check(app: Any, **given: Any) -> int:
 
 
 # --- cuTile programs ----------------------------------------------------------------------------
+
+
+def is_script(given: dict[str, Any]) -> bool:
+    """Whether the input is a cuTile program: by the option, or by its name."""
+    return given["cutile"] or given["source"].endswith(".py")
 
 
 def _only_kernels(**options: Any) -> None:
@@ -232,7 +241,9 @@ def _ptx(app: Any, given: dict[str, Any]) -> _Input:
         return _Input(data.decode("utf-8", "replace"), given["source"])
     from tile_core.api import compile as compile_program
     from tile_sim.script import options_of
+    from tile_sim.watch import Watch
 
+    watch = Watch(given).of(given["source"])
     artifact = compile_program(
         data,
         given["gpu_name"],
@@ -243,8 +254,12 @@ def _ptx(app: Any, given: dict[str, Any]) -> _Input:
         emit="ptx",
         registry=app.registry,
         name=given["source"],
-        keep_stages=False,
+        keep_stages=given["emit"] is not None,
+        instrumentations=watch.observers.instrumentations,
+        verify=watch.observers.verify,
+        on_stage=watch.observers.on_stage,
     )
+    watch.report(artifact)
     output = artifact.output
     text = output.decode() if isinstance(output, bytes) else output
     name = f"{given['source']} (ptx for {_target(text)})"

@@ -15,6 +15,7 @@ from tile_core.diagnostics import TileError, UsageError
 from tile_sim.awaited import when_imported
 from tile_sim.errors import SimError
 from tile_sim.script_errors import error_of_script
+from tile_sim.watch import Watch
 
 
 def options_of(given: dict[str, Any]) -> dict[str, str]:
@@ -42,6 +43,7 @@ def run_script(given: dict[str, Any], arguments: Sequence[str], **launch: Any) -
     settings.pass_options = pass_settings_of(given["pass_settings"])
     settings.launch = {"schedule": given["schedule"], "seed": given["seed"], **launch}
     settings.launch["max_steps"] = given.get("max_steps")
+    settings.watch = Watch(given) if "dump_dir" in given else None
     when_imported("torch", _torch_on_cpu)
     argv, path = sys.argv, list(sys.path)
     sys.argv = [script, *arguments]

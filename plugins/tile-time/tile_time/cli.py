@@ -76,8 +76,10 @@ def time(app: Any, **given: Any) -> int:  # fmt: skip
     One cluster of CTAs is run in the simulator; ptxas' code for it is then played on a model of
     one SM. No GPU is used, and the time of a GPU is what the numbers of its machine file give.
     """
+    from tile_sim.cli import is_script
+
     machine = _machine(app, given["gpu"], given["numbers"])
-    results = _cutile(app, machine, given) if given["cutile"] else _kernels(app, machine, given)
+    results = _cutile(app, machine, given) if is_script(given) else _kernels(app, machine, given)
     for name, result in results:
         click.echo(f"{name}: {result.text}" if len(results) > 1 else result.text, nl=False)
     _write(given["json_file"], {name: result.json for name, result in results})

@@ -89,6 +89,7 @@ def test_the_traceback_is_shown_where_it_is_asked_for(
     monkeypatch.setattr(cli.Application, "registry", registry)
     monkeypatch.setattr(cli.Application, "lenient_registry", registry)
     monkeypatch.setenv("TILEC_TRACEBACK", "1" if asked else "")
+    monkeypatch.setenv("TILEC_REPRODUCERS", str(tmp_path / "saved"))
     source = tmp_path / "in.mlir"
     source.write_text(program())
     code = cli.run(
@@ -100,6 +101,19 @@ def test_the_traceback_is_shown_where_it_is_asked_for(
     assert ("Traceback (most recent call last)" in said) == asked
     assert ("in assign" in said) == asked
     assert "error: internal error in pass 'tileas-assign-layouts'" in said
+    # The input of the pass that failed was kept without being asked for, and fails again.
+    (kept,) = (tmp_path / "saved").iterdir()
+    assert f"reproducer: tilec opt --run-reproducer {kept}" in said
+    assert cli.run(["opt", "--run-reproducer", str(kept)]) == ExitCode.COMPILE
+    assert "internal error in pass 'tileas-assign-layouts'" in capfd.readouterr().err
+
+
+def test_mistakes_of_programs_have_no_reproducer(tmp_path: Path, monkeypatch, capfd) -> None:
+    monkeypatch.setenv("TILEC_REPRODUCERS", str(tmp_path / "saved"))
+    source = tmp_path / "in.tileirbc"
+    source.write_bytes(b"\x7fTileIR\0nothing")
+    assert cli.run(["compile", str(source), "--gpu-name", "sm_90"]) == ExitCode.INPUT
+    assert not (tmp_path / "saved").exists()
 
 
 @pytest.mark.parametrize("asked", [False, True])

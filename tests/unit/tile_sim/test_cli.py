@@ -118,6 +118,18 @@ def test_bytecode_is_compiled_and_compared_with_the_evaluator() -> None:
     assert "argument 2: equal to the reference evaluator's" in result.output
 
 
+def test_what_compiles_a_kernel_can_be_watched(tmp_path: Path) -> None:
+    """With the options of `tilec compile`."""
+    watch = ["--dump-dir", str(tmp_path), "--time-passes", "--remarks", str(tmp_path / "r.yaml")]
+    result = _invoke(run, [*VECTOR_ADD, *watch, "--emit", "llvm"])
+    assert result.return_value == 0, result.output
+    assert (tmp_path / "output.ptx").read_text().count(".entry") == 1
+    assert len(list(tmp_path.glob("0*-tileas-*.mlir"))) > 3
+    assert "LoadInstructionSelected" in (tmp_path / "r.yaml").read_text()
+    assert "define ptx_kernel void @vector_add_tail_f32" in result.stderr
+    assert "Pass execution timing report" in result.stderr
+
+
 def test_reference_sees_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     import tile_sim.reference as reference
 

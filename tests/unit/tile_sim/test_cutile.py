@@ -209,11 +209,17 @@ def test_an_access_out_of_bounds_names_array_and_tile_block(tmp_path: Path) -> N
     command = [sys.executable, "-m", "tile_core", "run", "--cutile", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     first = done.stderr.splitlines()[0]
+    assert not (tmp_path / "dump").exists()
     assert first.startswith(f'loc("{script}":')
     assert "4 bytes at offset 1200 of 'first' (shape [300]), which has 1200 bytes" in first
     assert "in tile block (2, 0, 0)" in first
     assert "0x" not in first
     assert len(done.stderr.splitlines()) <= 10
+    # A name that ends in .py needs no --cutile, and kernels are watched as `compile` does.
+    command = [*command[:4], str(script), "--dump-dir", str(tmp_path / "dump")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert "tile block (2, 0, 0)" in done.stderr
+    assert len(list((tmp_path / "dump").glob("*/output.ptx"))) >= 1
 
 
 @pytest.mark.torch

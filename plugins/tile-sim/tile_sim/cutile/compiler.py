@@ -118,11 +118,22 @@ class Compiler:
         from tile_core.api import compile as compile_program
 
         settings = self.settings
-        output = compile_program(
+        watch = settings.watch.next(arch) if settings.watch is not None else None
+        seen: dict[str, Any] = {}
+        if watch is not None:
+            seen = {
+                "instrumentations": watch.observers.instrumentations,
+                "verify": watch.observers.verify,
+                "on_stage": watch.observers.on_stage,
+            }
+        made = compile_program(
             bytecode, arch, opt_level=level, pipeline=settings.pipeline,
             options=settings.options, pass_options=settings.pass_options, emit="ptx",
-            keep_stages=False,
-        ).output  # fmt: skip
+            keep_stages=watch is not None and watch.emit is not None, **seen,
+        )  # fmt: skip
+        if watch is not None:
+            watch.report(made)
+        output = made.output
         return output.decode() if isinstance(output, bytes) else str(output)
 
     # --- memory -----------------------------------------------------------------------------

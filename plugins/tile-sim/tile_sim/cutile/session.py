@@ -27,6 +27,7 @@ from tile_sim.program.layout import parameter_offsets, size_of
 
 if TYPE_CHECKING:
     from tile_sim.machine.launch import LaunchReport
+    from tile_sim.watch import Watch
 
 _LOADER = "cuda.tile._load_libcuda"
 # Kernels that stay parsed: launching one again must not read its PTX again.
@@ -52,6 +53,8 @@ class Settings:
     strict: bool = False
     launch: dict[str, Any] = field(default_factory=dict)
     compiler: str = field(default_factory=lambda: os.environ.get("TILE_SIM_COMPILER", "tilec"))
+    #: What watches compilations; None: nothing.
+    watch: Watch | None = None
     #: Called instead of a launch: (kernel, name, grid, cluster, parameters, buffers).
     instead: Callable[..., None] | None = None
 
