@@ -1,7 +1,11 @@
-"""Schedulers for tests: each is wrong in one way that the passes have to notice."""
+"""Schedulers for tests: each is wrong in one way that the passes have to notice.
+
+`Scattered` is not: it makes schedules of many stages, which nobody else would.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 
 from tile_core.hookspecs import Lazy, hookimpl
@@ -66,11 +70,45 @@ class Overlapping:
         return Schedule(starts, ii=max(starts))
 
 
+class Scattered:
+    """Operations one by one, then pushed whole intervals apart at random: right, in many stages."""
+
+    name = "scattered-0"
+    seed = 0
+
+    def schedule(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
+        starts = _one_by_one(loop)
+        ends = [at + max(op.duration, op.latency) for at, op in zip(starts, loop.ops, strict=True)]
+        ii = max(ends) + 1
+        if not loop.is_loop or loop.options.max_stages == 1:
+            return Schedule(starts, ii)
+        chance = random.Random(self.seed)
+        stage = [chance.randrange(3) for _ in loop.ops]
+        changed = True
+        while changed:
+            changed = False
+            for edge in loop.edges:
+                room = starts[edge.dst] - starts[edge.src] - edge.latency + ii * edge.distance
+                least = stage[edge.src] - room // ii
+                if stage[edge.dst] < least:
+                    stage[edge.dst], changed = least, True
+            if max(stage) > 4 * len(stage):
+                return Schedule(starts, ii)
+        return Schedule(tuple(at + ii * by for at, by in zip(starts, stage, strict=True)), ii)
+
+
+SCATTERED = tuple(
+    type(f"Scattered{seed}", (Scattered,), {"name": f"scattered-{seed}", "seed": seed})
+    for seed in range(12)
+)
+globals().update({cls.__name__: cls for cls in SCATTERED})
+
+
 def _one_by_one(loop: LoopGraph) -> tuple[int, ...]:
     starts, cycle = [], 0
     for op in loop.ops:
         starts.append(cycle)
-        cycle += max(1, op.latency)
+        cycle += max(1, op.latency, op.duration)
     return tuple(starts)
 
 
@@ -79,5 +117,5 @@ def tile_schedulers() -> Iterable[Lazy]:
     """The schedulers above, under their names."""
     return tuple(
         Lazy(cls.name, f"support.schedulers:{cls.__name__}")
-        for cls in (Backwards, Crowding, Forgetful, Hopeless, Impatient, Overlapping)
+        for cls in (Backwards, Crowding, Forgetful, Hopeless, Impatient, Overlapping, *SCATTERED)
     )

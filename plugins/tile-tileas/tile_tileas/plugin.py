@@ -52,8 +52,8 @@ def tile_passes() -> Iterable[Lazy]:
         ),
         Lazy(
             "tileas-materialize-schedule",
-            "tile_tileas.passes.schedule:MaterializeSchedule",
-            "operations in the order of their schedule",
+            "tile_tileas.passes.materialize_schedule:MaterializeSchedule",
+            "operations in the order of their schedule, iterations overlapping",
         ),
         Lazy(
             "tileas-assign-phases",

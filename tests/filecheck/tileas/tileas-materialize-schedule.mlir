@@ -1,4 +1,4 @@
-// RUN: tilec opt -p tileas-materialize-schedule
+// RUN: tilec opt -p tileas-materialize-schedule --remarks -
 
 // By start cycle, then by program order; the attributes are gone afterwards.
 // CHECK: func.func @moves(%[[X:.*]]: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
@@ -27,14 +27,62 @@ func.func @stays(%x: f32) {
   return
 }
 // -----
-// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 3]]:3): error: 'scf.for' op has a schedule of 3 stages, but only one iteration at a time is supported
-// CHECK: hint: choose a scheduler whose starts stay below its initiation interval
-func.func @stages(%n: i32, %x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
-  scf.for %i = %n to %n step %n : i32 {
-    %0 = math.absf %x {nv_tileas.start = 0 : i32} : f32
-    %1 = arith.negf %0 {nv_tileas.start = 5 : i32} : f32
-    scf.yield {nv_tileas.start = 5 : i32}
-  } {nv_tileas.ii = 2 : i32}
+// Two stages: the square root of the next iteration beside the negation of this one. An iteration
+// is left over at either end; the loop runs once less.
+// CHECK: func.func @overlaps(%[[LO:.*]]: i32, %[[HI:.*]]: i32, %[[X:.*]]: f32)
+// CHECK: %[[SOME:.*]] = arith.cmpi slt, %[[LO]], %[[HI]] : i32
+// CHECK-NEXT: %[[R:.*]] = scf.if %[[SOME]] -> (f32) {
+// CHECK: %[[FIRST:.*]] = math.sqrt %[[X]]
+// CHECK: %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %[[LO]]
+// CHECK: %[[K:.*]]:2 = scf.for %{{.*}} = %[[LO]] to %[[END]] step %{{.*}} iter_args(%[[S:.*]] = %[[FIRST]], %[[A:.*]] = %[[X]]) -> (f32, f32)
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[A]], %[[S]]
+// CHECK-NEXT: %[[NEXT:.*]] = math.sqrt %[[X]]
+// CHECK-NEXT: scf.yield %[[NEXT]], %[[SUM]]
+// CHECK: %[[LAST:.*]] = arith.addf %[[K]]#1, %[[K]]#0
+// CHECK-NEXT: scf.yield %[[LAST]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[X]]
+// CHECK-NOT: nv_tile.aws
+func.func @overlaps(%lo: i32, %hi: i32, %x: f32) -> f32 attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %one = arith.constant 1 : i32
+  %r = scf.for %i = %lo to %hi step %one iter_args(%a = %x) -> f32 : i32 {
+    %0 = math.sqrt %x {nv_tileas.start = 0 : i32} : f32
+    %1 = arith.addf %a, %0 {nv_tileas.start = 1000 : i32} : f32
+    scf.yield {nv_tileas.start = 1100 : i32} %1 : f32
+  } {nv_tileas.ii = 600 : i32}
+  return %r : f32
+}
+// -----
+// Three stages, but two iterations.
+// CHECK: runs one iteration after the other: it has 2 iterations, for 3 stages
+// CHECK: func.func @short
+// CHECK: scf.for
+// CHECK-NEXT: math.sqrt
+// CHECK-NEXT: arith.addf
+func.func @short(%x: f32) -> f32 attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %r = scf.for %i = %zero to %two step %one iter_args(%a = %x) -> f32 : i32 {
+    %0 = math.sqrt %x {nv_tileas.start = 0 : i32} : f32
+    %1 = math.exp %0 {nv_tileas.start = 600 : i32} : f32
+    %2 = arith.addf %a, %1 {nv_tileas.start = 1300 : i32} : f32
+    scf.yield {nv_tileas.start = 1320 : i32} %2 : f32
+  } {nv_tileas.ii = 600 : i32}
+  return %r : f32
+}
+// -----
+// Only the end of an iteration says whether there is another one.
+// CHECK: error: 'scf.while' op its schedule puts 'scf.condition' (#2) into stage 1, but 1 may be in flight
+func.func @while(%x: f32, %c: i1) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %r = scf.while (%a = %x) : (f32) -> f32 {
+    %b = arith.addf %a, %a {nv_tileas.start = 0 : i32} : f32
+    %d = math.sqrt %b {nv_tileas.start = 100 : i32} : f32
+    scf.condition(%c) {nv_tileas.start = 700 : i32} %d : f32
+  } do {
+  ^bb0(%d: f32):
+    scf.yield %d : f32
+  } attributes {nv_tileas.ii = 650 : i32}
   return
 }
 // -----

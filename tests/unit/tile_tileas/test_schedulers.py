@@ -145,16 +145,19 @@ func.func @f(%p: !p, %n: i32, %x: f32) {
   return
 }
 """
+WEAK_STORE = '{mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 0>}'
 LOOP = "!p = !nv_tileaa.ptr<f32, 1 : i32>\n" + LOOP.replace(
     "WEAK", '{mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 0>}'
-).replace("STORE", '{mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 0>}')
+).replace("STORE", WEAK_STORE)
 
 
 MACHINERY = Machinery.of(builtin_targets()["sm_90"], 4)
 
 
-def test_memory_keeps_its_order_except_among_weak_loads() -> None:
-    with function(LOOP) as func:
+def test_memory_keeps_its_order_except_among_weak_accesses() -> None:
+    """Weak accesses without tokens may pass; an ordered one passes nothing that it may meet."""
+    text = LOOP.replace(WEAK_STORE, WEAK_STORE.replace('"weak"', '"relaxed", mem_scope = "tl_blk"'))
+    with function(text) as func:
         (_, loop) = bodies_of(func)
         graph = loop_graph(loop.block, MACHINERY, is_loop=True)
         scalar = graph.ops[4].latency
@@ -169,6 +172,39 @@ def test_memory_keeps_its_order_except_among_weak_loads() -> None:
             Edge(2, 0, 0, distance=1), Edge(2, 1, 0, distance=1),
             Edge(3, 2, 0, distance=1), Edge(2, 2, 0, distance=1),
         }  # fmt: skip
+
+
+def test_weak_accesses_are_ordered_by_tokens_alone() -> None:
+    text = LOOP.replace('%c:2 = "nv_tileas.load"(%p) {', '%c:2 = "nv_tileas.load"(%p, %t) {')
+    at = text.index("%c:2")
+    text = text[:at] + text[at:].replace(
+        "1, 0, 0, 0>} : (!p)", "1, 0, 0, 1>} : (!p, !nv_tileaa.mem_token)", 1
+    )
+    with function(text) as func:
+        (_, loop) = bodies_of(func)
+        graph = loop_graph(loop.block, MACHINERY, is_loop=True)
+        assert not [edge for edge in graph.edges if edge.kind == "memory"]
+        tokens = [edge for edge in graph.edges if edge.kind == "token"]
+        assert tokens == [Edge(2, 3, 0)]  # for its place, not for the store to be done
+
+
+ROTATION = """
+func.func @f(%n: i32, %x: f32) {
+  %r:2 = scf.for %i = %n to %n step %n iter_args(%a = %x, %b = %x) -> (f32, f32) : i32 {
+    %c = arith.addf %b, %x : f32
+    scf.yield %c, %a : f32, f32
+  }
+  return
+}
+"""
+
+
+def test_a_value_that_is_handed_on_arrives_two_iterations_later() -> None:
+    with function(ROTATION) as func:
+        (_, loop) = bodies_of(func)
+        graph = loop_graph(loop.block, MACHINERY, is_loop=True)
+        inner = [(e.src, e.dst, e.distance) for e in graph.edges if e.dst == 0]
+        assert inner == [(0, 0, 2)]
 
 
 BUFFERS = """

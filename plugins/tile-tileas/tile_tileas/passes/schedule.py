@@ -1,9 +1,8 @@
-"""tileas-generate-schedule and tileas-materialize-schedule.
+"""tileas-generate-schedule: a scheduler's answer, where it can be read and edited.
 
-The first asks a scheduler and writes its answer on the operations (`nv_tileas.start`, in cycles)
-and on the operation that holds the block (`nv_tileas.ii`, `nv_tile.aws.stage`,
-`nv_tile.aws.order`), where it can be read and edited; the second moves the operations and removes
-the attributes.
+It stands on the operations (`nv_tileas.start`, in cycles) and on the operation that holds the block
+(`nv_tileas.ii`, `nv_tile.aws.stage`, `nv_tile.aws.order`). tileas-materialize-schedule makes code
+of it.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ from tile_core.sched import (
 )
 from tile_core.sched.document import Body, from_json
 from tile_tileas.analysis.alias import AliasAnalysis
+from tile_tileas.modulo.body import why_not
 from tile_tileas.passes.convert_tileaa import num_warps
-from tile_tileas.sched.bodies import BodyOf, annotate, bodies_of, clear, read
+from tile_tileas.sched.bodies import BodyOf, annotate, bodies_of
 from tile_tileas.sched.model import Machinery, loop_graph
 
 
@@ -56,6 +56,9 @@ class GenerateSchedule(Pass):
     enable_random_delay: bool = option(
         False, "delay operations at random, the same way every time, to look for bugs"
     )
+    pipeline_strategy: str = option(
+        "none", "'unspecialize': loads of products run ahead of their loops, so need not here"
+    )
     machine_model: str = option("sm", "resources and times (see `tilec plugins list`)")
     parts: str = option("", "gates, costs and arms of plugins, separated by commas")
     schedule: str = option("", "file of `tilec schedule --json` whose starts are taken")
@@ -63,8 +66,12 @@ class GenerateSchedule(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         scheduler = self._scheduler(cx)
         given = self._given()
-        bodies = graphs_of(op, cx, self.options_of_graphs(), self.machine_model)
+        staged = self.pipeline_strategy != "none"
+        options = self.options_of_graphs()
+        bodies = graphs_of(op, cx, options, self.machine_model, staged=staged)
         for body, graph, model in bodies:
+            if options.max_stages != 1 and body.is_loop and (reason := why_not(body.holder)):
+                cx.missed(body.holder.operation, f"runs one iteration after the other: {reason}")
             if graph.name in given:
                 annotate(body, _taken(body, graph, model, given[graph.name]))
                 continue
@@ -109,20 +116,29 @@ class GenerateSchedule(Pass):
 
 
 def graphs_of(
-    func: ir.Operation, cx: PassContext, options: ScheduleOptions, machine_model: str = "sm"
+    func: ir.Operation,
+    cx: PassContext,
+    options: ScheduleOptions,
+    machine_model: str = "sm",
+    *,
+    staged: bool = False,
 ) -> list[tuple[BodyOf, LoopGraph, MachineModel]]:
     """The bodies of a function, each with its graph and the machine it is scheduled for.
 
-    Straight-line code has one stage whatever `options` allow.
+    Straight-line code, and loops whose iterations cannot overlap (`why_not`), have one stage
+    whatever `options` allow. `staged`: loads of products are another pass' matter.
     """
-    machinery = Machinery.of(cx.target, num_warps(func), cx.machine_model(machine_model))
+    machinery = Machinery.of(
+        cx.target, num_warps(func), cx.machine_model(machine_model), staged=staged
+    )
     model = machinery.model(cx.target.max_shared)
     aliases = AliasAnalysis(func)
     symbol = ir.StringAttr(func.attributes["sym_name"]).value
     found = []
     for body in bodies_of(func):
         graph = loop_graph(body.block, machinery, is_loop=body.is_loop, aliases=aliases)
-        asked = options if body.is_loop else replace(options, max_stages=1)
+        overlaps = body.is_loop and why_not(body.holder) is None
+        asked = options if overlaps else replace(options, max_stages=1)
         found.append((body, replace(graph, options=asked, name=f"{symbol}/{body.name}"), model))
     return found
 
@@ -159,45 +175,3 @@ def _taken(body: BodyOf, graph: LoopGraph, model: MachineModel, given: Body) -> 
         )
     check(body, graph, model, given.schedule, f"the schedule of '{given.name}'")
     return given.schedule
-
-
-@dataclass(frozen=True)
-class MaterializeSchedule(Pass):
-    """Put operations in the order of their schedule."""
-
-    name = "tileas-materialize-schedule"
-    anchor = "func.func"
-    statistics = {"moved": "operations that changed their place"}
-
-    machine_model: str = option("sm", "resources and times the schedule was made for")
-
-    def run(self, op: ir.Operation, cx: PassContext) -> None:
-        scheduled = [(body, found) for body in bodies_of(op) if (found := read(body)) is not None]
-        if not scheduled:
-            return
-        options = ScheduleOptions()
-        graphs = graphs_of(op, cx, options, self.machine_model)
-        of_block = {graph.name.rsplit("/", 1)[1]: (graph, model) for _, graph, model in graphs}
-        for body, schedule in scheduled:
-            if schedule.num_stages > 1:
-                raise error_at(
-                    body.holder,
-                    f"has a schedule of {schedule.num_stages} stages, but only one iteration at "
-                    "a time is supported",
-                    hint="choose a scheduler whose starts stay below its initiation interval",
-                )
-            graph, model = of_block[body.name]
-            check(body, graph, model, schedule, "its schedule")
-            clear(body)
-            cx.count("moved", _reorder(list(body.block.operations), schedule))
-
-
-def _reorder(ops: list[ir.OpView], schedule: Schedule) -> int:
-    """Move operations before the terminator, in order; how many changed their place."""
-    order = schedule.order()
-    if order[-1] != len(ops) - 1:
-        # Others may start in the terminator's cycle; it still ends the block.
-        order = (*(at for at in order if at != len(ops) - 1), len(ops) - 1)
-    for at in order[:-1]:
-        ops[at].operation.move_before(ops[-1].operation)
-    return sum(1 for place, at in enumerate(order) if place != at)

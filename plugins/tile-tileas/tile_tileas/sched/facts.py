@@ -27,6 +27,8 @@ class Facts:
 
 _FREE = Facts("free")
 _LOAD, _STORE = Facts("global_load", "load"), Facts("global_store", "store")
+#: A load that runs ahead of its loop, through shared memory (`staged`).
+STAGED_LOAD = Facts("staged_load", "load")
 _ATOMIC = Facts("atomic", "store")
 _EXCHANGE = Facts("exchange")
 _CONTROL = Facts("control", "control")

@@ -1,0 +1,1 @@
+"""Software pipelining of loops in registers: a schedule of several stages becomes code."""

@@ -1,0 +1,80 @@
+"""What a loop's operations allow: from MLIR to `plan`'s plain numbers, or why it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile_core.mlir import ir
+from tile_core.sched import LoopGraph
+from tile_tileas.analysis.pressure import used_values
+from tile_tileas.modulo.plan import Dependences
+from tile_tileas.sched.facts import facts_of, memory_effect
+from tile_tileas.sched.staged import feeds_products
+
+_LOOPS = ("scf.for", "scf.while")
+
+
+def why_not(loop: ir.OpView | ir.Operation) -> str | None:
+    """Why iterations of a loop cannot overlap whatever the schedule; None if they can."""
+    if loop.operation.name != "scf.for":
+        return "whether there is a next iteration is known only at the end of this one"
+    for op in loop.regions[0].blocks[0].operations:
+        if any(name in _LOOPS for name in _inside(op)):
+            return "there is a loop in its body"
+    return None
+
+
+def _inside(op: ir.OpView) -> Iterator[str]:
+    yield op.operation.name
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from _inside(inner)
+
+
+@dataclass(frozen=True)
+class LoopBody:
+    """The body of an `scf.for`: operations without the terminator, and where values are from."""
+
+    loop: ir.OpView
+    ops: tuple[ir.OpView, ...]
+    owner: dict[ir.Value, int]  # result -> operation
+    arguments: tuple[ir.Value, ...]  # without the induction variable
+    yielded: tuple[ir.Value, ...]
+
+    @classmethod
+    def of(cls, loop: ir.OpView) -> LoopBody:
+        block = loop.regions[0].blocks[0]
+        *ops, end = block.operations
+        owner = {result: at for at, op in enumerate(ops) for result in op.results}
+        return cls(loop, tuple(ops), owner, tuple(block.arguments)[1:], tuple(end.operands))
+
+    @property
+    def induction(self) -> ir.Value:
+        """The induction variable."""
+        return self.loop.regions[0].blocks[0].arguments[0]
+
+
+def dependences(body: LoopBody, graph: LoopGraph, *, late_loads: bool) -> Dependences:
+    """What binds the operations; `late_loads`: those of products are staged by another pass."""
+    uses = [
+        (body.owner[value], at)
+        for at, op in enumerate(body.ops)
+        for value in used_values(op)
+        if value in body.owner
+    ]
+    kept = frozenset(body.owner[value] for value in body.yielded if value in body.owner)
+    cheap = frozenset(at for at, op in enumerate(body.ops) if _is_cheap(op))
+    late: frozenset[int] = frozenset()
+    if late_loads:
+        late = frozenset(at for at, op in enumerate(body.ops) if feeds_products(op))
+    return Dependences(len(body.ops), tuple(uses), graph.edges, kept, cheap, late)
+
+
+def _is_cheap(op: ir.OpView) -> bool:
+    """Whether an operation may run several times in a step: no instruction a thread, or a few."""
+    if len(op.regions) or memory_effect(op) != "none" or not len(op.results):
+        return False
+    tile = any(isinstance(value.type, ir.RankedTensorType) for value in op.results)
+    return not tile or facts_of(op.operation.name).class_ == "free"

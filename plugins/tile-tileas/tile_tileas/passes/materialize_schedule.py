@@ -1,0 +1,90 @@
+"""tileas-materialize-schedule: code for the schedules that stand on bodies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, option
+from tile_core.sched import LoopGraph, Schedule, ScheduleOptions, body_order
+from tile_tileas.modulo.body import LoopBody, dependences
+from tile_tileas.modulo.expand import Expander
+from tile_tileas.modulo.plan import plan
+from tile_tileas.modulo.rings import Rings, refused
+from tile_tileas.passes.schedule import check, graphs_of
+from tile_tileas.sched.bodies import BodyOf, bodies_of, clear, read
+
+
+@dataclass(frozen=True)
+class MaterializeSchedule(Pass):
+    """Put operations in the order of their schedule; let iterations overlap where it says so.
+
+    A loop of several stages becomes a prologue, a loop of full steps and an epilogue. One that
+    cannot be keeps one iteration at a time, in the order of its schedule, with a remark.
+    """
+
+    name = "tileas-materialize-schedule"
+    anchor = "func.func"
+    statistics = {
+        "moved": "operations that changed their place",
+        "overlapped": "loops whose iterations overlap",
+        "stages": "stages of those loops",
+    }
+
+    pipeline_strategy: str = option(
+        "none", "'unspecialize': loads of products stay with their product, to run ahead later"
+    )
+    machine_model: str = option("sm", "resources and times the schedule was made for")
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        scheduled = [(body, found) for body in bodies_of(op) if (found := read(body)) is not None]
+        if not scheduled:
+            return
+        staged = self.pipeline_strategy != "none"
+        graphs = graphs_of(op, cx, ScheduleOptions(), self.machine_model, staged=staged)
+        of_block = {graph.name.rsplit("/", 1)[1]: (graph, model) for _, graph, model in graphs}
+        for body, schedule in scheduled:
+            check(body, *of_block[body.name], schedule, "its schedule")
+            clear(body)
+        for body, schedule in scheduled:
+            graph, _ = of_block[body.name]
+            if schedule.num_stages > 1:
+                made = _overlapped(body, graph, schedule, staged=staged)
+                if isinstance(made, Rings):
+                    cx.count("overlapped")
+                    cx.count("stages", made.stages)
+                    Expander(made).run()
+                    continue
+                cx.missed(body.holder.operation, f"runs one iteration after the other: {made}")
+            cx.count("moved", _reorder(list(body.block.operations), schedule))
+
+
+def _overlapped(body: BodyOf, graph: LoopGraph, schedule: Schedule, *, staged: bool) -> Rings | str:
+    """What the loop becomes; or why its iterations do not overlap. Nothing is changed yet."""
+    reason = None
+    loop = LoopBody.of(body.holder.operation.opview)
+    order = [op for op in body_order(graph, schedule) if op < len(loop.ops)]
+    for late in (True, False) if staged else (False,):
+        try:
+            found = plan(dependences(loop, graph, late_loads=late), order, schedule.stages)
+        except ValueError as error:
+            reason = str(error)
+            continue
+        if found.stages == 1:
+            return "all of it is in one stage, once loads stand where they are used"
+        if graph.trip_count is not None and graph.trip_count < found.stages:
+            return f"it has {graph.trip_count} iterations, for {found.stages} stages"
+        rings = Rings(loop, found)
+        return refused(rings) or rings
+    return reason or "it has no plan"
+
+
+def _reorder(ops: list[ir.OpView], schedule: Schedule) -> int:
+    """Move operations before the terminator, in order; how many changed their place."""
+    order = schedule.order()
+    if order[-1] != len(ops) - 1:
+        # Others may start in the terminator's cycle; it still ends the block.
+        order = (*(at for at in order if at != len(ops) - 1), len(ops) - 1)
+    for at in order[:-1]:
+        ops[at].operation.move_before(ops[-1].operation)
+    return sum(1 for place, at in enumerate(order) if place != at)

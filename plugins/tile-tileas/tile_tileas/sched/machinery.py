@@ -1,0 +1,52 @@
+"""What times are computed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_sched.machine import MachineTable, load_machine, parse_machine
+
+from tile_core.machines import Machine, machine_for
+from tile_core.sched import MachineModel
+from tile_core.target import Target
+
+LANES = 32
+
+
+@dataclass(frozen=True)
+class Machinery:
+    """What times are computed with: a machine model's classes, a GPU's numbers, a block's warps."""
+
+    table: MachineTable
+    machine: Machine
+    target: str
+    num_warps: int
+    registers: int  # registers per thread that bodies should keep to
+    staged: bool = False  # loads of products run ahead of their loops (`feeds_products`)
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        num_warps: int,
+        model: tuple[str, str] | None = None,
+        *,
+        staged: bool = False,
+    ) -> Machinery:
+        """For a block of `num_warps` warps; `model` is (where it is from, TOML), else ours."""
+        table = load_machine("sm") if model is None else parse_machine(model[1], model[0])
+        most = target.registers // (LANES * num_warps)
+        return cls(
+            table,
+            machine_for(target.name),
+            target.name,
+            num_warps,
+            min(most, target.max_registers),
+            staged,
+        )
+
+    def model(self, shared: int = 0) -> MachineModel:
+        """The resources of one SM."""
+        return self.table.model(
+            self.target, self.num_warps, registers=self.registers, shared=shared
+        )

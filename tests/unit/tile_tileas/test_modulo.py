@@ -1,0 +1,227 @@
+"""Loops whose iterations overlap do what they did, whatever the schedule and their number."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import support.schedulers
+import tile_sim
+from support.tiles import Kernel, registry
+from tile_tileas.modulo.plan import Dependences, Instance, plan
+
+import tile_core
+from tile_core.sched import Edge
+
+TILES, SIZE = 16, 64
+LAST = 2**31 - 1
+TILE = f"tensor<{SIZE}xi32>"
+TOKEN = "!nv_tileaa.mem_token"
+
+#: What carries what: a sum over two iterations back (a, b), a counter that is the address, a
+#: branch with a store in it, a sum over the induction variable, and one value as it was an
+#: iteration ago (before).
+BODY = f"""
+%r:6 = scf.for LIMITS iter_args(%a = %first, %b = %second, %n = %zero, %sum = %seven,
+    %before = %zero, %t = %t0) -> ({TILE}, {TILE}, i32, i32, i32, {TOKEN}) : i32 {{
+  %x, %xt = "nv_tileaa.tiled_load"(%in, %n) {{mem_semantic = "weak",
+    operandSegmentSizes = array<i32: 1, 1, 0>}} : (IN, i32) -> ({TILE}, {TOKEN})
+  %twice = arith.addi %b, %b : {TILE}
+  %scaled = arith.muli %x, %a : {TILE}
+  %odd = arith.addi %scaled, %twice : {TILE}
+  %wide = "nv_tileaa.splat"(%i) : (i32) -> {TILE}
+  %y = arith.addi %odd, %wide : {TILE}
+  %late = arith.muli %y, %x : {TILE}
+  %t1 = "nv_tileaa.tiled_store"(%out, %late, %n, %t) {{mem_semantic = "weak",
+    operandSegmentSizes = array<i32: 1, 1, 1, 1>}} : (OUT, {TILE}, i32, {TOKEN}) -> {TOKEN}
+  %parity = arith.andi %before, %one : i32
+  %is = arith.cmpi eq, %parity, %one : i32
+  %t2 = scf.if %is -> {TOKEN} {{
+    %again = arith.addi %late, %wide : {TILE}
+    %t3 = "nv_tileaa.tiled_store"(%out, %again, %n, %t1) {{mem_semantic = "weak",
+      operandSegmentSizes = array<i32: 1, 1, 1, 1>}} : (OUT, {TILE}, i32, {TOKEN}) -> {TOKEN}
+    scf.yield %t3 : {TOKEN}
+  }} else {{
+    scf.yield %t1 : {TOKEN}
+  }}
+  %tripled = arith.muli %sum, %three : i32
+  %total = arith.addi %tripled, %i : i32
+  %next = arith.addi %n, %one : i32
+  scf.yield %y, %a, %next, %total, %n, %t2 : {TILE}, {TILE}, i32, i32, i32, {TOKEN}
+}}
+"""
+
+
+def kernel(limits: str, params: int) -> str:
+    """The module of a kernel (in, out, tiles at the end, scalars at the end, bounds ...)."""
+    made = Kernel()
+    views = {}
+    for name in ("in", "out", "ends"):
+        pointer = made.param("!nv_tileaa.ptr<i32, 1 : i32>")
+        memref = f"!nv_tileaa.memref<i32, array<i64: {TILES * SIZE}>, array<i64: 1>>"
+        views[name] = f'!nv_tileaa.tiled_view<{memref}, array<i32: {SIZE}>, array<i32: 0>, "">'
+        made.op(f'%{name}m = "nv_tileaa.make_memref"({pointer}) {{operandSegmentSizes = '
+                f'array<i32: 1, 0, 0>}} : (!nv_tileaa.ptr<i32, 1 : i32>) -> {memref}')  # fmt: skip
+        made.op(f'%{name} = "nv_tileaa.block_tile"(%{name}m) : ({memref}) -> {views[name]}')
+    for at in range(params):
+        made.op(f"%p{at} = arith.addi {made.param('i32')}, %zero : i32")
+    for name, value in (("zero", 0), ("one", 1), ("three", 3), ("seven", 7)):
+        made.lines.insert(0, f"%{name} = arith.constant {value} : i32")
+    made.op(f"%first = arith.constant dense<5> : {TILE}")
+    made.op(f"%second = arith.constant dense<11> : {TILE}")
+    made.op(f'%t0 = "nv_tileaa.create_mem_token"() : () -> {TOKEN}')
+    body = BODY.replace("LIMITS", limits)
+    for line in body.replace("OUT", views["out"]).replace("IN", views["in"]).split("\n"):
+        made.op(line)
+    for at, value in enumerate(("%r#0", "%r#1", "%w2", "%w3", "%w4")):
+        if value.startswith("%w"):
+            made.op(f'{value} = "nv_tileaa.splat"(%r#{at}) : (i32) -> {TILE}')
+        made.op(f"%c{at} = arith.constant {at} : i32")
+        made.op(f'%end{at} = "nv_tileaa.tiled_store"(%ends, {value}, %c{at}) {{mem_semantic = '
+                '"weak", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : '
+                f'({views["ends"]}, {TILE}, i32) -> {TOKEN}')  # fmt: skip
+    return made.text()
+
+
+@cache
+def module(limits: str, params: int, scheduler: str) -> tile_sim.Module:
+    made = tile_core.compile(
+        kernel(limits, params), "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas",
+        emit="ptx", registry=registry(schedulers=support.schedulers), keep_stages=False,
+        options={"scheduler": scheduler},
+        pass_options={"tileas-generate-schedule.max-stages": 0},
+    )  # fmt: skip
+    return tile_sim.Module(str(made.stages["ptx"]))
+
+
+def expected(source: np.ndarray, values: range) -> tuple[np.ndarray, np.ndarray]:
+    """What the loop leaves in `out` and `ends`, its induction variable being one of `values`."""
+    out, ends = np.zeros((TILES, SIZE), np.int32), np.zeros((TILES, SIZE), np.int32)
+    a, b = np.full(SIZE, 5, np.int32), np.full(SIZE, 11, np.int32)
+    count, total, before = 0, np.int32(7), 0
+    with np.errstate(over="ignore"):
+        for i in values:
+            wide = np.full(SIZE, i & 0xFFFFFFFF, np.uint32).view(np.int32)
+            y = source[count] * a + (b + b) + wide
+            out[count] = y * source[count] + (wide if before % 2 else 0)
+            a, b = y, a
+            total = (total * np.int32(3) + wide[0]).astype(np.int32)
+            before, count = count, count + 1
+    ends[0], ends[1], ends[2], ends[3], ends[4] = a, b, count, total, before
+    return out, ends
+
+
+def run(made: tile_sim.Module, values: range, *bounds: int) -> None:
+    source = np.arange(TILES * SIZE, dtype=np.int32).reshape(TILES, SIZE) * 7 - 500
+    out, ends = np.zeros_like(source), np.zeros_like(source)
+    words = [int(np.uint32(bound & 0xFFFFFFFF).view(np.int32)) for bound in bounds]
+    report = made.launch("kernel", (1, 1, 1), None, [source, out, ends, *words], check=True)
+    assert not report.findings
+    for got, wanted in zip((out, ends), expected(source, values), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+DYNAMIC = "%i = %p0 to %p1 step %p2"
+SCHEDULERS = tuple(cls.name for cls in support.schedulers.SCATTERED)
+
+
+@pytest.mark.parametrize("scheduler", [*SCHEDULERS, "cost", "ims"])
+def test_every_count_gives_what_one_iteration_after_the_other_gives(scheduler: str) -> None:
+    made = module(DYNAMIC, 3, scheduler)
+    for count in range(9):
+        run(made, range(3, 3 + 2 * count, 2), 3, 2 + 2 * count, 2)
+    run(made, range(0), 5, -5, 1)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS[:4])
+@pytest.mark.parametrize(
+    ("first", "last", "step"),
+    [
+        (LAST - 3, LAST, 1),
+        (-(2**31), -(2**31) + 3, 1),
+        (-(2**31), 2**30, 2**30),  # further apart than any signed number
+        (-(2**31), 0, LAST),
+        (LAST - 2**30 - 1, LAST, 2**30 + 1),
+    ],
+)
+def test_bounds_may_lie_anywhere(scheduler: str, first: int, last: int, step: int) -> None:
+    run(module(DYNAMIC, 3, scheduler), range(first, last, step), first, last, step)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS[:3])
+@pytest.mark.parametrize(
+    ("first", "last", "step"), [(2**31 - 2, 2**31 + 3, 1), (0, 2**32 - 1, 2**30), (9, 3, 1)]
+)
+def test_unsigned_bounds(scheduler: str, first: int, last: int, step: int) -> None:
+    made = module(f"unsigned {DYNAMIC}", 3, scheduler)
+    run(made, range(first, last, step), first, last, step)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS[:3])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 8])
+def test_known_counts(scheduler: str, count: int) -> None:
+    limits = "%i = %zero to %last step %one"
+    made = module_of_count(limits, count, scheduler)
+    run(made, range(count))
+
+
+@cache
+def module_of_count(limits: str, count: int, scheduler: str) -> tile_sim.Module:
+    text = kernel(limits, 0).replace(
+        "%one = arith.constant 1 : i32",
+        f"%one = arith.constant 1 : i32\n%last = arith.constant {count} : i32",
+    )
+    made = tile_core.compile(
+        text, "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas", emit="ptx",
+        registry=registry(schedulers=support.schedulers), keep_stages=False,
+        options={"scheduler": scheduler},
+        pass_options={"tileas-generate-schedule.max-stages": 0},
+    )  # fmt: skip
+    return tile_sim.Module(str(made.stages["ptx"]))
+
+
+# --- the plan, in numbers ------------------------------------------------------------------------
+
+
+def test_an_address_is_made_again_where_it_is_used() -> None:
+    """0 is cheap, and used in stages 0 and 2; 1 is not, and is handed on."""
+    deps = Dependences(4, ((0, 1), (0, 3), (1, 2), (2, 3)), (Edge(2, 3, 0),), cheap=frozenset([0]))
+    found = plan(deps, (3, 2, 0, 1), (0, 0, 1, 2))
+    assert found.order == tuple(
+        Instance(op, stage) for op, stage in ((0, 2), (3, 2), (2, 1), (0, 0), (1, 0))
+    )
+    assert found.provider(0, 2) == 2
+    assert found.provider(1, 1) == 0
+
+
+def test_a_late_load_goes_to_its_product_and_leaves_no_empty_stage() -> None:
+    deps = Dependences(3, ((0, 1), (1, 2)), (), cheap=frozenset([1]), late=frozenset([0]))
+    found = plan(deps, (2, 0, 1), (0, 3, 5))
+    assert found.order == (Instance(0, 0), Instance(1, 0), Instance(2, 0))
+    assert found.stages == 1
+
+
+@pytest.mark.parametrize(
+    ("order", "stages", "edge", "right"),
+    [
+        ((1, 0), (0, 1), Edge(0, 1, 0), True),
+        ((0, 1), (1, 0), Edge(0, 1, 0), False),
+        ((1, 0), (0, 0), Edge(0, 1, 0), False),
+        ((0, 1), (1, 0), Edge(0, 1, 0, 1), True),  # an iteration later, in the same step
+        ((1, 0), (1, 0), Edge(0, 1, 0, 1), False),
+        ((1, 0), (1, 0), Edge(1, 0, 0, 1), True),
+        ((0, 1), (0, 1), Edge(1, 0, 0, 1), False),  # in the same step, but behind
+        ((1, 0), (0, 1), Edge(1, 0, 0, 1), True),
+        ((0, 1), (2, 0), Edge(0, 1, 0, 2), True),
+    ],
+)
+def test_no_plan_breaks_an_order(
+    order: tuple[int, ...], stages: tuple[int, ...], edge: Edge, right: bool
+) -> None:
+    deps = Dependences(2, (), (edge,))
+    if right:
+        assert plan(deps, order, stages).stages == len(set(stages))
+        return
+    with pytest.raises(ValueError, match=f"operation {edge.dst} would run before"):
+        plan(deps, order, stages)
