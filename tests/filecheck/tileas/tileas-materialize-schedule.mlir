@@ -27,18 +27,18 @@ func.func @stays(%x: f32) {
   return
 }
 // -----
-// Two stages: the square root of the next iteration beside the negation of this one. An iteration
+// Two stages: the square root of the next iteration beside the sum of this one. An iteration
 // is left over at either end; the loop runs once less.
 // CHECK: func.func @overlaps(%[[LO:.*]]: i32, %[[HI:.*]]: i32, %[[X:.*]]: f32)
 // CHECK: %[[SOME:.*]] = arith.cmpi slt, %[[LO]], %[[HI]] : i32
 // CHECK-NEXT: %[[R:.*]] = scf.if %[[SOME]] -> (f32) {
 // CHECK: %[[FIRST:.*]] = math.sqrt %[[X]]
 // CHECK: %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %[[LO]]
-// CHECK: %[[K:.*]]:2 = scf.for %{{.*}} = %[[LO]] to %[[END]] step %{{.*}} iter_args(%[[S:.*]] = %[[FIRST]], %[[A:.*]] = %[[X]]) -> (f32, f32)
-// CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[A]], %[[S]]
+// CHECK: %[[K:.*]]:2 = scf.for %{{.*}} = %[[LO]] to %[[END]] step %{{.*}} iter_args(%[[A:.*]] = %[[X]], %[[S:.*]] = %[[FIRST]]) -> (f32, f32)
 // CHECK-NEXT: %[[NEXT:.*]] = math.sqrt %[[X]]
-// CHECK-NEXT: scf.yield %[[NEXT]], %[[SUM]]
-// CHECK: %[[LAST:.*]] = arith.addf %[[K]]#1, %[[K]]#0
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[A]], %[[S]]
+// CHECK-NEXT: scf.yield %[[SUM]], %[[NEXT]]
+// CHECK: %[[LAST:.*]] = arith.addf %[[K]]#0, %[[K]]#1
 // CHECK-NEXT: scf.yield %[[LAST]]
 // CHECK-NEXT: } else {
 // CHECK-NEXT: scf.yield %[[X]]
@@ -58,6 +58,7 @@ func.func @overlaps(%lo: i32, %hi: i32, %x: f32) -> f32 attributes {nv_tileaa.ke
 // CHECK: func.func @short
 // CHECK: scf.for
 // CHECK-NEXT: math.sqrt
+// CHECK-NEXT: math.exp
 // CHECK-NEXT: arith.addf
 func.func @short(%x: f32) -> f32 attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
   %zero = arith.constant 0 : i32

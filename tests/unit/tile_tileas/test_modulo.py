@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 import support.schedulers
 import tile_sim
 from support.tiles import Kernel, registry
+from tile_tileas.modulo.counting import Counting
 from tile_tileas.modulo.plan import Dependences, Instance, plan
+from tile_tileas.modulo.rings import Rings
 
 import tile_core
 from tile_core.sched import Edge
@@ -179,6 +182,45 @@ def module_of_count(limits: str, count: int, scheduler: str) -> tile_sim.Module:
         pass_options={"tileas-generate-schedule.max-stages": 0},
     )  # fmt: skip
     return tile_sim.Module(str(made.stages["ptx"]))
+
+
+def _kernel_runs_too_long(self: Counting, fewer: int) -> Any:
+    return self.upper
+
+
+def _no_guard(self: Counting, number: int) -> None:
+    return None
+
+
+def _nothing_moves_on(self: Rings, source: Any) -> Any:
+    return source
+
+
+def _last_is_first(self: Counting, before: int) -> Any:
+    return self.lower
+
+
+MUTANTS = (
+    (Counting, "kernel_end", _kernel_runs_too_long),
+    (Counting, "at_least", _no_guard),
+    (Counting, "from_last", _last_is_first),
+    (Rings, "next", _nothing_moves_on),
+)
+
+
+@pytest.mark.parametrize(("cls", "name", "wrong"), MUTANTS, ids=lambda value: str(value)[:20])
+def test_mutants_are_caught(
+    monkeypatch: pytest.MonkeyPatch, cls: type, name: str, wrong: Any
+) -> None:
+    monkeypatch.setattr(cls, name, wrong)
+    made = module.__wrapped__(DYNAMIC, 3, "scattered-1")
+    with pytest.raises((AssertionError, tile_sim.SimError)):
+        _up_to_three(made)
+
+
+def _up_to_three(made: tile_sim.Module) -> None:
+    for count in range(4):
+        run(made, range(count), 0, count, 1)
 
 
 # --- the plan, in numbers ------------------------------------------------------------------------

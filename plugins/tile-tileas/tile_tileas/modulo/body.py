@@ -73,8 +73,10 @@ def dependences(body: LoopBody, graph: LoopGraph, *, late_loads: bool) -> Depend
 
 
 def _is_cheap(op: ir.OpView) -> bool:
-    """Whether an operation may run several times in a step: no instruction a thread, or a few."""
+    """Whether an operation may run several times in a step: addresses, and what moves nothing."""
     if len(op.regions) or memory_effect(op) != "none" or not len(op.results):
         return False
-    tile = any(isinstance(value.type, ir.RankedTensorType) for value in op.results)
-    return not tile or facts_of(op.operation.name).class_ == "free"
+    if facts_of(op.operation.name).class_ == "free":
+        return True
+    costly = (ir.RankedTensorType, ir.FloatType)
+    return not any(isinstance(value.type, costly) for value in op.results)

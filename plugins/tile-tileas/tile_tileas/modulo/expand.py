@@ -15,7 +15,7 @@ for bounds anywhere in the loop's type: what would overflow is selected away.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
@@ -130,7 +130,9 @@ class Expander(Inserter):
         self._ip = outer
         return new
 
-    def _epilogue(self, count: Counting, carried: dict[Made | Begun, ir.Value]) -> list[ir.Value]:
+    def _epilogue(
+        self, count: Counting, carried: Mapping[Made | Begun, ir.Value]
+    ) -> list[ir.Value]:
         """Steps that finish what the kernel has begun; the results of the loop."""
         rings = self.rings
         made: dict[Made, ir.Value] = {}

@@ -53,9 +53,21 @@ class MaterializeSchedule(Pass):
                 if isinstance(made, Rings):
                     cx.count("overlapped")
                     cx.count("stages", made.stages)
+                    cx.passed(
+                        body.holder.operation,
+                        f"{made.stages} iterations overlap, one begins every {schedule.ii} cycles",
+                        category="schedule",
+                        name="IterationsOverlapped",
+                        facts={"stages": made.stages, "interval": schedule.ii},
+                    )
                     Expander(made).run()
                     continue
-                cx.missed(body.holder.operation, f"runs one iteration after the other: {made}")
+                cx.missed(
+                    body.holder.operation,
+                    f"runs one iteration after the other: {made}",
+                    category="schedule",
+                    name="IterationsNotOverlapped",
+                )
             cx.count("moved", _reorder(list(body.block.operations), schedule))
 
 

@@ -71,7 +71,12 @@ class GenerateSchedule(Pass):
         bodies = graphs_of(op, cx, options, self.machine_model, staged=staged)
         for body, graph, model in bodies:
             if options.max_stages != 1 and body.is_loop and (reason := why_not(body.holder)):
-                cx.missed(body.holder.operation, f"runs one iteration after the other: {reason}")
+                cx.missed(
+                    body.holder.operation,
+                    f"runs one iteration after the other: {reason}",
+                    category="schedule",
+                    name="IterationsNotOverlapped",
+                )
             if graph.name in given:
                 annotate(body, _taken(body, graph, model, given[graph.name]))
                 continue

@@ -28,7 +28,9 @@ def loop_graph(
     """
     ops = list(block.operations)
     nodes = tuple(node_of(op, machinery, is_loop=is_loop) for op in ops)
-    position = {result: at for at, op in enumerate(ops) for result in op.results}
+    position: dict[ir.Value, int] = {
+        result: at for at, op in enumerate(ops) for result in op.results
+    }
     edges = data_edges(ops, position, nodes)
     edges += memory_edges(ops, aliases, is_loop)
     edges += [Edge(at, len(ops) - 1, 0, kind="order") for at in range(len(ops) - 1)]
