@@ -17,7 +17,7 @@ from tile_core.registry import KINDS, Registry
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"```(?:python|toml)\n# (\S+\.(?:py|toml))\n(.*?)```", re.DOTALL)
-KERNEL = ROOT / "examples" / "bytecode" / "saxpy_loop_f32.tileirbc"
+KERNEL = ROOT / "examples" / "bytecode" / "layer_norm_f32.tileirbc"
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def test_an_order_that_is_broken_names_the_edge(
 def test_a_latency_that_is_broken_names_the_edge(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    error = broken(capsys, tmp_path, ("nv_tileas.dot", "start", 300))
+    error = broken(capsys, tmp_path, ("nv_tileas.dot", "start", 70))
     assert "less than its latency after 'nv_tileas.tiled_load'" in error
 
 

@@ -97,7 +97,8 @@ def _graphs(
         def before_pass(self, step: Any, op: Any, run: Any) -> None:
             if step.name == _PASS:
                 options = ScheduleOptions(max_stages=stages, trace=trace)
-                bodies = graphs_of(op, run.context, options, machine_model)
+                staged = step.work.pipeline_strategy != "none"
+                bodies = graphs_of(op, run.context, options, machine_model, staged=staged)
                 found.extend((graph, model) for _, graph, model in bodies)
 
     compile_program(
