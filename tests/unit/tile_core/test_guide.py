@@ -17,7 +17,8 @@ from tile_core.registry import KINDS, Registry
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"```(?:python|toml)\n# (\S+\.(?:py|toml))\n(.*?)```", re.DOTALL)
-KERNEL = ROOT / "examples" / "bytecode" / "layer_norm_f32.tileirbc"
+ODD = ROOT / "examples" / "bytecode" / "attention_f16.tileirbc"  # its starts are
+KERNEL = ROOT / "examples" / "bytecode" / "saxpy_loop_f32.tileirbc"
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_parts_and_machine_models_take_effect(registry: Registry) -> None:
     def starts(**options: object) -> list[int]:
         """Start cycles of all operations in a loop that may overlap its iterations."""
         text = tile_core.compile(
-            KERNEL.read_bytes(), "sm_90", opt_level=3, emit="mlir:tileas-generate-schedule",
+            ODD.read_bytes(), "sm_90", opt_level=3, emit="mlir:tileas-generate-schedule",
             registry=registry, options={"scheduler": "cost"},
             pass_options={
                 f"tileas-generate-schedule.{key.replace('_', '-')}": value
