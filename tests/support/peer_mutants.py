@@ -96,14 +96,16 @@ def case_of(kernel: str) -> cases.Case:
     return cases.case(kernel)
 
 
-def run(kernel: str, arch: str, text: str, schedule: str, seed: int) -> tuple[Any, list[bytes]]:
+def run(
+    kernel: str, arch: str, text: str, schedule: str, seed: int, strict: bool = False
+) -> tuple[Any, list[bytes]]:
     """Findings and the arrays after a launch of the example's case, one block of it."""
     cubin = Cubin(cubin_of(kernel, arch).data)
     cubin.__dict__["ptx"] = text
     values = [v.copy() if isinstance(v, np.ndarray) else v for v in case_of(kernel).flat]
     report = cubin.load(arch).launch(
         kernel, (1, 1, 1), None, values, check=True, schedule=schedule, seed=seed,
-        max_steps=_STEPS,
+        max_steps=_STEPS, strict=strict,
     )  # fmt: skip
     return report.findings, [v.tobytes() for v in values if isinstance(v, np.ndarray)]
 
@@ -116,6 +118,13 @@ def right(kernel: str, arch: str) -> list[bytes]:
     return found[0][1]
 
 
+@cache
+def strict_findings(kernel: str, arch: str, text: str) -> frozenset[tuple[str, str, str]]:
+    """What is found where nothing is forgiven: kind and both places."""
+    findings, _ = run(kernel, arch, text, "late", 0, strict=True)
+    return frozenset((f.kind, str(f.where), str(f.other)) for f in findings)
+
+
 def reached(mutant: Mutant) -> bool:
     """Whether the launch executes the place of a fault at all."""
     try:
@@ -126,7 +135,10 @@ def reached(mutant: Mutant) -> bool:
 
 
 def caught(mutant: Mutant) -> str | None:
-    """How a fault shows under some schedule: an error, a finding, other numbers; None if not."""
+    """How a fault shows under some schedule: an error, a finding, other numbers; None if not.
+
+    At last, a finding that only `strict` reports, and not about the unchanged code.
+    """
     for schedule, seed in SCHEDULES:
         try:
             findings, arrays = run(mutant.kernel, mutant.arch, mutant.text, schedule, seed)
@@ -136,4 +148,6 @@ def caught(mutant: Mutant) -> str | None:
             return f"{schedule}: {findings[0].kind}"
         if arrays != right(mutant.kernel, mutant.arch):
             return f"{schedule}: other numbers"
-    return None
+    before = strict_findings(mutant.kernel, mutant.arch, cubin_of(mutant.kernel, mutant.arch).ptx)
+    new = sorted(strict_findings(mutant.kernel, mutant.arch, mutant.text) - before)
+    return f"strict: {new[0][0]}" if new else None

@@ -76,7 +76,8 @@ def _allocate(wave: Wave, row: int, columns: int, target: int) -> bool:
     to, offset = shared.locate(wave, row, target, "tcgen05.alloc")
     place = shared.flat(wave, to, offset + np.arange(4), "tcgen05.alloc")
     if wave.monitor is not None:
-        wave.monitor.async_write(row, place)
+        wave.monitor.allocation_write(row, place)
+        wave.monitor.tensor.allocated(cta, first, columns)
     shared.write(wave, place, np.frombuffer(np.uint32(first).tobytes(), np.uint8))
     return True
 
@@ -94,7 +95,10 @@ def dealloc(cx: Decode) -> Sync:
         starts, counts = full(g, where(g))[:, 0], full(g, columns(g))[:, 0]
         for row, start, count in zip(g.rows, starts, counts, strict=True):
             cta = int(g.wave.cta_of[row])
-            g.wave.tmem.release(cta, int(start) & 0xFFFF, int(count))
+            first = int(start) & 0xFFFF
+            if g.wave.monitor is not None:
+                g.wave.monitor.tensor.released(int(row), cta, first, int(count))
+            g.wave.tmem.release(cta, first, int(count))
         if g.wave.scheduler is not None:
             g.wave.scheduler.wake("tmem")
 
@@ -215,7 +219,12 @@ def tcgen05_ld(cx: Decode) -> Sync:
                 return values
             return values[:, 0::2] & np.uint32(0xFFFF) | values[:, 1::2] << np.uint32(16)
 
-        g.wave.tensor_loads.issue(Load(g.rows, slots, registers, read))
+        load = Load(g.rows, slots, registers, read)
+        if g.wave.monitor is not None:
+            watch = g.wave.monitor.tensor
+            items = zip(g.rows.tolist(), cta, lane, column, strict=True)
+            load.cells = {row: watch.load(row, *where) for row, *where in items}
+        g.wave.tensor_loads.issue(load)
 
     return aligned_sync(execute)
 
@@ -233,7 +242,11 @@ def tcgen05_st(cx: Decode) -> Sync:
         if access.packed:
             pair = np.stack([values & np.uint32(0xFFFF), values >> np.uint32(16)], axis=2)
             values = pair.reshape(len(values), -1, 32)
-        g.wave.tmem.write(*access.places(g), values)
+        places = access.places(g)
+        if g.wave.monitor is not None:
+            for row, *where in zip(g.rows.tolist(), *places, strict=True):
+                g.wave.monitor.tensor.store(row, *where)
+        g.wave.tmem.write(*places, values)
 
     return aligned_sync(execute)
 
@@ -248,14 +261,26 @@ def wait(cx: Decode) -> Sync:
     def execute(g: Group) -> None:
         if loads:
             g.wave.tensor_loads.wait(g.rows)
+        elif g.wave.monitor is not None:
+            g.wave.monitor.tensor.stored(g.rows)
 
     return aligned_sync(execute)
 
 
 @instruction("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync")
 def fence(cx: Decode) -> Exec:
+    """Says nothing about values: check mode wants it where threads take turns."""
     cx.done(0)
-    return lambda g: None
+    before = cx.ins.mods[0] == "fence::before_thread_sync"
+
+    def execute(g: Group) -> None:
+        if g.wave.monitor is None:
+            return
+        clocks = g.wave.monitor.clocks
+        fenced = clocks.before_thread_sync if before else clocks.after_thread_sync
+        fenced(np.asarray(g.rows))
+
+    return execute
 
 
 # --- commit -------------------------------------------------------------------------------------
@@ -284,7 +309,8 @@ def commit(cx: Decode) -> Exec:
             places = [shared.barrier_place(g.wave, end, offset) for end in ends]
             if g.wave.trace is not None:
                 g.wave.trace.commit(g.wave, int(row), places)
-            known = None if g.wave.monitor is None else g.wave.monitor.snapshot(int(row))
+            monitor = g.wave.monitor
+            known = None if monitor is None else monitor.clocks.snapshot(int(row), committed=True)
             g.wave.tmem.issue(int(thread), Step(_arrival(g.wave, places, known), commit=True))
 
     return execute

@@ -70,10 +70,24 @@ def tcgen05_cp(cx: Decode) -> Exec:
         for thread, row, to, word in items:
             cta = int(g.wave.cta_of[row])
             ctas = [cta, cta ^ 1] if pair else [cta]
+            if g.wave.monitor is not None:
+                _observe(g.wave, int(row), ctas, to, word, _SHAPES[name])
             run = _copier(g.wave, ctas, to, word, _SHAPES[name], packed)
             g.wave.tmem.issue(int(thread), Step(run))
 
     return execute
+
+
+def _observe(wave: Wave, row: int, ctas: list[int], to: int, word: int, shape: Shape) -> None:
+    """Tell the checker what a copy reads in shared memory, and writes in tensor memory."""
+    start, layout = decode_tcgen05(word)
+    source = swizzle(start + byte_offsets(layout, shape.rows, shape.row_bytes, True), layout)
+    lanes = np.array([shape.lanes(r) for r in range(shape.rows)]).reshape(-1, 1) + (to >> 16)
+    column = (to & 0xFFFF) + np.arange(shape.row_bytes // 4)[None, :]
+    for cta in ctas:
+        where = shared.flat(wave, cta, source, "tcgen05.cp")
+        wave.monitor.async_read(row, where, "tcgen05.cp")
+        wave.monitor.tensor.access(row, cta, lanes, column, True, "tcgen05.cp")
 
 
 def tensor_address(cx: Decode, which: int) -> Getter:

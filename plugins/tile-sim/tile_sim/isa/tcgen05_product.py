@@ -140,8 +140,9 @@ class Product:
         self.wave.progress += 1
 
     def observe(self, row: int) -> None:
-        """Tell the checker what the operands in shared memory are."""
+        """Tell the checker what the operands in shared and tensor memory are."""
         form, pair = self.form, len(self.ctas)
+        self._observe_tensor(row)
         chosen, columns = self._selected(form.n // pair)
         sides = [(self.work.b, form.b, (columns, form.k), form.b_k_major, "B", chosen)]
         if not self.work.a_in_tmem:
@@ -153,6 +154,18 @@ class Product:
                     self.wave, row, cta, word, decode_tcgen05, element, extent, major,
                     f"operand {side} of tcgen05.mma", select,
                 )  # fmt: skip
+
+    def _observe_tensor(self, row: int) -> None:
+        """The accumulators, and A if it is in tensor memory."""
+        watch = self.wave.monitor.tensor
+        for which, cta in enumerate(self.ctas):
+            if self.work.a_in_tmem:
+                lanes = np.concatenate([self.path.lanes(b) for b in range(self.path.banks)])
+                column = (self.work.a & 0xFFFF) + np.arange(self._a_words())[None, :]
+                watch.access(row, cta, lanes[:, None] + self.lane, column, False, "tcgen05.mma")
+            lane, column = self.places[which]
+            live = self._enabled(which)[lane]
+            watch.access(row, cta, lane[live], column[live], True, "tcgen05.mma")
 
     def _stored_k(self) -> int:
         return self.form.k // 2 if self.variant.sparse else self.form.k

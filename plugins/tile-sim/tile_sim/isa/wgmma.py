@@ -189,6 +189,9 @@ def _decode_product(cx: Decode, form: Form, in_registers: bool) -> Sync:
     b, scale = cx.src(2, B64), cx.src(5 if sparse else 3, PRED)
     metadata = cx.src(3, B32) if sparse else None
     cx.program.accumulators.update(slots)
+    accumulators = [cx.reg(item, B32).index for item in items]
+    fragments = [cx.reg(item, B32).index for item in cx.vector(1)] if in_registers else []
+    cx.program.product_registers.update(accumulators, fragments)
 
     def execute(g: Group) -> None:
         wave, rows = g.wave, np.asarray(g.rows)
@@ -203,6 +206,7 @@ def _decode_product(cx: Decode, form: Form, in_registers: bool) -> Sync:
         codes = None if metadata is None else _codes(form, full(g, metadata(g)).copy())
         ctas = wave.cta_of[rows].reshape(-1, 4)[:, 0]
         if wave.monitor is not None:
+            wave.monitor.product(rows, accumulators, fragments, (form.n, form.k, form.accumulator))
             _observe(wave, form, rows, ctas, desc_b, None if in_registers else source)
 
         def run(positions: Array, accumulators: Array) -> Array:
@@ -290,8 +294,14 @@ def _operand_a(
 
 @instruction("wgmma.fence.sync.aligned")
 def fence(cx: Decode) -> Sync:
+    """Says nothing about values: check mode wants it where registers change hands."""
     cx.done(0)
-    return warpgroup_sync(lambda g: None)
+
+    def execute(g: Group) -> None:
+        if g.wave.monitor is not None:
+            g.wave.monitor.registers.fence(np.asarray(g.rows))
+
+    return warpgroup_sync(execute)
 
 
 @instruction("wgmma.commit_group.sync.aligned")

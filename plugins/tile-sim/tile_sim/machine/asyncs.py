@@ -68,7 +68,7 @@ class AsyncQueue:
         """Warp `row` starts an operation."""
         wave = self.wave
         if wave.monitor is not None:
-            operation.known = wave.monitor.snapshot(row)
+            operation.known = wave.monitor.clocks.snapshot(row)
         if operation.signals:
             operation.write = self._announcing(operation, operation.write)
         if self.schedule == "early":

@@ -1,7 +1,7 @@
 """Check mode: races and missing fences, by the happens-before order of the warps.
 
-Every warp has a vector clock. Barriers, mbarriers and atomics on a location pass clocks on; two
-accesses to the same bytes race when at least one writes, not both are atomic, and neither warp
+Every warp has vector clocks (`clocks`). Barriers, mbarriers and atomics on a location pass them on;
+two accesses to the same bytes race when at least one writes, not both are atomic, and neither warp
 knew of the other's. Threads of one warp count as one agent, and only accesses of the same wave
 are compared: what is reported is a race, but not every race is reported.
 """
@@ -17,8 +17,11 @@ import numpy as np
 
 from tile_sim.errors import Where
 from tile_sim.machine.access import Part
+from tile_sim.machine.clocks import ORDERED, PROXIED, Clocks
 from tile_sim.machine.group import Group
+from tile_sim.machine.registerwatch import RegisterWatch
 from tile_sim.machine.shadow import Shadow
+from tile_sim.machine.tensorwatch import TensorWatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,12 +75,11 @@ class Monitor:
 
     def begin(self, wave: Wave) -> None:
         self.wave = wave
-        self.clock = np.zeros((wave.warps, wave.warps), np.int32)
-        np.fill_diagonal(self.clock, 1)
+        self.clocks = Clocks(wave.warps)
+        self.registers = RegisterWatch(wave.warps, frozenset(wave.program.product_registers))
+        self._tensor: TensorWatch | None = None
         self.shared = Shadow(len(wave.shared.bytes))
         self.buffers: dict[int, Shadow] = {}
-        self.locations: dict[Hashable, Array] = {}
-        self.fence_time = np.full(wave.warps, -1, np.int64)
         self.init_fence_time = np.full(wave.warps, -1, np.int64)
         self.initialised: dict[int, _Initialised] = {}
         self.being_read = np.zeros(len(wave.shared.bytes), np.int32)
@@ -88,6 +90,13 @@ class Monitor:
         if left:
             message = f"{left} columns of tensor memory are still allocated at the end"
             self._report("tmem-leak", message, -1, -1, 1)
+
+    @property
+    def tensor(self) -> TensorWatch:
+        """What is known of tensor memory; made when first used."""
+        if self._tensor is None:
+            self._tensor = TensorWatch(self, self.wave)
+        return self._tensor
 
     # --- accesses ---------------------------------------------------------------------------
 
@@ -125,14 +134,15 @@ class Monitor:
             found = self.buffers[key] = Shadow(part.data.nbytes + 8)
         return found
 
-    def _read(self, shadow: Shadow, at: Array, warp: Array, space: str) -> None:
-        self.time += 1
+    def _read(
+        self, shadow: Shadow, at: Array, warp: Array, space: str, generic: bool = True
+    ) -> None:
         place = self.place()
-        self._unordered(
+        self.unordered(
             "race", f"read of {space} memory that another warp writes", shadow.writer[at],
-            shadow.write_clock[at], shadow.write_place[at], warp, place,
+            shadow.write_clock[at], shadow.write_place[at], warp, self.clocks.ordered,
         )  # fmt: skip
-        shadow.note_read(at, warp, self.clock[warp, warp], place)
+        shadow.note_read(at, warp, self.clocks.now(warp), place, generic)
 
     def _write(
         self,
@@ -144,41 +154,40 @@ class Monitor:
         atomic: bool = False,
         silent: Array | None = None,
     ) -> None:
-        self.time += 1
         place = self.place()
         writer = shadow.writer[at]
         if silent is not None:
             writer = np.where(silent, -1, writer)
         if atomic:
             writer = np.where(shadow.atomic[at], -1, writer)
-        self._unordered(
+        self.unordered(
             "race", f"write to {space} memory that another warp writes", writer,
-            shadow.write_clock[at], shadow.write_place[at], warp, place,
+            shadow.write_clock[at], shadow.write_place[at], warp, self.clocks.ordered,
         )  # fmt: skip
         for k in range(2):
-            self._unordered(
+            self.unordered(
                 "race", f"write to {space} memory that another warp reads", shadow.reader[k, at],
-                shadow.read_clock[k, at], shadow.read_place[k, at], warp, place,
+                shadow.read_clock[k, at], shadow.read_place[k, at], warp, self.clocks.ordered,
             )  # fmt: skip
-        shadow.note_write(at, warp, self.clock[warp, warp], place, self.time)
+        shadow.note_write(at, warp, self.clocks.now(warp), place)
         shadow.generic[at], shadow.atomic[at] = generic, atomic
         clash = shadow.writer[at] != warp
         if clash.any() and not atomic:
             message = f"several warps write the same {space} memory in one instruction"
             self._report("race", message, place, place, int(clash.sum()))
 
-    def _unordered(
+    def unordered(
         self, kind: str, message: str, other: Array, clock: Array, other_place: Array, warp: Array,
-        place: int,
+        heard: Array,
     ) -> None:  # fmt: skip
-        """Report accesses of other warps that this warp has not heard of."""
-        known = self.clock[warp, np.maximum(other, 0)]
+        """Report accesses of other warps that this warp has not `heard` of (`[warps, warps]`)."""
+        known = heard[warp, np.maximum(other, 0)]
         bad = (other >= 0) & (other != warp) & (known < clock)
         if not bad.any():
             return
         for one in np.unique(other_place[bad]):
             count = int((bad & (other_place == one)).sum())
-            self._report(kind, message, place, int(one), count)
+            self._report(kind, message, self.place(), int(one), count)
 
     # --- synchronisation --------------------------------------------------------------------
 
@@ -193,29 +202,17 @@ class Monitor:
             rows = np.unique(warp[at == place])
             key = (id(shadow), int(place))
             if kind != "write":
-                self.acquire(key, rows)
+                self.clocks.acquire(key, rows)
             if kind != "read":
-                self.release(key, rows)
-
-    def release(self, key: Hashable, rows: Array) -> None:
-        """What these warps have done so far is known to who acquires `key` later."""
-        latest = self.clock[rows].max(axis=0)
-        known = self.locations.get(key)
-        self.locations[key] = latest if known is None else np.maximum(known, latest)
-        self.clock[rows, rows] += 1
-
-    def acquire(self, key: Hashable, rows: Array) -> None:
-        known = self.locations.get(key)
-        if known is not None:
-            self.clock[rows] = np.maximum(self.clock[rows], known)
+                self.clocks.release(key, rows)
 
     def cta_arrive(self, g: Group, ids: Array) -> None:
         for key, rows in self._by_barrier(g, ids):
-            self.release(key, rows)
+            self.clocks.release(key, rows)
 
     def cta_pass(self, g: Group, ids: Array) -> None:
         for key, rows in self._by_barrier(g, ids):
-            self.acquire(key, rows)
+            self.clocks.acquire(key, rows)
 
     def _by_barrier(self, g: Group, ids: Array) -> Iterator[tuple[Hashable, Array]]:
         rows = g.lane_rows()
@@ -225,11 +222,11 @@ class Monitor:
 
     def cluster_arrive(self, g: Group) -> None:
         for key, rows in self._by_cluster(g):
-            self.release(key, rows)
+            self.clocks.release(key, rows)
 
     def cluster_pass(self, g: Group) -> None:
         for key, rows in self._by_cluster(g):
-            self.acquire(key, rows)
+            self.clocks.acquire(key, rows)
 
     def _by_cluster(self, g: Group) -> Iterator[tuple[Hashable, Array]]:
         cluster = self.wave.cta_of[g.rows] // self.wave.cluster_size
@@ -239,7 +236,7 @@ class Monitor:
     def mbarrier_init(self, g: Group, places: Array) -> None:
         self.time += 1
         for row, place in zip(g.lane_rows().tolist(), places.tolist(), strict=True):
-            clock = int(self.clock[row, row])
+            clock = int(self.clocks.ordered[row, row])
             self.initialised[place] = _Initialised(row, clock, self.time, self.place())
 
     def mbarrier_fence(self, g: Group) -> None:
@@ -250,7 +247,7 @@ class Monitor:
         """Warps use mbarriers, which others must have initialised before, for all to see."""
         rows = g.lane_rows()
         for row, place in sorted(set(zip(rows.tolist(), places.tolist(), strict=True))):
-            self._check_initialised(place, row, self.clock[row])
+            self._check_initialised(place, row, self.clocks.ordered[row])
 
     def _check_initialised(self, place: int, row: int, known: Array) -> None:
         made = self.initialised.get(place)
@@ -262,69 +259,77 @@ class Monitor:
         self.mbarrier_used(g, places)
         rows = g.lane_rows()
         for place in np.unique(places):
-            self.release(("mbarrier", int(place)), np.unique(rows[places == place]))
+            self.clocks.release(("mbarrier", int(place)), np.unique(rows[places == place]))
 
     def mbarrier_wait(self, g: Group, places: Array, done: Array) -> None:
         self.mbarrier_used(g, places)
         rows = g.lane_rows()
         for place in np.unique(places[done]):
             mine = np.unique(rows[done & (places == place)])
-            self.acquire(("mbarrier", int(place)), mine)
+            self.clocks.acquire(("mbarrier", int(place)), mine)
 
     # --- the asynchronous proxy -------------------------------------------------------------
 
     def proxy_fence(self, g: Group, space: str | None) -> None:
         if space is None or space.startswith("shared"):
-            self.time += 1
-            self.fence_time[g.rows] = self.time
+            self.clocks.proxy_fence(g.rows)
 
-    def async_write(self, row: int, where: Array) -> None:
+    def async_write(self, row: int, where: Array, what: str) -> None:
         """An asynchronous operation that a warp starts will write shared bytes."""
         at, warp = self._bytes(row, where)
+        self._check_fenced(row, at, f"{what} writes", over_reads=True)
         self._write(self.shared, at, warp, "shared", generic=False)
         self._check_source(where, np.array([row]))
+
+    def allocation_write(self, row: int, where: Array) -> None:
+        """`tcgen05.alloc` writes to shared memory, in order with accesses of the generic proxy."""
+        at, warp = self._bytes(row, where)
+        self._write(self.shared, at, warp, "shared", generic=False)
 
     def async_read(self, row: int, where: Array, what: str) -> None:
         """An asynchronous operation that a warp starts will read shared bytes."""
         at, warp = self._bytes(row, where)
-        shadow = self.shared
-        self._read(shadow, at, warp, "shared")
-        writer = np.maximum(shadow.writer[at], 0)
-        written = (shadow.writer[at] >= 0) & shadow.generic[at]
-        time = shadow.write_time[at]
-        fenced = (self.fence_time[writer] > time) | (self.fence_time[row] > time)
-        bad = written & ~fenced
-        if bad.any():
-            message = f"{what} reads shared memory written by st without a fence.proxy.async"
-            other = int(shadow.write_place[at][bad][0])
-            self._report("missing-proxy-fence", message, self.place(), other, int(bad.sum()))
+        self._read(self.shared, at, warp, "shared", generic=False)
+        self._check_fenced(row, at, f"{what} reads")
+
+    def _check_fenced(self, row: int, at: Array, doing: str, over_reads: bool = False) -> None:
+        """Between an access of the generic proxy and an asynchronous one stands a proxy fence, of
+        the warp of the first or of whoever heard of it, that the warp `row` has heard of."""
+        s = self.shared
+        before = [
+            (s.writer[at], s.generic[at], s.write_clock[at], s.write_place[at], "written by st")
+        ]
+        if over_reads:
+            before += [
+                (s.reader[k, at], s.read_generic[k, at], s.read_clock[k, at], s.read_place[k, at],
+                 "read by ld")
+                for k in range(2)
+            ]  # fmt: skip
+        for warp, generic, clock, place, how in before:
+            bad = (warp >= 0) & generic & (self.clocks.proxied[row, np.maximum(warp, 0)] < clock)
+            if bad.any():
+                message = f"{doing} shared memory {how} without a fence.proxy.async"
+                other, count = int(place[bad][0]), int(bad.sum())
+                self._report("missing-proxy-fence", message, self.place(), other, count)
 
     def _bytes(self, row: int, where: Array) -> tuple[Array, Array]:
         at = np.unique(np.asarray(where).reshape(-1) // self.shared.granule)
         return at, np.full(len(at), row)
 
-    def snapshot(self, row: int) -> Array:
-        """What a warp knows as it starts an asynchronous operation."""
-        known = self.clock[row].copy()
-        self.clock[row, row] += 1
-        return known
-
     def async_signal(self, place: int, known: Array | None) -> None:
-        """An operation that started with `known` has signalled an mbarrier."""
+        """An operation that started with `known` (`Clocks.snapshot`) has signalled an mbarrier."""
         if known is None:
             return
         self._check_signalled(place, known)
-        key = ("mbarrier", place)
-        old = self.locations.get(key)
-        self.locations[key] = known if old is None else np.maximum(old, known)
+        self.clocks.publish(("mbarrier", place), known)
 
     def _check_signalled(self, place: int, known: Array) -> None:
         """The asynchronous proxy sees an mbarrier after a fence of the thread that made it."""
-        self._check_initialised(place, -1, known)
+        self._check_initialised(place, -1, known[ORDERED])
         made = self.initialised.get(place)
-        if made is None:
+        if made is None or self.init_fence_time[made.row] >= made.time:
             return
-        if max(self.init_fence_time[made.row], self.fence_time[made.row]) < made.time:
+        if known[PROXIED, made.row] < made.clock:
             message = "a copy signals an mbarrier initialised without a fence.mbarrier_init"
             self._report("missing-proxy-fence", message, -1, made.place, 1)
 
@@ -345,6 +350,17 @@ class Monitor:
             self._report("source-overwritten", message, self.place(), -1, 1)
 
     # --- findings ---------------------------------------------------------------------------
+
+    def product(
+        self, rows: Array, accumulators: list[int], fragments: list[int], shape: Hashable
+    ) -> None:
+        """Warps start a `wgmma.mma_async` on registers."""
+        for one in self.registers.product(rows, accumulators, fragments, shape):
+            self._report("missing-wgmma-fence", one.message, self.place(), one.other, 1)
+
+    def report(self, kind: str, message: str, other: int) -> None:
+        """The instruction that runs now is wrong, with what `other` did."""
+        self._report(kind, message, self.place(), other, 1)
 
     def used_before_wait(self, load: int) -> None:
         """The instruction that runs now uses a register that a `tcgen05.ld` fills."""

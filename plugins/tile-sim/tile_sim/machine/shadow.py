@@ -25,9 +25,8 @@ class Shadow:
         self.read_clock = np.zeros((2, count), np.int32)
         self.write_place = np.zeros(count, np.int32)
         self.read_place = np.zeros((2, count), np.int32)
-        # Events in order of simulation, for fences; generic-proxy writes only.
-        self.write_time = np.zeros(count, np.int64)
         self.generic = np.zeros(count, bool)
+        self.read_generic = np.zeros((2, count), bool)
         self.atomic = np.zeros(count, bool)
 
     def spans(self, start: Array, width: int) -> Array:
@@ -38,22 +37,24 @@ class Shadow:
         return (start // self.granule)[:, None] + np.arange(count)
 
     def _refine(self) -> None:
-        for name in ("writer", "write_clock", "write_place", "write_time", "generic", "atomic"):
+        for name in ("writer", "write_clock", "write_place", "generic", "atomic"):
             setattr(self, name, np.repeat(getattr(self, name), _COARSE))
-        for name in ("reader", "read_clock", "read_place"):
+        for name in ("reader", "read_clock", "read_place", "read_generic"):
             setattr(self, name, np.repeat(getattr(self, name), _COARSE, axis=1))
         self.granule = 1
 
-    def note_write(self, at: Array, warp: Array, clock: Array, place: int, time: int) -> None:
+    def note_write(self, at: Array, warp: Array, clock: Array, place: int) -> None:
         self.writer[at] = warp
         self.write_clock[at] = clock
         self.write_place[at] = place
-        self.write_time[at] = time
         self.reader[:, at] = -1
 
-    def note_read(self, at: Array, warp: Array, clock: Array, place: int) -> None:
+    def note_read(
+        self, at: Array, warp: Array, clock: Array, place: int, generic: bool = True
+    ) -> None:
         backwards = slice(None, None, -1)
         for k, order in ((0, slice(None)), (1, backwards)):
             self.reader[k, at[order]] = warp[order]
             self.read_clock[k, at[order]] = clock[order]
             self.read_place[k, at[order]] = place
+            self.read_generic[k, at[order]] = generic

@@ -43,7 +43,7 @@ def flat(wave: Wave, cta: int, offsets: Array, what: str) -> Array:
 def mark_pending(wave: Wave, row: int, where: Array, what: str) -> None:
     """Poison bytes that an asynchronous operation, started by warp `row`, will write."""
     if wave.monitor is not None:
-        wave.monitor.async_write(row, where)
+        wave.monitor.async_write(row, where, what)
     state = wave.shared.state
     old = state[where]
     if (old == BARRIER).any():

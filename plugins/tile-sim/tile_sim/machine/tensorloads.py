@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,8 @@ class Load:
     """One `tcgen05.ld` of several warps.
 
     `read(positions)` gives the values `[warps, registers, 32]` of the warps at some positions of
-    `rows`; `registers` are the indices of the registers behind `slots`.
+    `rows`; `registers` are the indices of the registers behind `slots`; `cells` is what check mode
+    knows of each warp's part of it.
     """
 
     rows: Array
@@ -29,6 +30,8 @@ class Load:
     registers: frozenset[int]
     read: Callable[[Array], Array]
     place: int = -1
+    delivered: bool = False
+    cells: dict[int, Array] = field(default_factory=dict)
 
 
 class TensorLoads:
@@ -47,15 +50,15 @@ class TensorLoads:
     def issue(self, load: Load) -> None:
         if self._at_once():
             self._deliver(load, np.ones(len(load.rows), bool))
-            return
+            load.delivered = True
         if self.wave.monitor is not None:
+            # Whatever the schedule, a use before the wait is looked for.
             load.place = self.wave.monitor.place()
+        elif load.delivered:
+            return
         self.items.append(load)
 
     def _at_once(self) -> bool:
-        # Under `strict` a use before the wait is looked for whatever the schedule.
-        if self.strict and self.wave.monitor is not None:
-            return False
         if self.schedule == "random":
             return bool(self.wave.rng.random() < _RANDOM_RATE)
         return self.schedule == "early"
@@ -80,7 +83,10 @@ class TensorLoads:
             if not due.any():
                 continue
             settled.append(load)
-            self._deliver(load, due)
+            if not load.delivered:
+                self._deliver(load, due)
+            for row in load.rows[due].tolist() if load.cells else ():
+                self.wave.monitor.tensor.loaded(load.cells.pop(row))
             self._keep(load, ~due)
         self.items = [load for load in self.items if len(load.rows)]
         return settled

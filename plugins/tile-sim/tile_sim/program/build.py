@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn
 
 from tile_sim.errors import SimError
@@ -15,9 +16,11 @@ from tile_sim.program.reach import operand_names, statements
 from tile_sim.program.types import TYPES
 from tile_sim.ptx.lexer import Source
 from tile_sim.ptx.syntax import (
+    Float,
     Function,
     Guard,
     Instr,
+    Int,
     Label,
     Module,
     Name,
@@ -49,8 +52,9 @@ def build_program(
     program.formals = {b.function.name: b.formals for b in builders}
     for builder in builders:
         builder.build()
+    _add_sources(program, [move for builder in builders for move in builder.moved.values()])
     for builder in builders:
-        _watch_loaded(program, builder)
+        _watch_registers(program, builder)
     program.number_blocks()
     _reject_recursion(program, builders)
     return program
@@ -80,18 +84,58 @@ def _reject_recursion(program: Program, builders: list[FunctionBuilder]) -> None
                 done.add(name)
 
 
-def _watch_loaded(program: Program, builder: FunctionBuilder) -> None:
-    """Instructions that name a register which `tcgen05.ld` fills first settle pending loads."""
+#: What has registers that are watched: the beginnings of such instructions.
+_WATCHED = (("tcgen05", "ld"), ("wgmma", "mma_async"))
+
+
+def _add_sources(program: Program, moves: list[tuple[int, int | None]]) -> None:
+    """Registers that come to products by way of `mov` count as theirs."""
+    registers = program.product_registers
+    grew = bool(registers)
+    while grew:
+        more = {of for to, of in moves if of is not None and to in registers} - registers
+        registers |= more
+        grew = bool(more)
+
+
+def _watch_registers(program: Program, builder: FunctionBuilder) -> None:
+    """Instructions that name a register which `tcgen05.ld` fills first settle pending loads, and
+    check mode hears of those that name a register of `wgmma.mma_async`."""
+    products = frozenset(program.product_registers)
     for block, index, registers in builder.named:
-        mine = registers & program.tensor_loaded
-        if mine:
-            block.code[index] = _settling(block.code[index], mine)
+        loaded, multiplied = registers & program.tensor_loaded, registers & products
+        if loaded:
+            block.code[index] = _settling(block.code[index], loaded)
+        if multiplied and block.instrs[index].op != "wgmma":
+            move = builder.moved.get((id(block), index))
+            noted = _renaming(*move) if move and move[0] in products else _touching(multiplied)
+            block.code[index] = _telling(block.code[index], noted)
 
 
 def _settling(run: Exec, registers: frozenset[int]) -> Exec:
     def execute(g: Group) -> None:
         if g.wave.tensor_loads.items:
             g.wave.tensor_loads.used(g, registers)
+        run(g)
+
+    return execute
+
+
+_Note = Callable[[Group], None]
+
+
+def _touching(registers: frozenset[int]) -> _Note:
+    return lambda g: g.wave.monitor.registers.touch(g.rows, registers, g.wave.monitor.place())
+
+
+def _renaming(to: int, of: int | None) -> _Note:
+    return lambda g: g.wave.monitor.registers.rename(g.rows, to, of)
+
+
+def _telling(run: Exec, note: _Note) -> Exec:
+    def execute(g: Group) -> None:
+        if g.wave.monitor is not None:
+            note(g)
         run(g)
 
     return execute
@@ -109,10 +153,12 @@ class FunctionBuilder:
         self.callees: list[str] = []
         self.block = self._new_block()
         self._exit: Block | None = None
-        #: With tensor memory loads: (block, instruction in it, registers that it names).
+        #: With products or loads of tensor memory: (block, instruction in it, registers that it
+        #: names), and which of them are moves: (to, of), of None for a constant.
         self.named: list[tuple[Block, int, frozenset[int]]] = []
-        self._loads = any(
-            isinstance(s, Instr) and s.op == "tcgen05" and s.mods[:1] == ("ld",)
+        self.moved: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self._watched = any(
+            isinstance(s, Instr) and (s.op, *s.mods[:1]) in _WATCHED
             for f in program.order if f.body is not None for s in statements(f.body)
         )  # fmt: skip
 
@@ -241,12 +287,18 @@ class FunctionBuilder:
 
     def _note_registers(self, block: Block, ins: Instr, names: Names) -> None:
         """The registers of the instruction that is appended next; a load only fills its own."""
-        if not self._loads:
+        if not self._watched:
             return
         operands = ins.operands[1:] if ins.spelling.startswith("tcgen05.ld.") else ins.operands
         found = [names.find(name) for operand in operands for name in operand_names(operand)]
         registers = frozenset(entity.index for entity in found if isinstance(entity, Reg))
         self.named.append((block, len(block.code), registers))
+        if ins.op == "mov" and ins.guard is None and isinstance(ins.operands[0], Name):
+            to, of = found[0], found[1:]
+            constant = isinstance(ins.operands[1], Int | Float)
+            if isinstance(to, Reg) and (constant or (len(of) == 1 and isinstance(of[0], Reg))):
+                source = of[0].index if of and isinstance(of[0], Reg) else None
+                self.moved[id(block), len(block.code)] = (to.index, source)
 
     def guard_slot(self, guard: Guard, names: Names, ins: Instr) -> int:
         cx = Decode(self.program, names, ins)

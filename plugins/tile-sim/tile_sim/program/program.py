@@ -43,6 +43,8 @@ class Program:
     carry: Reg | None = None
     accumulators: set[int] = field(default_factory=set)
     moves: list[tuple[int, int]] = field(default_factory=list)
+    #: Accumulators and fragments of A of `wgmma.mma_async`.
+    product_registers: set[int] = field(default_factory=set)
     #: Registers that a `tcgen05.ld` fills.
     tensor_loaded: frozenset[int] = frozenset()
 

@@ -1,0 +1,91 @@
+"""What the warps of a wave know of each other: vector clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+Array = np.ndarray
+#: Kinds of knowledge that travel along every synchronisation. An event of another warp happened
+#: before; a proxy fence makes it visible to the asynchronous proxy, too; a
+#: `tcgen05.fence::before_thread_sync` (or a commit) stands behind it.
+ORDERED, PROXIED, TENSOR = range(3)
+
+
+class Clocks:
+    """Vector clocks, one set for each kind of knowledge.
+
+    `known[kind, a, b]` is the latest event of warp b that warp a has heard of, `known[ORDERED, a,
+    a]` the number that events of warp a get now. Knowledge of kind TENSOR counts for a warp's own
+    tcgen05 instructions once it executes `tcgen05.fence::after_thread_sync`: `tensor[a, b]`.
+    """
+
+    def __init__(self, warps: int) -> None:
+        self.known = np.zeros((3, warps, warps), np.int32)
+        np.fill_diagonal(self.known[ORDERED], 1)
+        self.tensor = np.zeros((warps, warps), np.int32)
+        self._locations: dict[Hashable, Array] = {}
+
+    @property
+    def ordered(self) -> Array:
+        """`[warps, warps]`: of whose events a warp knows that they happened before."""
+        return self.known[ORDERED]
+
+    @property
+    def proxied(self) -> Array:
+        """`[warps, warps]`: whose events a warp's asynchronous operations see."""
+        return self.known[PROXIED]
+
+    def now(self, warps: Array) -> Array:
+        """The numbers of the warps' present events."""
+        return self.known[ORDERED, warps, warps]
+
+    def _advance(self, rows: Array) -> None:
+        """What the warps do from now on is not what others have heard of."""
+        self.known[ORDERED, rows, rows] += 1
+
+    # --- synchronisation --------------------------------------------------------------------
+
+    def release(self, key: Hashable, rows: Array) -> None:
+        """What these warps have done and know becomes known to who acquires `key` later."""
+        self.publish(key, self.known[:, rows].max(axis=1))
+        self._advance(rows)
+
+    def publish(self, key: Hashable, known: Array) -> None:
+        """The same for what a warp knew at an earlier time (`snapshot`)."""
+        old = self._locations.get(key)
+        self._locations[key] = known if old is None else np.maximum(old, known)
+
+    def acquire(self, key: Hashable, rows: Array) -> None:
+        known = self._locations.get(key)
+        if known is not None:
+            self.known[:, rows] = np.maximum(self.known[:, rows], known[:, None])
+
+    def snapshot(self, row: int, committed: bool = False) -> Array:
+        """What a warp knows as it starts an asynchronous operation, `[kinds, warps]`.
+
+        `committed`: its tcgen05 instructions so far are ordered for who learns of the end, as
+        `tcgen05.commit` does by itself.
+        """
+        if committed:
+            self.known[TENSOR, row, row] = self.known[ORDERED, row, row]
+        known = self.known[:, row].copy()
+        self._advance(np.array([row]))
+        return known
+
+    # --- fences -----------------------------------------------------------------------------
+
+    def proxy_fence(self, rows: Array) -> None:
+        """What the warps did, or have heard of, is visible to the asynchronous proxy."""
+        self.known[PROXIED, rows] = np.maximum(self.known[PROXIED, rows], self.known[ORDERED, rows])
+        self._advance(rows)
+
+    def before_thread_sync(self, rows: Array) -> None:
+        """The warps' tcgen05 instructions so far come before what synchronises next."""
+        self.known[TENSOR, rows, rows] = self.known[ORDERED, rows, rows]
+        self._advance(rows)
+
+    def after_thread_sync(self, rows: Array) -> None:
+        """What the warps have heard of comes before their next tcgen05 instructions."""
+        self.tensor[rows] = np.maximum(self.tensor[rows], self.known[TENSOR, rows])
