@@ -24,25 +24,29 @@ pytestmark = pytest.mark.skipif(not _installed(), reason="needs tileiras")
 
 #: Kinds of fault that no schedule shows, and why.
 UNSEEN = {
-    "wgmma fence dropped": "registers of wgmma are read when the product is issued",
-    "tcgen05 fence dropped": "tensor memory is ordered by the barriers around the fence already",
-    "store wait dropped": "tcgen05.st writes at once under every schedule",
-    "load wait dropped": "registers of tcgen05.ld are guarded, as ptxas does; a finding if strict",
+    "load wait dropped": "this code uses the registers before the wait as it is: strict findings",
 }
+_SAME_SLOT = "the wait for B of the same slot follows"
+_NEXT_WAIT = "the wait for K follows that for Q"
+_NOT_REFILLED = "frees a slot that nobody fills again"
+_OWN_SLOT = "each slice has a slot of its own"
+_NO_STEPS = "orders the zeros that a product of no steps stores"
 #: Single faults: kernel, architecture, fault, which of its kind, and why nothing showed.
 HARMLESS = {
-    ("matmul_large_f16", "sm_90", "wait dropped", 0): "the wait for B of the same slot follows",
-    ("matmul_large_f16", "sm_90", "wrong phase", 0): "the wait for B of the same slot follows",
-    ("attention_large_f16", "sm_90", "wait dropped", 0): "the wait for K follows that for Q",
-    ("attention_large_f16", "sm_90", "wrong phase", 0): "the wait for K follows that for Q",
-    ("attention_large_f16", "sm_90", "proxy fence dropped", 0): "not explained yet",
-    ("attention_large_f16", "sm_100", "proxy fence dropped", 0): "not explained yet",
-    ("layer_norm_f16", "sm_100", "proxy fence dropped", 0): "not explained yet",
-    ("layer_norm_f16", "sm_100", "arrival dropped", 0): "frees a slot that nobody fills again",
-    ("layer_norm_f16", "sm_100", "arrival dropped", 17): "frees a slot that nobody fills again",
-    ("matmul_large_f16", "sm_90", "arrival dropped", 1): "frees a slot that nobody fills again",
-    ("attention_large_f16", "sm_90", "group wait dropped", 0): "each slice has a slot of its own",
-    ("attention_large_f16", "sm_100", "group wait dropped", 0): "each slice has a slot of its own",
+    ("matmul_large_f16", "sm_90", "wait dropped", 0): _SAME_SLOT,
+    ("matmul_large_f16", "sm_90", "wrong phase", 0): _SAME_SLOT,
+    ("matmul_large_f16", "sm_90", "arrival dropped", 1): _NOT_REFILLED,
+    ("matmul_large_f16", "sm_90", "wgmma fence dropped", 1): "accumulators of the same shape",
+    ("matmul_large_f16", "sm_100", "store wait dropped", 0): _NO_STEPS,
+    ("matmul_large_f16", "sm_100", "tcgen05 fence dropped", 0): _NO_STEPS,
+    ("matmul_large_f16", "sm_100", "tcgen05 fence dropped", 3): "no tcgen05 access comes after it",
+    ("attention_large_f16", "sm_90", "wait dropped", 0): _NEXT_WAIT,
+    ("attention_large_f16", "sm_90", "wrong phase", 0): _NEXT_WAIT,
+    ("attention_large_f16", "sm_90", "group wait dropped", 0): _OWN_SLOT,
+    ("attention_large_f16", "sm_100", "group wait dropped", 0): _OWN_SLOT,
+    ("layer_norm_f16", "sm_100", "proxy fence dropped", 0): _NOT_REFILLED,
+    ("layer_norm_f16", "sm_100", "arrival dropped", 0): _NOT_REFILLED,
+    ("layer_norm_f16", "sm_100", "arrival dropped", 17): _NOT_REFILLED,
 }
 SAMPLE = ("wait dropped", "wrong phase", "expect_tx dropped", "fewer bytes expected",
           "commit dropped", "group wait dropped")  # fmt: skip
@@ -68,11 +72,14 @@ def test_every_fault_is_seen_or_explained() -> None:
                 unreached += 1
             else:
                 unseen.append(mutant)
+    print(f"{seen.total()} seen: {dict(seen)}; {unreached} not reached; {len(unseen)} not seen")
     left = [m for m in unseen if m.fault not in UNSEEN]
-    left = [m for m in left if (m.kernel, m.arch, m.fault, m.place) not in HARMLESS]
-    assert [str(m) for m in left] == []
-    assert sum(seen.values()) >= 40
-    assert len(seen) >= 9
+    found = {(m.kernel, m.arch, m.fault, m.place) for m in left}
+    assert found == HARMLESS.keys()
+    assert seen.total() >= 80
+    assert seen.keys() | UNSEEN == {fault for fault, _, _ in peer_mutants.FAULTS} - {
+        "tcgen05 fence dropped"
+    }
 
 
 def test_the_faults_are_about_what_is_there() -> None:
