@@ -153,5 +153,13 @@ def tile_checks() -> Iterable[Lazy]:
 
 
 @hookspec
+def tile_messages() -> Iterable[Lazy]:
+    """What errors and remarks mean, for `tilec explain` and the documentation.
+
+    `target` is "package:file.toml" with tables `[[message]]` of `text`, `why` and `do`.
+    """
+
+
+@hookspec
 def tile_cli_commands() -> Iterable[Lazy]:
     """Verbs of `tilec`: `target` is a `click.Command`."""

@@ -52,7 +52,7 @@ def _problems(registry: Registry, entry: Entry) -> list[str]:
 
             machine_of(registry, entry)
             return []
-        if entry.kind == "machine-model":
+        if entry.kind in ("machine-model", "messages"):
             return _toml_problems(*registry.text(entry.kind, entry.lazy.name))
         loaded = registry.load(entry.kind, entry.lazy.name)
     except TileError as error:

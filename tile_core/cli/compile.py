@@ -171,10 +171,18 @@ def _suffix(emit: str, stop_after: str | None) -> str:
     return _SUFFIXES.get(stop_after or emit, ".mlir")
 
 
+def _is_mlir(stage: str) -> bool:
+    return stage in ("tileir", "mlir") or stage.startswith("mlir:")
+
+
 def _compile_to(path: str, work: Callable[[], Any], watch: Any) -> None:
     with Output(path) as file:
         artifact = work()
         data = artifact.output
+        if watch.pretty and isinstance(data, str) and _is_mlir(artifact.emit):
+            from tile_core.pretty import pretty
+
+            data = pretty(data)
         watch.report(artifact)
         file.commit(data)
 

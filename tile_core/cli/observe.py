@@ -33,6 +33,9 @@ def observe_options(command: F) -> F:
                          help="Print the IR after a pass that failed."),
             click.option("--print-ir-module-scope", is_flag=True,
                          help="Print whole modules instead of what a pass runs on."),
+            click.option("--diff", is_flag=True, help="Print what each pass changed, as a diff."),
+            click.option("--pretty", is_flag=True, help="Print IR for reading: short locations, "
+                         "names for long types."),
             click.option("--dump-dir", type=click.Path(path_type=Path),
                          help="Write the IR after every pass, a file each, and the final stages."),
             click.option("--time-passes", is_flag=True, help="Report the time of every pass."),
@@ -73,6 +76,7 @@ class Observers:
     remarks: str | None = None
     remarks_only: tuple[str, ...] = ()
     dump_dir: Path | None = None
+    pretty: bool = False
 
     @property
     def passes_are_watched(self) -> bool:
@@ -131,13 +135,14 @@ def observers(values: Mapping[str, Any]) -> Observers:
         remarks=values["remarks"],
         remarks_only=values["remarks_only"],
         dump_dir=values["dump_dir"],
+        pretty=values["pretty"],
     )
     found.instrumentations = _instrumentations(values)
     return found
 
 
 def _instrumentations(values: Mapping[str, Any]) -> list[Any]:
-    from tile_core.pipeline.dump import DumpDirectory, PrintIR
+    from tile_core.pipeline.dump import DiffIR, DumpDirectory, PrintIR
     from tile_core.pipeline.instrument import Instrumentation
     from tile_core.pipeline.reproducer import Reproducer
 
@@ -153,8 +158,11 @@ def _instrumentations(values: Mapping[str, Any]) -> list[Any]:
                 after_change=values["print_ir_after_change"],
                 after_failure=values["print_ir_after_failure"],
                 module_scope=values["print_ir_module_scope"],
+                readable=values["pretty"],
             )
         )
+    if values["diff"]:
+        found.append(DiffIR())
     if values["dump_dir"] is not None:
         found.append(DumpDirectory(values["dump_dir"]))
     if (values["time_passes"] or values["trace"]) and not found:

@@ -72,7 +72,8 @@ def opt(
         raise UsageError("-p, --pass-pipeline, --pipeline and --run-reproducer exclude each other")
     job = OptJob(
         app.registry, selection, "<stdin>" if source == STDIO else source,
-        tuple(watch.instrumentations), watch.verify, values["generic"], values["debug_info"],
+        tuple(watch.instrumentations), watch.verify, values["generic"],
+        values["debug_info"] or watch.pretty,
     )  # fmt: skip
     parts = split_input(text) if split_input_file else [(text, 0)]
     if verify_diagnostics:
@@ -83,7 +84,12 @@ def opt(
         results = [optimize(part, first, job) for part, first in parts]
         for result in results:
             watch.report(result.artifact)
-        file.commit("// -----\n".join(result.text for result in results))
+        texts = [result.text for result in results]
+        if watch.pretty:
+            from tile_core.pretty import pretty
+
+            texts = [pretty(text) for text in texts]
+        file.commit("// -----\n".join(texts))
     return 0
 
 

@@ -9,8 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+import click
+
 from tile_core.diagnostics import ConfigurationError, nearest
+from tile_core.difference import coloured, unified
 from tile_core.pipeline.instrument import Instrumentation
+from tile_core.pretty import pretty
 
 if TYPE_CHECKING:
     from tile_core.diagnostics import TileError
@@ -33,6 +37,7 @@ class PrintIR(Instrumentation):
         module_scope: print the whole module instead of the anchor.
         debug_info: print locations.
         stream: where to; stderr by default.
+        readable: print short locations and names for long types, which `tilec opt` cannot read.
     """
 
     name = "print-ir"
@@ -47,7 +52,9 @@ class PrintIR(Instrumentation):
         module_scope: bool = False,
         debug_info: bool = False,
         stream: TextIO | None = None,
+        readable: bool = False,
     ) -> None:
+        self._readable = readable
         self._before, self._after = tuple(before), tuple(after)
         self._after_change, self._after_failure = after_change, after_failure
         self._module_scope = module_scope
@@ -78,9 +85,42 @@ class PrintIR(Instrumentation):
         whole = op
         while self._module_scope and whole.parent is not None:
             whole = whole.parent.operation
-        text = whole.get_asm(enable_debug_info=self._debug_info, print_generic_op_form=broken)
+        debug = self._debug_info or self._readable
+        text = whole.get_asm(enable_debug_info=debug, print_generic_op_form=broken)
+        text = pretty(text) if self._readable else text
         stream = self._stream or sys.stderr
         stream.write(f"// *** {title} ***\n{text}\n\n")
+
+
+class DiffIR(Instrumentation):
+    """Print what each pass changed of the module, as a unified diff of readable IR.
+
+    Args:
+        stream: where to; stderr by default.
+    """
+
+    name = "diff-ir"
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+        self._before = ""
+
+    def before_pipeline(self, run: Run) -> None:
+        self._before = _readable(run)
+
+    def after_step(self, step: Step, run: Run) -> None:
+        after = _readable(run)
+        text = unified(self._before, after, f"before {step.name}", f"after {step.name}")
+        self._before = after
+        stream = self._stream or sys.stderr
+        shown = coloured(text, click.style) if stream.isatty() else text
+        stream.write(shown or f"// {step.name} changed nothing\n")
+
+
+def _readable(run: Run) -> str:
+    # Names of types would be others wherever one is new, and with them every line.
+    text = run.module.operation.get_asm(enable_debug_info=True)
+    return pretty(text, locations=False, aliases=False)
 
 
 class DumpDirectory(Instrumentation):

@@ -88,3 +88,8 @@ def tile_emitters() -> Iterable[LazyEmitter]:
 def tile_checks() -> Iterable[Lazy]:
     """What `tilec doctor` looks at."""
     return (Lazy("nvptx", "tile_nvptx.emit.checks:check_toolchain", "LLVM, ptxas, libdevice"),)
+
+
+@hookimpl
+def tile_messages() -> Iterable[Lazy]:
+    return (Lazy("nvptx", "tile_nvptx:messages.toml", "registers, ptxas"),)

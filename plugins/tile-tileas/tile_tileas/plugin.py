@@ -120,6 +120,11 @@ def tile_layout_strategies() -> Iterable[Lazy]:
 
 
 @hookimpl
+def tile_messages() -> Iterable[Lazy]:
+    return (Lazy("tileas", "tile_tileas:messages.toml", "layouts, accesses, schedules, buffers"),)
+
+
+@hookimpl
 def tile_cli_commands() -> Iterable[Lazy]:
     return (
         Lazy("schedule", "tile_tileas.cli.schedule:schedule", "Show the schedules of a program"),
