@@ -35,6 +35,8 @@ from tile_tileas.tile_graph import is_free
 WARPS = "warps"
 #: On a dot whose sums are kept outside of the tensor cores, which round them more than f32 does.
 PROMOTES = "promotes"
+#: On a dot of warpgroups that nobody waits for where it stands.
+IN_FLIGHT = "in_flight"
 
 
 @dataclass(frozen=True)

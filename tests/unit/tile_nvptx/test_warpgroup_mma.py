@@ -187,7 +187,7 @@ def kernel(
     waits: bool,
 ) -> str:  # fmt: skip
     """Copy the image to shared memory, multiply, store the accumulators where they came from."""
-    functions = [issue(made), wait(made, 0)] if asynchronous else [multiply(made)]
+    functions = [issue(made), wait(made.accumulators, 0)] if asynchronous else [multiply(made)]
     name = functions[0][0]
     descriptors = "\n".join(
         _descriptor(side, operand, starts[at])

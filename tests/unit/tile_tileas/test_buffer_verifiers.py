@@ -422,11 +422,12 @@ REFUSED = [
         "expects async tokens, but got !nv_tileaa.mem_token",
     ),
     (
-        commit("wgmma"),
+        commit("mma"),
         "async_commit_group",
-        "expects a group of cp.async, bulk, bulk.read, but got 'wgmma'",
+        "expects a group of cp.async, bulk, bulk.read, wgmma, but got 'mma'",
     ),
-    (commit("bulk.read"), "async_commit_group", "cannot commit groups of bulk reads"),
+    (commit("bulk.read"), "async_commit_group", "cannot commit groups of 'bulk.read'"),
+    (commit("wgmma"), "async_commit_group", "cannot commit groups of 'wgmma'"),
     (wait(-1), "async_wait", "expects pending to be at least 0, but got -1"),
 ]
 

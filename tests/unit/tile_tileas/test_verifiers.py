@@ -144,6 +144,7 @@ def test_updates_of_tiles() -> None:
             'atom = "fma", warps = array<i32: 1, 4>',
             "expects warps to count them along B, M and N, but got array<i32: 1, 4>",
         ),
+        ('atom = "fma", in_flight', "expects products in flight to be of wgmma, but got 'fma'"),
     ],
 )
 def test_products_name_their_atom_and_place_warps(attributes: str, message: str) -> None:
@@ -155,6 +156,16 @@ def test_products_name_their_atom_and_place_warps(attributes: str, message: str)
     with pytest.raises(InputError) as caught, function(f"!s = tensor<16x16xf32>\n{text}"):
         pass
     assert caught.value.message == f"'nv_tileas.dot' op {message}"
+
+
+def test_a_wait_for_products_gives_what_it_takes() -> None:
+    line = '%x = "nv_tileas.dot_wait"(%e) : (!s) -> tensor<8xf32>'
+    text = in_function(line).replace("%i: i32)", "%i: i32, %e: !s)")
+    with pytest.raises(InputError) as caught, function(f"!s = tensor<16x16xf32>\n{text}"):
+        pass
+    assert caught.value.message == (
+        "'nv_tileas.dot_wait' op expects one tile type, but got tensor<16x16xf32> and tensor<8xf32>"
+    )
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -15,7 +15,7 @@ from tile_nvptx.emit import ptx_text, toolchain
 from tile_nvptx.emit.large_shared import with_shared_sizes, without_large_arrays
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.ptxas import assemble, ptxas_arguments
-from tile_nvptx.emit.resource_remarks import block_sizes, remarks_on
+from tile_nvptx.emit.resource_remarks import block_sizes, losses_in, remarks_on
 from tile_nvptx.host.object import HOST_TRIPLES, check_parameters, host_object
 
 
@@ -81,6 +81,7 @@ class CubinEmitter:
             for kernel in self.metadata["kernels"]
             for remark in remarks_on(kernel, cx.target, threads.get(kernel.name))
         ]
+        self.remarks += losses_in(made.log)
         return with_shared_sizes(made.cubin, large.sizes)
 
 

@@ -48,6 +48,17 @@ def remarks_on(kernel: KernelResources, target: Target, threads: int | None) -> 
         })  # fmt: skip
 
 
+_LOSS = re.compile(r"Potential Performance Loss: (?P<why>.*) in the function '(?P<kernel>[^']+)'")
+
+
+def losses_in(log: str) -> Iterator[Remark]:
+    """What ptxas says that it could not do well: products that do not overlap, above all."""
+    for match in _LOSS.finditer(log):
+        yield Remark(
+            "missed", "cubin", "", match["kernel"], f"ptxas: {match['why']}"
+        ).described({"category": "tensorcore", "name": "Serialized"})  # fmt: skip
+
+
 def _blocks(kernel: KernelResources, target: Target, threads: int) -> tuple[int, str]:
     """Blocks that an SM holds at most, and the resource that there are no more."""
     limits = [

@@ -79,8 +79,12 @@ def observe_matrices(
     if select is not None:
         chosen = np.isin(np.arange(mn), select)
         offsets = offsets[chosen] if k_major else offsets[:, np.repeat(chosen, row_bytes // mn)]
-    address = swizzle(start + offsets, layout)
-    wave.monitor.async_read(row, cta * wave.shared.stride + address.reshape(-1), what)
+    where = cta * wave.shared.stride + swizzle(start + offsets, layout).reshape(-1)
+    # The product may run later, when the copy has landed; nothing says that it does not run now.
+    _, state = wave.shared.view(np.dtype("u1"))
+    if (state[where] & 2).any():
+        raise SimError("pending", f"{what} reads shared memory that a copy has yet to fill")
+    wave.monitor.async_read(row, where, what)
 
 
 def _gather(wave: Wave, ctas: Array, address: Array, size: int, what: str) -> Array:

@@ -32,8 +32,11 @@ from tile_tileas.dialect.effects import effects
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.dialect.staging import buffer_problem, is_index
 
-#: Groups that `async_wait` counts: of cp.async, of bulk copies, of bulk copies that have been read.
-GROUPS = ("cp.async", "bulk", "bulk.read")
+#: Groups that `async_wait` counts: of cp.async, of bulk copies, of bulk copies that have been read,
+#: of products of warpgroups.
+GROUPS = ("cp.async", "bulk", "bulk.read", "wgmma")
+#: Those that an operation of their own closes; products are groups one by one.
+_COMMITTED = ("cp.async", "bulk")
 
 _MODE = "weak"
 
@@ -159,7 +162,8 @@ def _group(op: ir.OpView) -> str | None:
 
 
 def _commit(op: ir.OpView) -> str | None:
-    return "cannot commit groups of bulk reads" if op.group.value == "bulk.read" else None
+    group = op.group.value
+    return None if group in _COMMITTED else f"cannot commit groups of '{group}'"
 
 
 def _pending(op: ir.OpView) -> str | None:

@@ -3,14 +3,16 @@
 # pyright: reportGeneralTypeIssues=false
 
 from dataclasses import replace
+from typing import Any
 
 from tile_tileaa.dialect.dot import DOT
 
-from tile_core.dialect import declare
+from tile_core.dialect import Operand, OperationSpec, ReadsAndWrites, Result, declare
 from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS
 from tile_tileas.dialect.on_tiles import on_tiles, reads_buffers
-from tile_tileas.mma.tiers import FAMILIES, TIERS
+from tile_tileas.mma.tiers import FAMILIES, TIERS, tier_of
+from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 
 
 def _atom(op: ir.OpView) -> str | None:
@@ -29,16 +31,40 @@ def _warps(op: ir.OpView) -> str | None:
     return None
 
 
+def _in_flight(op: ir.OpView) -> str | None:
+    atom = ir.StringAttr(op.attributes["atom"]).value
+    if "in_flight" not in op.attributes or tier_of(atom).family == WARPGROUP:
+        return None
+    return f"expects products in flight to be of {WARPGROUP}, but got '{atom}'"
+
+
+def _same(op: ir.OpView) -> str | None:
+    source, result = op.operands[0].type, op.results[0].type
+    if source == result and isinstance(source, ir.RankedTensorType):
+        return None
+    return f"expects one tile type, but got {source} and {result}"
+
+
 _SPEC = replace(
     DOT,
     fields={**DOT.fields, "atom": ir.StringAttr},
     doc=f"{DOT.doc} `atom` is the name of an MMA of tile_cute's registry, or 'fma': with an MMA "
     "the layouts are tiles of its fragments; with 'fma' each thread computes what its accumulator "
     "holds. `warps` says how many warps stand along B, M and N, once layouts are assigned; "
-    "`promotes` that sums are kept outside of tensor cores. A and B are tiles or buffers: their "
-    "types say where they reside.",
+    "`promotes` that sums are kept outside of tensor cores; `in_flight` that nobody may touch the "
+    "result, or write A and B, before a wait. A and B are tiles or buffers: their types say where "
+    "they reside.",
     traits=reads_buffers(("a", "b")),
-    checks=(*(on_tiles(check) for check in DOT.checks), _atom, _warps),
+    checks=(*(on_tiles(check) for check in DOT.checks), _atom, _warps, _in_flight),
+)
+
+_WAIT = OperationSpec(
+    "dot_wait",
+    {"source": Operand[Any], "result": Result[Any]},
+    "The accumulator of products in flight, when they are done: all groups of the warpgroup are.",
+    (ReadsAndWrites,),
+    (_same,),
 )
 
 declare(NvTileAS, _SPEC, module=__name__)
+declare(NvTileAS, _WAIT, module=__name__)

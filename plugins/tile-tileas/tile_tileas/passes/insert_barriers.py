@@ -194,7 +194,7 @@ class _Walk:
             pending.clear()
         elif op.name == _FENCE and ir.StringAttr(op.attributes["proxy"]).value == "async":
             pending.unfenced.clear()
-        elif op.name == _WAIT:
+        elif op.name == _WAIT and ir.StringAttr(op.attributes["group"]).value == "cp.async":
             pending.unfenced |= pending.flying
         else:
             if op.name in ACCESSES:

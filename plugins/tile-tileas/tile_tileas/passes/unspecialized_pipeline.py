@@ -7,19 +7,26 @@ from dataclasses import dataclass
 from math import prod
 
 from tile_core.diagnostics import TileError
-from tile_core.machines import machine_for
+from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
 from tile_tileas.analysis.buffers import lives_during, stage_bytes
 from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dot_plan import product_shape
+from tile_tileas.dot_plan import family_of, product_shape
+from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.pipelining.cp_async import CpAsync
-from tile_tileas.pipelining.depth import Demand, depth
+from tile_tileas.pipelining.depth import DEFAULT_CLK, LEAST, Demand, depth
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch, prefetch_of
+from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
 
 _DOT = "nv_tileas.dot"
+#: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
+_COLUMNS = 8
+#: How much longer than an idle memory one takes that feeds tensor cores without a break. 128x256x64
+#: of f16 on an H100, 4096^3: 448 TFLOP/s with stages for the latency of an idle one, 569 with this.
+_LOADED = 2
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,11 @@ class UnspecializedPipeline(Pass):
 
     name = "tileas-unspecialized-pipeline"
     anchor = "func.func"
-    statistics = {"loops": "loops that were pipelined", "stages": "stages of those loops"}
+    statistics = {
+        "loops": "loops that were pipelined",
+        "stages": "stages of those loops",
+        "in_flight": "products that stay in flight from one iteration to the next",
+    }
 
     strategy: str = option("unspecialize", "'none' leaves all loops as they are")
     num_stages: int = option(4, "iterations in flight at most")
@@ -44,31 +55,59 @@ class UnspecializedPipeline(Pass):
             loads = _prefetches(loop, cx)
             if not loads:
                 continue
-            stages = self._stages(op, loop, loads, cx)
+            targets = [load.target for load in loads if load.target is not None]
+            kept = products_to_keep(loop, [target.alloc.results[0] for target in targets])
+            lag = LAG if kept else 0
+            stages = self._stages(op, loop, loads, cx, lag)
+            if lag and not stages:
+                lag, stages = 0, self._stages(op, loop, loads, cx, 0)
+                cx.missed(
+                    loop.operation,
+                    "waits for its products in each step: three stages do not fit into shared "
+                    "memory, or are more than the option allows",
+                    category="pipeline",
+                )
             if not stages:
                 cx.missed(
                     loop.operation, "is not pipelined: two stages do not fit into shared memory"
                 )
                 continue
-            Multistage(loop, [(CpAsync(), loads)], stages).run()
+            new = Multistage(loop, [(CpAsync(), loads)], stages, lag).run()
+            if lag:
+                keep_in_flight(new, kept)
+                cx.count("in_flight", len(kept))
             cx.count("loops")
             cx.count("stages", stages)
 
     def _stages(
-        self, func: ir.Operation, loop: ir.OpView, loads: list[Prefetch], cx: PassContext
+        self, func: ir.Operation, loop: ir.OpView, loads: list[Prefetch], cx: PassContext, lag: int
     ) -> int:
+        """Stages, `lag` of which are still read while the next one is; 0 if too few fit."""
+        if self.num_stages - lag < LEAST:
+            return 0
         own = sum(_aligned(stage_bytes(load.buffer)) for load in loads)
         others = sum(_aligned(life.size) for life in lives_during(func, loop))
         others -= sum(_aligned(stage_bytes(load.buffer)) for load in loads if not load.private)
         macs = sum(_macs(op) for op in loop.regions[0].blocks[0].operations)
         blocks = max(1, _occupancy(func))
         budget = cx.target.max_shared // blocks - others
-        demand = Demand(macs, own, budget, self.num_stages)
+        demand = Demand(macs, own, budget - lag * own, self.num_stages - lag)
         try:
             machine = machine_for(cx.target.name)
         except TileError:
-            return depth(demand)
-        return depth(demand, machine.memory.dram_latency)
+            found = depth(demand)
+        else:
+            latency = machine.memory.dram_latency * (_LOADED if lag else 1)
+            found = depth(demand, latency, _clk(loop, machine))
+        return found + lag if found else 0
+
+
+def _clk(loop: ir.OpView, machine: Machine) -> float:
+    """Cycles that a sub-core needs for as much as an m16n8k16, on the instructions of the loop."""
+    products = [op for op in loop.regions[0].blocks[0].operations if op.operation.name == _DOT]
+    if any(family_of(op) == WARPGROUP for op in products):
+        return _COLUMNS * machine.wgmma.clk_per_column
+    return DEFAULT_CLK
 
 
 def _aligned(size: int) -> int:

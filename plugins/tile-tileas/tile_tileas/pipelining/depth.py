@@ -7,7 +7,7 @@ from dataclasses import dataclass
 #: Multiply-adds of the instruction whose time machines know, and sub-cores that issue it.
 _MACS, _SUBCORES = 16 * 8 * 16, 4
 #: Without numbers of the machine: a load from DRAM and one multiply-add instruction, in clk.
-_LATENCY, _CLK = 600.0, 8.0
+_LATENCY, DEFAULT_CLK = 600.0, 8.0
 LEAST = 2
 
 
@@ -24,7 +24,7 @@ class Demand:
     most: int
 
 
-def depth(demand: Demand, latency: float = _LATENCY, clk: float = _CLK) -> int:
+def depth(demand: Demand, latency: float = _LATENCY, clk: float = DEFAULT_CLK) -> int:
     """Stages that cover `latency` (clk), as far as memory goes; 0 if not even two fit.
 
     `clk` is the time between two m16n8k16 of one sub-core. A step takes as long as its products

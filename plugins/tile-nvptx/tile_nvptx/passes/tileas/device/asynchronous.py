@@ -120,6 +120,7 @@ _WAITS = {
     "cp.async": "cp.async.wait_group",
     "bulk": "cp.async.bulk.wait_group",
     "bulk.read": "cp.async.bulk.wait_group.read",
+    "wgmma": "wgmma.wait_group.sync.aligned",
 }
 
 

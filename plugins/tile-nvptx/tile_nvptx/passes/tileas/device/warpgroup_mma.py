@@ -23,6 +23,31 @@ _INTEGERS = ("s8", "u8")
 
 
 @dataclass(frozen=True)
+class Accumulators:
+    """Accumulator registers of a thread: `count` of PTX type `kind`, held as MLIR's `element`."""
+
+    kind: str
+    count: int
+    element: str
+
+    @property
+    def fragment(self) -> str:
+        """MLIR type of the fragment."""
+        return f"vector<{self.count * 32 // _bits(self.element)}x{self.element}>"
+
+    @property
+    def register(self) -> str:
+        """MLIR type of one register."""
+        return _ACCUMULATORS[self.kind][0]
+
+    @property
+    def constraints(self) -> list[str]:
+        """Of inline assembly that takes and gives all of them."""
+        letter = _ACCUMULATORS[self.kind][1]
+        return [f"={letter}"] * self.count + [str(i) for i in range(self.count)]
+
+
+@dataclass(frozen=True)
 class WarpgroupProduct:
     """What one warpgroup does: atoms along M, N and K, and where their operands lie.
 
@@ -60,9 +85,14 @@ class WarpgroupProduct:
         return self.atom.n * BITS[self.atom.row.acc] // 64
 
     @property
+    def accumulators(self) -> Accumulators:
+        """Those of a thread, for all atoms."""
+        return Accumulators(self.atom.row.acc, self.registers, self.element)
+
+    @property
     def fragment(self) -> str:
         """MLIR type of the accumulator's fragment."""
-        return f"vector<{self.registers * 32 // _bits(self.element)}x{self.element}>"
+        return self.accumulators.fragment
 
     @property
     def a_fragment(self) -> str:
@@ -87,39 +117,35 @@ def issue(made: WarpgroupProduct) -> tuple[str, str]:
     """
     text = _Text(made)
     body = text.assembly()
-    return _function(made, f"{made.name}_issue", text, body)
+    return _function(f"{made.name}_issue", made.accumulators, text, body)
 
 
 def multiply(made: WarpgroupProduct) -> tuple[str, str]:
     """`(A, B, C) -> C + A B`, done."""
     text = _Text(made)
     body = [*text.assembly(), "wgmma.wait_group.sync.aligned 0"]
-    return _function(made, made.name, text, body)
+    return _function(made.name, made.accumulators, text, body)
 
 
-def wait(made: WarpgroupProduct, pending: int) -> tuple[str, str]:
+def wait(accumulators: Accumulators, pending: int) -> tuple[str, str]:
     """`(C) -> C` when at most `pending` groups that were issued after it are still in flight."""
-    name = f"__tile_wgmma_wait_{pending}_{made.registers}_{made.element}"
-    text = _Text(made, inputs=False)
-    return _function(made, name, text, [f"wgmma.wait_group.sync.aligned {pending}"])
+    name = f"__tile_wgmma_wait_{pending}_{accumulators.count}_{accumulators.element}"
+    body = [f"wgmma.wait_group.sync.aligned {pending}"]
+    return _function(name, accumulators, None, body)
 
 
 class _Text:
     """Operands of the inline assembly, in order: accumulators, then inputs."""
 
-    def __init__(self, made: WarpgroupProduct, *, inputs: bool = True) -> None:
+    def __init__(self, made: WarpgroupProduct) -> None:
         self.made = made
-        register, constraint = _ACCUMULATORS[made.atom.row.acc]
-        self.register, self.count = register, made.registers
-        self.constraints = [f"={constraint}"] * self.count + [str(i) for i in range(self.count)]
+        self.count = made.registers
         self.inputs: list[tuple[str, str]] = []
-        if inputs:
-            if made.a is None:
-                self.inputs += [(f"%a{i}", "i32") for i in range(self._a_words)]
-            else:
-                self.inputs.append(("%a", "i64"))
-            self.inputs.append(("%b", "i64"))
-        self.constraints += ["l" if kind == "i64" else "r" for _, kind in self.inputs]
+        if made.a is None:
+            self.inputs += [(f"%a{i}", "i32") for i in range(self._a_words)]
+        else:
+            self.inputs.append(("%a", "i64"))
+        self.inputs.append(("%b", "i64"))
 
     @property
     def _a_words(self) -> int:
@@ -173,28 +199,34 @@ def _moved(name: str, operand: int, offset: int) -> str:
     return f"add.s64 {name}, ${operand}, {offset // _UNIT}"
 
 
-def _function(made: WarpgroupProduct, name: str, text: _Text, body: list[str]) -> tuple[str, str]:
-    """Name and text of the function around `body`."""
-    kinds = [text.register] * text.count + [kind for _, kind in text.inputs]
-    struct = f"!llvm.struct<({', '.join([text.register] * text.count)})>"
-    words = f"vector<{text.count}x{text.register}>"
-    arguments = [] if not text.inputs else _arguments(made)
+def _function(
+    name: str, accumulators: Accumulators, text: _Text | None, body: list[str]
+) -> tuple[str, str]:
+    """Name and text of the function around `body`, whose inputs are those of `text`."""
+    register, count, fragment = accumulators.register, accumulators.count, accumulators.fragment
+    inputs = [] if text is None else text.inputs
+    made = None if text is None else text.made
+    kinds = [register] * count + [kind for _, kind in inputs]
+    struct = f"!llvm.struct<({', '.join([register] * count)})>"
+    words = f"vector<{count}x{register}>"
+    arguments = [] if made is None else _arguments(made)
     lines = [
-        f"llvm.func internal @{name}({', '.join([*arguments, f'%c: {made.fragment}'])}) "
-        f"-> {made.fragment} attributes {{always_inline}} {{",
-        *_split("c", made.fragment, words, text.count),
+        f"llvm.func internal @{name}({', '.join([*arguments, f'%c: {fragment}'])}) "
+        f"-> {fragment} attributes {{always_inline}} {{",
+        *_split("c", fragment, words, count),
     ]
-    if text.inputs and made.a is None:
-        count = len(text.inputs) - 1
-        lines += _split("a", made.a_fragment, f"vector<{count}xi32>", count)
-    values = [f"%c{i}" for i in range(text.count)] + [value for value, _ in text.inputs]
+    if made is not None and made.a is None:
+        many = len(inputs) - 1
+        lines += _split("a", made.a_fragment, f"vector<{many}xi32>", many)
+    values = [f"%c{i}" for i in range(count)] + [value for value, _ in inputs]
+    constraints = accumulators.constraints + ["l" if k == "i64" else "r" for _, k in inputs]
     block = " ".join(f"{line};" for line in body)
     lines.append(
         f'  %m = llvm.inline_asm has_side_effects asm_dialect = att "{{ {block} }}", '
-        f'"{",".join(text.constraints)}" {", ".join(values)} : ({", ".join(kinds)}) -> {struct}'
+        f'"{",".join(constraints)}" {", ".join(values)} : ({", ".join(kinds)}) -> {struct}'
     )
-    lines += _joined(made.fragment, words, struct, text.count)
-    return name, "\n".join([*lines, f"  llvm.return %out : {made.fragment}", "}"])
+    lines += _joined(fragment, words, struct, count)
+    return name, "\n".join([*lines, f"  llvm.return %out : {fragment}", "}"])
 
 
 def _arguments(made: WarpgroupProduct) -> list[str]:

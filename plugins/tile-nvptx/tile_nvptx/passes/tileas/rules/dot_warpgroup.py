@@ -8,27 +8,46 @@ from tile_cute.atoms.descriptors import SmemOperand, hopper_descriptor
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
 from tile_cute.linear.layout import log2
-from tile_tileas.dot_plan import PROMOTES, atom_name, warps_of
+from tile_tileas.dot_plan import IN_FLIGHT, PROMOTES, atom_name, warps_of
 from tile_tileas.dots import product_shape
 from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.warpgroup import WARPS, WarpgroupPlan, planned_warpgroups, read_operand
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_nvptx.passes.tileas.device.warpgroup_mma import WarpgroupProduct, multiply
+from tile_nvptx.passes.tileas.device.warpgroup_mma import (
+    Accumulators,
+    WarpgroupProduct,
+    issue,
+    multiply,
+    wait,
+)
 from tile_nvptx.passes.tileas.rules.buffers import is_buffer, layout_in_memory
 from tile_nvptx.passes.tileas.rules.dot_operands import shape_before
+from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import element_of
 
 #: Descriptors count in 16 bytes.
 _UNIT_BITS = 4
+#: Element of an accumulator -> its PTX type.
+_KINDS = {"f32": "f32", "f16": "f16", "i32": "s32"}
 
 
 def warpgroup_product(op: ir.OpView, cx: Kernel) -> ir.Value:
     """dot {wgmma} => fence, wgmma of all atoms of a warpgroup, commit, wait"""
     return _Warpgroups.of(op, cx).run()
+
+
+@rules.on("nv_tileas.dot_wait")
+def dot_wait(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """dot_wait => wgmma.wait_group 0, with the accumulators passed through"""
+    source = op.operands[0]
+    element = element_of(source.type)
+    kind = _KINDS[str(element)]
+    held = Accumulators(kind, source.type.shape[0] * element.width // 32, str(element))
+    return cx.state.helpers.call(cx, *wait(held, 0), [source], source.type).result
 
 
 @dataclass
@@ -75,7 +94,8 @@ class _Warpgroups:
             total,
         ]
         helpers = self.cx.state.helpers
-        return helpers.call(self.cx, *multiply(made), operands, total.type).result
+        routine = issue(made) if IN_FLIGHT in self.op.attributes else multiply(made)
+        return helpers.call(self.cx, *routine, operands, total.type).result
 
     def product(self) -> WarpgroupProduct:
         """What one warpgroup does."""
