@@ -27,7 +27,7 @@ SUITE_VENV ?= $(VENV)-suite
 
 RELEASES := 13.1.80 13.2.51 13.2.78 13.2.86 13.3.36 13.4.59 13.4.92 13.5.37
 
-.PHONY: help demo test lint format unit fuzz bench conformance samples wheels soak stubs examples clean releases judge
+.PHONY: help demo test lint format unit fuzz bench conformance samples wheels soak second-provider stubs examples clean releases judge
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -56,6 +56,10 @@ fuzz: $(DEV) ## the long tests, and thousands of random programs (SEEDS=FIRST:LA
 
 soak: $(DEV) ## load on a compile server for SOAK minutes, among it crashes and clients that go
 	$(BIN)/python tools/soak.py --clients 8 --minutes $(SOAK)
+
+second-provider: $(DEV) build/second-provider/.done ## the tests of passes, and the examples, on other bindings of MLIR
+	PYTHONPATH=build/second-provider TILEC_MLIR=numba-cuda-mlir $(BIN)/pytest -n $(JOBS) \
+	  tests/test_filecheck.py tests/unit/test_examples.py -k "filecheck or (numpy and sm_90)"
 
 releases: $(RELEASES:%=build/releases/%) ## NVIDIA's tools, every release, for tests that ask them
 
@@ -118,6 +122,11 @@ $(SUITE_VENV)/.done: tools/conformance.txt $(PROJECTS)
 	$(PYTHON) -m venv $(SUITE_VENV)
 	$(SUITE_VENV)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(SUITE_VENV)/bin/python -m pip install --quiet $(EDITABLE) -r tools/conformance.txt
+	@touch $@
+
+# Only its folder `_mlir` is of use: what the package needs besides is not installed.
+build/second-provider/.done: $(BIN)/python
+	$(PIP) install --quiet --no-deps --target build/second-provider "numba-cuda-mlir>=0.6"
 	@touch $@
 
 build/releases/%: $(BIN)/python

@@ -27,6 +27,7 @@ from types import ModuleType
 from typing import Any
 
 from tile_core.mlir import bindings_name, ext, ir
+from tile_core.mlir_substitutes import is_loaded, loads_again
 
 Attribute = ext.Attribute
 Operand = ext.Operand
@@ -65,6 +66,8 @@ __all__ = [
 ]
 
 
+_AGAIN = loads_again(ext.Dialect)
+
 #: The effects that traits append. MLIR makes a new object at every look, and none equals another.
 READ, WRITE = ir.MemoryEffect.Read, ir.MemoryEffect.Write
 
@@ -75,9 +78,9 @@ class Dialect(ext.Dialect, name="tile_base"):
     @classmethod
     def load(cls) -> None:
         """Declare the dialect in the current context; a second call does nothing."""
-        if ir.Context.current.is_dialect_loaded(cls.DIALECT_NAMESPACE):
+        if is_loaded(ir.Context.current, cls.DIALECT_NAMESPACE):
             return
-        super().load()
+        super().load(**_AGAIN)
         # The bindings look for a module of the dialect's name at every downcast of one of its
         # operations, and a failed import costs 20 us: show them an empty one.
         module = f"{bindings_name()}.dialects.{cls.DIALECT_NAMESPACE}"

@@ -47,17 +47,21 @@ def _bindings() -> Iterator[Finding]:
             version = importlib_metadata.version(provider.distribution)
         except importlib_metadata.PackageNotFoundError:
             version = "unknown version"
-        lacks = ", ".join(mlir_providers.lacking(provider))
-        detail = f"{provider.distribution} {version}" + (f" lacks {lacks}" if lacks else "")
+        lacks = mlir_providers.lacking(provider)
+        detail = f"{provider.distribution} {version}"
+        if lacks.needed:
+            detail += f" lacks {', '.join(lacks.needed)}"
+        if lacks.substituted:
+            detail += f" is without {', '.join(lacks.substituted)}: code is optimized less"
         if provider != used:
-            yield Finding("mlir", not lacks, f"{detail}; not used", needed=False)
+            yield Finding("mlir", not lacks.needed, f"{detail}; not used", needed=False)
             continue
         try:
             mlir.ir.Context()
         except Exception as error:
             yield Finding("mlir", False, f"{detail} does not work: {error}")
         else:
-            yield Finding("mlir", not lacks, detail, mlir_providers.HINT)
+            yield Finding("mlir", not lacks.needed, detail, mlir_providers.HINT)
 
 
 def findings(registry: Registry) -> list[Finding]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.deferred_numpy import numpy_deferred_in
 from tile_core.mlir_providers import chosen
+from tile_core.mlir_substitutes import complete, complete_ext
 
 if TYPE_CHECKING:
     from torch_mlir import ir, passmanager, rewrite
@@ -74,6 +75,10 @@ def __getattr__(name: str) -> ModuleType:
         _do_without_operation_classes()
     with numpy_deferred_in(f"{bindings_name()}.ir"):
         module = _imported(_MODULES[name])
+    if name == "ir":
+        complete(module)
+    elif name == "ext":
+        complete_ext(module, __getattr__("ir"))
     globals()[name] = module
     return module
 

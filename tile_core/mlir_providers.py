@@ -2,8 +2,9 @@
 
 The bindings come in wheels of several makers, under different names and of different ages. A
 provider is chosen by what it can do: the first, in the order below, that has every name this
-project uses. Only where more than one is installed are they asked, in a process of its own, and the
-answer is kept until their files change.
+project uses, else the first of those for whose gaps there are substitutes. Only where more than one
+is installed are they asked, in a process of its own, and the answer is kept until their files
+change.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from tile_core.diagnostics import ConfigurationError
 from tile_core.snapshot import remembered
@@ -29,16 +32,24 @@ FORCE = "TILEC_MLIR"
 #: What the project uses that not every version of the bindings has.
 REQUIRED = {
     "ir": (
-        "ConditionallySpeculatable", "DynamicType", "IsIsolatedFromAboveTrait", "IsTerminatorTrait",
-        "MemoryEffect", "MemoryEffectInstancesList", "MemoryEffectsOpInterface",
-        "NoTerminatorTrait", "Speculatability", "WalkOrder", "WalkResult",
+        "DynamicOpTrait", "DynamicType", "IsTerminatorTrait", "MemoryEffectInstancesList",
+        "MemoryEffectsOpInterface", "NoTerminatorTrait", "WalkOrder", "WalkResult",
     ),
     "dialects.ext": (
-        "Attribute", "Dialect", "Operand", "Operation", "Pure", "Region", "Result", "Type",
+        "Attribute", "Dialect", "Operand", "Operation", "Region", "Result", "Type",
     ),
     "passmanager": ("PassManager",),
     "rewrite": ("RewritePatternSet",),
     "_mlir_libs._mlirDialectsLLVM": ("translate_module_to_llvmir",),
+}  # fmt: skip
+
+#: What it uses, too, and has something for that stands in (`mlir_substitutes`).
+SUBSTITUTED = {
+    "ir": (
+        "ConditionallySpeculatable", "Float8E5M3FNUType", "IsIsolatedFromAboveTrait",
+        "MemoryEffect", "Speculatability",
+    ),
+    "dialects.ext": ("Pure",),
 }  # fmt: skip
 
 
@@ -68,18 +79,30 @@ class Provider:
         `numba_cuda_mlir` imports a compiler of its own, of which nothing is needed here.
         """
         top, *rest = self.package.split(".")
-        if not rest or top in sys.modules:
-            yield
-            return
-        spec = importlib.util.find_spec(top)
-        stand_in = ModuleType(top)
-        stand_in.__path__ = list(spec.submodule_search_locations or ()) if spec else []
-        sys.modules[top] = stand_in
-        try:
-            yield
-        finally:
-            # Whoever imports the package itself later gets the real one.
-            del sys.modules[top]
+        spec = importlib.util.find_spec(top) if rest and top not in sys.modules else None
+        if spec is not None:
+            # It stays: the bindings import further modules of their own at any time.
+            sys.modules[top] = _Unexecuted(spec)
+        yield
+
+
+class _Unexecuted(ModuleType):
+    """A package whose own code runs when somebody asks it for something."""
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        super().__init__(spec.name)
+        self.__spec__ = spec
+        self.__path__ = list(spec.submodule_search_locations or ())
+        self.__file__ = spec.origin
+
+    def __getattr__(self, name: str) -> Any:
+        loader = self.__spec__.loader if self.__spec__ is not None else None
+        # The machinery of imports looks for names with underscores, and can do without.
+        if loader is None or name.startswith("__") or type(self) is not _Unexecuted:
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        object.__setattr__(self, "__class__", ModuleType)
+        loader.exec_module(self)
+        return getattr(self, name)
 
 
 #: Best first: a real `mlir` package is what somebody built for the purpose.
@@ -93,18 +116,18 @@ HINT = 'pip install "torch-mlir>=20261001" (it needs no torch)'
 
 _PROBE = """
 import importlib, json, sys
-from tile_core.mlir_providers import PROVIDERS, REQUIRED
+from tile_core.mlir_providers import PROVIDERS, REQUIRED, SUBSTITUTED
 (provider,) = [p for p in PROVIDERS if p.package == sys.argv[1]]
-lacking = []
-with provider.importable():
-    for module, names in REQUIRED.items():
+def lacking(wanted):
+    for module, names in wanted.items():
         try:
             found = importlib.import_module(f"{provider.package}.{module}")
         except ImportError:
-            lacking.append(module)
+            yield module
             continue
-        lacking += [f"{module}.{name}" for name in names if not hasattr(found, name)]
-print(json.dumps(lacking))
+        yield from (f"{module}.{name}" for name in names if not hasattr(found, name))
+with provider.importable():
+    print(json.dumps([list(lacking(REQUIRED)), list(lacking(SUBSTITUTED))]))
 """
 
 
@@ -113,10 +136,22 @@ def installed() -> list[Provider]:
     return [provider for provider in PROVIDERS if provider.folder is not None]
 
 
-def lacking(provider: Provider) -> list[str]:
+@dataclass(frozen=True)
+class Lacks:
     """What an installed provider lacks, as "module.name"."""
 
-    def ask() -> tuple[list[str], list[Path]]:
+    needed: tuple[str, ...] = ()  # and cannot be used without
+    substituted: tuple[str, ...] = ()  # `mlir_substitutes` stands in
+
+    @property
+    def everything(self) -> tuple[str, ...]:
+        return self.needed + self.substituted
+
+
+def lacking(provider: Provider) -> Lacks:
+    """What an installed provider lacks; asked for in a process of its own."""
+
+    def ask() -> tuple[list[list[str]], list[Path]]:
         done = subprocess.run(
             [sys.executable, "-c", _PROBE, provider.package], capture_output=True, text=True
         )
@@ -126,9 +161,10 @@ def lacking(provider: Provider) -> list[str]:
             return json.loads(done.stdout), behind
         except ValueError:
             reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-            return [f"cannot be imported: {reason}"], behind
+            return [[f"cannot be imported: {reason}"], []], behind
 
-    return remembered(f"mlir-{provider.package}", ask)
+    needed, substituted = remembered(f"mlir-lacks-{provider.package}", ask)
+    return Lacks(tuple(needed), tuple(substituted))
 
 
 @cache
@@ -149,11 +185,12 @@ def chosen() -> Provider:
         raise ConfigurationError("MLIR's Python bindings are not installed", hint=HINT)
     if len(found) == 1:
         return found[0]  # what it may lack, its use will tell
-    for provider in found:
-        if not lacking(provider):
-            return provider
+    whole = [p for p in found if not lacking(p).everything]
+    usable = whole or [p for p in found if not lacking(p).needed]
+    if usable:
+        return usable[0]
     raise ConfigurationError(
         "none of the installed bindings of MLIR has all that is needed",
-        notes=tuple(f"{p.distribution} lacks {', '.join(lacking(p))}" for p in found),
+        notes=tuple(f"{p.distribution} lacks {', '.join(lacking(p).needed)}" for p in found),
         hint=HINT,
     )

@@ -48,8 +48,9 @@ def _inside(op: ir.Operation, name: str, deep: bool) -> list[ir.Operation]:
 
 def _check_isolated(op: ir.Operation, root: ir.Operation) -> None:
     from tile_core.mlir import ir
+    from tile_core.mlir_substitutes import is_isolated
 
-    if op == root or op.has_trait(ir.IsIsolatedFromAboveTrait):
+    if op == root or is_isolated(op, ir.IsIsolatedFromAboveTrait):
         return
     raise ConfigurationError(
         f"nested pipeline anchor must be IsolatedFromAbove, and '{op.name}' is not"
