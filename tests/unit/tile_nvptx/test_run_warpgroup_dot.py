@@ -238,3 +238,28 @@ def test_low_levels_stay_synchronous_on_warps(level: int) -> None:
     text = product_kernel((64, 64, 64), F16).ptx("sm_90", level)
     assert "wgmma" not in text
     assert "mma.sync" in text
+
+
+def test_a_product_of_zeros_and_more_reads_no_accumulator() -> None:
+    """Nothing sets the registers to zero: the first step of K does not add."""
+    text = chained_kernel().ptx("sm_90", 2)
+    assert len(re.findall(r"setp\.ne\.b32 begin, 0, 0", text)) == 1
+    assert not re.search(r"mov\.b32 \t%r\d+, 0f00000000", text)
+
+
+def test_a_batch_of_one_is_a_product_of_matrices() -> None:
+    kernel = Kernel(4)
+    shapes = (1, 64, 32), (1, 32, 64), (1, 64, 64)
+    for name, shape, element in zip("abc", shapes, F16, strict=True):
+        kernel.load(f"%{name}", shape, element)
+    kinds = [tile(shape, element) for shape, element in zip(shapes, F16, strict=True)]
+    kernel.op(
+        '%d = "nv_tileaa.dot"(%a, %b, %c) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : '
+        f"({', '.join(kinds)}) -> {kinds[2]}"
+    )
+    kernel.store("%d", shapes[2], "f32")
+    text = kernel.ptx("sm_90", 2)
+    assert "wgmma.mma_async" in text
+    arrays = inputs((64, 64, 32), F16, (False, False))
+    launch(text, arrays)
+    np.testing.assert_array_equal(arrays[3], wanted(arrays, (False, False)))

@@ -7,6 +7,7 @@ multiply-adds: f32 is never rounded to tf32 silently.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile_core.convert import Conversion, RuleSet
@@ -16,7 +17,8 @@ from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dot_plan import PROMOTES
 from tile_tileas.dots import FMA, PTX_TYPES, product_shape
 from tile_tileas.mma.tier import Choice, Product, choose
-from tile_tileas.mma.tiers import tiers_up_to
+from tile_tileas.mma.tiers import tier_of, tiers_up_to
+from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.passes.scaled_dot import ScaledProduct
 
 dot_rules = RuleSet("convert-tileaa-to-tileas")
@@ -49,6 +51,10 @@ def dot(op: ir.OpView, cx: Conversion[DotState]) -> ir.Value:
 
 def _product(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) -> ir.Value:
     """`op` on operands without scales."""
+    if _is_single(operands) and tier_of(_choice(op, cx, operands, 2).atom).family == WARPGROUP:
+        # One product, and no batch: instructions for matrices take it.
+        flat = [_reshaped(cx, value, shape_of(value)[1:]) for value in operands]
+        return _reshaped(cx, _product(op, cx, flat), shape_of(operands[2]))
     choice = _choice(op, cx, operands)
     if choice.atom == FMA and str(operands[0].type.element_type) in _BYTE_FLOATS:
         operands = [_widened(cx, operands[0]), _widened(cx, operands[1]), operands[2]]
@@ -64,13 +70,25 @@ def _product(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) 
     return cx.create("nv_tileas.dot", operands, [operands[2].type], attributes).result
 
 
-def _choice(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) -> Choice:
+def _is_single(operands: list[ir.Value]) -> bool:
+    return len(shape_of(operands[0])) == 3 and shape_of(operands[0])[0] == 1
+
+
+def _reshaped(cx: Conversion[DotState], value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    type_ = ir.RankedTensorType.get(list(shape), value.type.element_type)
+    return cx.create("nv_tileas.view", [value], [type_]).result
+
+
+def _choice(
+    op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value], rank: int = 0
+) -> Choice:
+    """The instruction, of tiles of another rank if that is said."""
     a, b, c = operands
     product = Product(
         cx.target.chip,
         (_ptx_type(op, a, "a"), _ptx_type(op, b, "b"), _ptx_type(op, c, "c")),
         product_shape(shape_of(a), shape_of(b)),
-        len(shape_of(a)),
+        rank or len(shape_of(a)),
         cx.state.num_warps,
         cx.target.max_shared,
         promotes=_promotes(op, a, c),

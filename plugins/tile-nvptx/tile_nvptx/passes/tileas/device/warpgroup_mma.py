@@ -40,10 +40,11 @@ class Accumulators:
         """MLIR type of one register."""
         return _ACCUMULATORS[self.kind][0]
 
-    @property
-    def constraints(self) -> list[str]:
-        """Of inline assembly that takes and gives all of them."""
+    def constraints(self, *, fresh: bool = False) -> list[str]:
+        """Of inline assembly that takes and gives all of them, or, `fresh`, gives them alone."""
         letter = _ACCUMULATORS[self.kind][1]
+        if fresh:
+            return [f"=&{letter}"] * self.count
         return [f"={letter}"] * self.count + [str(i) for i in range(self.count)]
 
 
@@ -56,6 +57,7 @@ class WarpgroupProduct:
         steps: how far apart atoms of a warpgroup are along M and N, in elements.
         a: A in shared memory; None for fragments in registers.
         element: MLIR element of the accumulator's fragment, of `a_element` that of A's.
+        fresh: the accumulator is zero, and its registers are not read.
     """
 
     atom: MmaAtom
@@ -65,6 +67,7 @@ class WarpgroupProduct:
     b: SmemOperand
     element: str
     a_element: str = ""
+    fresh: bool = False
 
     @property
     def name(self) -> str:
@@ -72,7 +75,8 @@ class WarpgroupProduct:
         where = "registers" if self.a is None else _spelt(self.a)
         shape = "x".join(map(str, (*self.counts, *self.steps)))
         opcode = self.atom.instruction.replace(".", "_")
-        return f"__tile_{opcode}_{shape}_{where}_{_spelt(self.b)}_{self.element}"
+        start = "_fresh" if self.fresh else ""
+        return f"__tile_{opcode}_{shape}_{where}_{_spelt(self.b)}_{self.element}{start}"
 
     @property
     def registers(self) -> int:
@@ -113,7 +117,8 @@ def _bits(element: str) -> int:
 def issue(made: WarpgroupProduct) -> tuple[str, str]:
     """`(A, B, C) -> C + A B`, in flight: committed as one group, for `wait` to wait for.
 
-    B is a descriptor of its buffer, and A one or a fragment. Descriptors are of the first atom.
+    B is a descriptor of its buffer, and A one or a fragment. Descriptors are of the first atom. Of
+    a fresh product there is no C.
     """
     text = _Text(made)
     body = text.assembly()
@@ -154,11 +159,12 @@ class _Text:
     def assembly(self) -> list[str]:
         """The instructions; fragments that the caller just wrote are fenced first."""
         made = self.made
-        first = 2 * self.count
+        first = self.count if made.fresh else 2 * self.count
         lines = [
-            ".reg .pred accumulate",
+            ".reg .pred accumulate, begin",
             ".reg .b64 left, right",
             "setp.eq.b32 accumulate, 0, 0",
+            f"setp.{'ne' if made.fresh else 'eq'}.b32 begin, 0, 0",
             "wgmma.fence.sync.aligned",
         ]
         ms, ns, ks = made.counts
@@ -180,17 +186,19 @@ class _Text:
             lines.append(_moved("left", first, made.a.start(m * made.steps[0], k * atom.k)))
         b = first + len(self.inputs) - 1
         lines.append(_moved("right", b, made.b.start(n * made.steps[1], k * atom.k)))
-        return [*lines, f"{atom.instruction} {accumulators}, {left}, right, {self._immediates()}"]
+        rest = self._immediates("accumulate" if k else "begin")
+        return [*lines, f"{atom.instruction} {accumulators}, {left}, right, {rest}"]
 
-    def _immediates(self) -> str:
+    def _immediates(self, scale: str) -> str:
+        """What stands behind the operands, beginning with whether the accumulator is added to."""
         row = self.made.atom.row
         if row.a in _INTEGERS:
-            return "accumulate"
+            return scale
         orders: list[str] = []
         if row.a in _ORDERED:
             sides = [self.made.b] if self.made.a is None else [self.made.a, self.made.b]
             orders = [str(int(side.major != "K")) for side in sides]
-        return ", ".join(["accumulate", "1", "1", *orders])
+        return ", ".join([scale, "1", "1", *orders])
 
 
 def _moved(name: str, operand: int, offset: int) -> str:
@@ -206,20 +214,24 @@ def _function(
     register, count, fragment = accumulators.register, accumulators.count, accumulators.fragment
     inputs = [] if text is None else text.inputs
     made = None if text is None else text.made
-    kinds = [register] * count + [kind for _, kind in inputs]
+    fresh = made is not None and made.fresh
+    taken = [] if fresh else [f"%c{i}" for i in range(count)]
+    kinds = [register] * len(taken) + [kind for _, kind in inputs]
     struct = f"!llvm.struct<({', '.join([register] * count)})>"
     words = f"vector<{count}x{register}>"
     arguments = [] if made is None else _arguments(made)
+    arguments += [] if fresh else [f"%c: {fragment}"]
     lines = [
-        f"llvm.func internal @{name}({', '.join([*arguments, f'%c: {fragment}'])}) "
+        f"llvm.func internal @{name}({', '.join(arguments)}) "
         f"-> {fragment} attributes {{always_inline}} {{",
-        *_split("c", fragment, words, count),
+        *([] if fresh else _split("c", fragment, words, count)),
     ]
     if made is not None and made.a is None:
         many = len(inputs) - 1
         lines += _split("a", made.a_fragment, f"vector<{many}xi32>", many)
-    values = [f"%c{i}" for i in range(count)] + [value for value, _ in inputs]
-    constraints = accumulators.constraints + ["l" if k == "i64" else "r" for _, k in inputs]
+    values = taken + [value for value, _ in inputs]
+    constraints = accumulators.constraints(fresh=fresh)
+    constraints += ["l" if k == "i64" else "r" for _, k in inputs]
     block = " ".join(f"{line};" for line in body)
     lines.append(
         f'  %m = llvm.inline_asm has_side_effects asm_dialect = att "{{ {block} }}", '
@@ -247,6 +259,7 @@ def _joined(fragment: str, words: str, struct: str, count: int) -> list[str]:
     """`%out`: the fragment of the registers that the assembly gives."""
     lines = [f"  %o0 = llvm.mlir.poison : {words}"]
     for i in range(count):
+        lines.append(f"  %io{i} = llvm.mlir.constant({i} : i32) : i32")
         lines.append(f"  %r{i} = llvm.extractvalue %m[{i}] : {struct}")
-        lines.append(f"  %o{i + 1} = llvm.insertelement %r{i}, %o{i}[%ic{i} : i32] : {words}")
+        lines.append(f"  %o{i + 1} = llvm.insertelement %r{i}, %o{i}[%io{i} : i32] : {words}")
     return [*lines, f"  %out = llvm.bitcast %o{count} : {words} to {fragment}"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile_cute.atoms.descriptors import SmemOperand, hopper_descriptor
 from tile_cute.atoms.types import BITS
@@ -81,18 +81,18 @@ class _Warpgroups:
         """The new accumulator."""
         total = self.op.operands[2]
         if PROMOTES not in self.op.attributes:
-            return self._multiply(total)
-        fresh = self._multiply(self._zeros(total.type))
-        return Builder(self.cx).binary("addf", total, fresh)
+            return self._multiply(total, fresh=_is_zero(total))
+        return Builder(self.cx).binary("addf", total, self._multiply(total, fresh=True))
 
-    def _multiply(self, total: ir.Value) -> ir.Value:
+    def _multiply(self, total: ir.Value, *, fresh: bool) -> ir.Value:
+        """`total` + A B, or A B alone."""
         a, b, _ = self.op.operands
-        made = self.product()
+        made = replace(self.product(), fresh=fresh)
         operands = [
             a if self.a is None else self._descriptor(a, self.a, 0),
             self._descriptor(b, self.b, 1),
-            total,
         ]
+        operands += [] if fresh else [total]
         helpers = self.cx.state.helpers
         routine = issue(made) if IN_FLIGHT in self.op.attributes else multiply(made)
         return helpers.call(self.cx, *routine, operands, total.type).result
@@ -128,10 +128,16 @@ class _Warpgroups:
         constant = self.cx.create("arith.constant", [], [i64], attribute).result
         return self.cx.create("arith.ori", [wide, constant], [i64]).result
 
-    def _zeros(self, type_: ir.Type) -> ir.Value:
-        zero = ir.FloatAttr.get(element_of(type_), 0.0)
-        value = {"value": ir.DenseElementsAttr.get_splat(type_, zero)}
-        return self.cx.create("arith.constant", [], [type_], value).result
+
+def _is_zero(value: ir.Value) -> bool:
+    """Whether an accumulator is a constant of zeros: products then begin without one."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
+        return False
+    held = value.owner.attributes["value"]
+    if not isinstance(held, ir.DenseElementsAttr) or not held.is_splat:
+        return False
+    number = ir.FloatAttr if isinstance(element_of(value.type), ir.FloatType) else ir.IntegerAttr
+    return number(held.get_splat_value()).value == 0
 
 
 def _in_memory(op: ir.OpView, cx: Kernel, plan: WarpgroupPlan, at: int) -> SmemOperand | None:
