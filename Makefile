@@ -27,7 +27,7 @@ SUITE_VENV ?= $(VENV)-suite
 
 RELEASES := 13.1.80 13.2.51 13.2.78 13.2.86 13.3.36 13.4.59 13.4.92 13.5.37
 
-.PHONY: help demo test lint format unit fuzz bench conformance samples wheels soak second-provider stubs examples clean releases judge
+.PHONY: help demo test lint format unit fuzz bench conformance samples wheels soak second-provider docs docs-links stubs examples clean releases judge
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -85,6 +85,13 @@ wheels: $(BIN)/python ## every wheel of the repository and of what it needs, int
 	$(PIP) wheel --quiet --no-deps -C requirements=names -w build/wheels . $(PLUGINS:%=./%)
 	$(PIP) wheel --quiet --find-links build/wheels -w build/wheels tilec
 	@echo "offline: pip install --no-index --find-links build/wheels tilec"
+
+docs: $(DEV) ## the documentation into build/docs, references made of the code; warnings are errors
+	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/docs-trees docs build/docs
+	@echo "open build/docs/index.html"
+
+docs-links: $(DEV) ## whether the links of the documentation lead somewhere (needs the network)
+	$(BIN)/sphinx-build -q -W --keep-going -b linkcheck -d build/docs-trees docs build/docs-links
 
 stubs: $(DEV) ## write typings anew from the installed bindings
 	$(PIP) install --quiet nanobind

@@ -79,3 +79,47 @@ def test_the_form_of_an_error() -> None:
         hint="what to do, where there is something to do",
     )
     assert error.render() in documented()
+
+
+def test_every_variable_is_described() -> None:
+    """Those of the compiler; what processes of a server tell each other is no user's."""
+    import tomli
+
+    own = {"TILEC_PYTHON", "TILEC_CLIENT", "TILEC_ENTRY", "TILEC_IDENTITY", "TILEC_MARK"}
+    known = tomli.loads((ROOT / "tile_core" / "variables.toml").read_text(encoding="utf-8"))
+    used = set()
+    for folder in (ROOT / "tile_core", ROOT / "plugins"):
+        for file in folder.rglob("*.py"):
+            used |= set(re.findall(r'"(TILEC_[A-Z_]+)"', file.read_text(encoding="utf-8")))
+    assert used - own <= set(known), "describe it in tile_core/variables.toml"
+
+
+def test_the_reference_is_made_of_the_code(tmp_path: Path) -> None:
+    path = ROOT / "tools" / "gen_reference.py"
+    spec = importlib.util.spec_from_file_location("gen_reference", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    pages = {file.stem: file.read_text() for file in module.write(tmp_path)}
+    assert "## tilec pipeline validate" in pages["commands"]
+    assert "| `ftz` |" in pages["options"]
+    assert "`nv_tileas.dot`" in pages["operations"]
+    assert "## tile_schedulers" in pages["hooks"]
+    assert "smaller tiles" in pages["diagnostics"].lower()
+
+
+def test_the_pipeline_file_of_the_guide_is_valid(tmp_path: Path) -> None:
+    from tile_core.cli.main import run
+
+    page = (ROOT / "docs" / "pipeline-files.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    file = tmp_path / "mine.toml"
+    file.write_text(example)
+    assert run(["pipeline", "validate", str(file), "--gpu-name", "sm_90"]) == 0
+
+
+def test_every_page_is_in_the_contents() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.stem == "index" or re.search(rf"^{page.stem}$", index, re.MULTILINE), page
