@@ -95,7 +95,8 @@ ret;
         """Row %r50 and column %r51 of tile %r44: groups of 8 rows of tiles, column by column."""
         return (
             """shl.b32 %r52, %r42, 3; div.u32 %r53, %r44, %r52; rem.u32 %r54, %r44, %r52;
-shl.b32 %r55, %r53, 3; and.b32 %r56, %r54, 7; add.u32 %r50, %r55, %r56; shr.u32 %r51, %r54, 3;
+shl.b32 %r55, %r53, 3; sub.u32 %r62, %r41, %r55; min.u32 %r62, %r62, 8; rem.u32 %r56, %r54, %r62;
+add.u32 %r50, %r55, %r56; div.u32 %r51, %r54, %r62;
 """
             + f"mul.lo.u32 %r50, %r50, {self.m}; mul.lo.u32 %r51, %r51, {self.n};"
         )

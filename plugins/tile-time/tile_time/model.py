@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -29,11 +29,14 @@ from tile_time.ptx import from_cubin, one_instruction_a_line
 from tile_time.record import Recorder, TooLong
 from tile_time.result import Launch, Result, make_result
 from tile_time.traffic import traffic_of
+from tile_time.variety import Counter, variety_of
 
 Dim = tuple[int, int, int]
 #: How many blocks a recorded cluster may run, and how many warp instructions the engine issues.
 MOST_STEPS = 3_000_000
 MOST_ISSUED = 600_000
+MOST_COUNTED = 200_000
+_COUNTED_AT_ONCE = 8  # clusters that are simulated side by side to count their steps
 
 
 @dataclass
@@ -114,29 +117,67 @@ def time_kernel(
         CompileError: it does not fit on the machine, or is too large for the model.
     """
     machine = kernel.machine
-    recorder = Recorder(MOST_STEPS)
     options = {"shared_bytes": shared_bytes + kernel.given, "cluster": cluster}
-    shape = record(kernel, recorder, grid, block, args, [0], options)
-    threads, cluster_size, ctas = shape
+    first = Recorder(MOST_STEPS)
+    threads, size, ctas = record(kernel, first, grid, block, args, [0], options)
     resources = kernel.code.resources[kernel.entry]
     shared = resources.static_shared + shared_bytes + kernel.given
-    demand = Demand(threads, resources.registers, shared, recorder.most_columns)
+    demand = Demand(threads, resources.registers, shared, first.most_columns)
     room = occupancy(machine, demand)
-    sms = int(machine.chip.sms)
-    clusters = -(-ctas // cluster_size)
-    places = max(sms // cluster_size, 1)
+    clusters = -(-ctas // size)
+    places = max(int(machine.chip.sms) // size, 1)
     each = -(-clusters // places)  # clusters that the busiest SM runs
-    active = float(min(sms, ctas))
     resident = min(room.ctas, each)
+
+    def counting(which: Sequence[int]) -> list[int]:
+        most = len(which) * min(max(64 * first.steps, MOST_COUNTED), MOST_STEPS)
+        try:
+            return _steps(kernel, grid, block, args, which, size, options, most)
+        except CompileError:  # some wait for others, which do not run
+            return [first.steps] * len(which)
+
+    variety = variety_of(counting, first.steps, clusters, places, each)
+    recorders = [first] if variety.clusters == (0,) else []
+    for number in variety.clusters[len(recorders) :]:
+        recorders.append(Recorder(MOST_STEPS))
+        record(kernel, recorders[-1], grid, block, args, [number], options)
     plan = Plan(kernel.graph, kernel.listing)
-    traffic = traffic_of(kernel, recorder, grid, block, args, options, clusters, resident, warm)
-    load = make_load(machine, plan, recorder, cluster_size, resident, each)
+    typical = variety.typical
+    traffic = traffic_of(
+        kernel, recorders[typical], grid, block, args, options, clusters,
+        variety.clusters[typical], resident, warm,
+    )  # fmt: skip
+    load = make_load(machine, plan, recorders, size, resident, variety, each)
+    active = float(min(machine.chip.sms, ctas))
     runs = _run(machine, load, traffic, active, demand, room, trace_clk)
     launch = Launch(
-        kernel.entry, grid, threads, cluster_size, ctas, clusters, places, each, resources,
+        kernel.entry, grid, threads, size, ctas, clusters, places, each, resources,
         demand, room,
     )  # fmt: skip
     return make_result(machine, kernel.graph, launch, runs, traffic, kernel.listing.unknown)
+
+
+def _steps(
+    kernel: Kernel,
+    grid: Dim,
+    block: Dim | None,
+    args: Sequence[Any],
+    clusters: Sequence[int],
+    size: int,
+    options: dict[str, Any],
+    most: int,
+) -> list[int]:
+    """How many blocks of PTX the warps of some clusters run."""
+    found: list[int] = []
+    for first in range(0, len(clusters), _COUNTED_AT_ONCE):
+        part = clusters[first : first + _COUNTED_AT_ONCE]
+        counter = Counter(most)
+        record(kernel, counter, grid, block, args, part, options, ("products", "copies"))
+        found += [
+            sum(counter.counts.get(n * size + cta, 0) for cta in range(size))
+            for n in range(len(part))
+        ]
+    return found
 
 
 def record(
@@ -180,12 +221,16 @@ def too_large(entry: str) -> CompileError:
 
 @dataclass(frozen=True)
 class Runs:
-    """Outcomes of the engine, and the clk of the whole grid that follow from them."""
+    """Outcomes of the engine, and the clk of the whole grid that follow from them.
+
+    `scale` is what the busiest SM has to do, of what the engine ran.
+    """
 
     last: Outcome
     cycles: float
     clusters: int  # that the engine ran
     wanted: int  # that the busiest SM runs
+    scale: float
 
 
 def _run(
@@ -198,30 +243,40 @@ def _run(
     trace_clk: float,
 ) -> Runs:
     """Run all clusters of an SM, or as many as show how long another one takes."""
-    one = sum(len(load.ops[action.key]) for cta in load.warps for warp in cta for action in warp)
-    wanted = load.clusters
-    most = max(int(MOST_ISSUED // max(one, 1)), load.resident + 1, 2)
-    few = min(wanted, most)
-    if few < wanted:  # a whole number of rounds, so that the tail is that of the real launch
-        few = max(few - (few - wanted) % load.resident, min(wanted, load.resident + 1))
+    wanted, resident, variety = load.clusters, load.resident, load.variety
+    lengths = [_length(load, kind) for kind in range(len(load.kinds))]
+    whole = sum(lengths[kind] for kind in variety.order) / len(variety.order) * wanted
+    few = min(wanted, max(int(MOST_ISSUED * wanted // max(whole, 1)), 2 * resident + 1))
+    if few < wanted:  # a whole number of rounds is left out, so that the tail is the real one
+        few = min(few + (wanted - few) % resident, wanted)
     l1 = machine.chip.shared - room.ctas * (demand.shared + machine.chip.shared_reserved)
-    run = Load(load.warps, load.ops, load.handled, load.resident, few)
+    run = replace(load, clusters=few)
     mhz = machine.clock.boost
     last = Engine(machine, run, traffic, active, max(l1, 0.0), mhz, trace_clk).run()
-    cycles = last.cycles
-    if few < wanted:
-        cycles += (wanted - few) * _pace(last, load.resident)
-    return Runs(last, cycles, few, wanted)
+    if len(lengths) == 1:
+        more = (wanted - few) * _pace(last, resident) if few < wanted else 0.0
+        return Runs(last, last.cycles + more, few, wanted, wanted / few)
+    # Clusters of different lengths end at no pace: time goes by how much of the work was done.
+    scale = whole / sum(lengths[variety.kind(i, few)] for i in range(few)) if few < wanted else 1.0
+    return Runs(last, last.cycles * scale, few, wanted, scale)
+
+
+def _length(load: Load, kind: int) -> int:
+    """How many instructions a cluster of a kind issues."""
+    return sum(len(load.ops[a.key]) for cta in load.kinds[kind] for warp in cta for a in warp)
 
 
 def _pace(outcome: Outcome, resident: int) -> float:
-    """Clk between the ends of clusters once the SM is full: from the later half of them."""
+    """Clk between the ends of clusters while the SM is full: over whole rounds of residents.
+
+    Of n clusters the last one starts when n - `resident` have ended, so the SM is full until one
+    more has. The first round does not count, where there are others.
+    """
     ends = sorted(outcome.ends)
-    first = len(ends) // 2 if len(ends) > 2 * resident else 0
-    first = min(first, len(ends) - 2)
-    if first < 0:
-        return ends[-1]
-    return (ends[-1] - ends[first]) / (len(ends) - 1 - first)
+    last = len(ends) - resident
+    rounds = max((last - 1) // resident, 1)
+    first = last - rounds * resident
+    return (ends[last] - (ends[first] if first >= 0 else 0.0)) / (rounds * resident)
 
 
 def instruction_count(kernel: Kernel) -> int:

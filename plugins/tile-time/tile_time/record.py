@@ -183,7 +183,10 @@ class Recorder:
     ) -> None:
         stride = wave.shared.stride // 8
         known = tuple((cta + wave.first_cta, place % stride) for cta, place in ends)
-        self._now[row].note(_current(wave).pos, Bulk(size, address, inner, known))
+        step, pos, note = self._now[row], _current(wave).pos, Bulk(size, address, inner, known)
+        # Engines take one request of a warp: threads that store the same do it once.
+        if known or note not in (step.notes or {}).get(pos, ()):
+            step.note(pos, note)
 
     def product(
         self, wave: Wave, row: int, shape: tuple[int, int, int], pair: bool, a: bool

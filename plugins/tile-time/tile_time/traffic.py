@@ -34,6 +34,7 @@ _MOST_ACCESSES = 200_000
 _WAVES = 3
 _MOST_CLUSTERS = 512
 _WAVE_THREADS = 1 << 15
+_WAVE_BYTES = 64 << 20  # of registers
 _PROBE_BLOCKS = 100
 _APART = 48  # bits: no two addresses are that far apart
 
@@ -112,10 +113,11 @@ def traffic_of(
     args: Sequence[Any],
     options: dict[str, Any],
     clusters: int,
+    recorded: int,
     resident: int,
     warm: bool,
 ) -> Traffic:
-    """Shares of misses in L2 by instruction."""
+    """Shares of misses in L2 by instruction; `recorded` is the cluster that was recorded."""
     size = max((cta for cta, _ in recorder.warps), default=0) + 1
     accesses, stores = accesses_of(recorder, size)
     if not accesses:
@@ -125,7 +127,8 @@ def traffic_of(
     wave = max(int(machine.chip.sms) // size * resident, 1)
     probed = min(clusters, _WAVES * wave, max(wave, _MOST_CLUSTERS))
     warps = recorder.per_cta * size
-    firsts = _first_addresses(kernel, grid, block, args, options, probed, warps)
+    seen = [*range(probed), recorded]
+    firsts = _first_addresses(kernel, grid, block, args, options, seen, warps)
     return _through_l2(accesses, stores, firsts, wave, probed, clusters, machine, warm)
 
 
@@ -141,23 +144,24 @@ def _first_addresses(
     block: Dim | None,
     args: Sequence[Any],
     options: dict[str, Any],
-    probed: int,
+    seen: Sequence[int],
     warps: int,
 ) -> dict[int, Array]:
-    """`[clusters, warps]` of each instruction, -1 where nothing was seen."""
+    """`[clusters seen, warps]` of each instruction, -1 where nothing was seen."""
     from tile_time.model import record
 
-    at_once = max(_WAVE_THREADS // (32 * warps), 1)
+    size = sum(kernel.module.program(kernel.entry).file.bits) // 8
+    at_once = max(min(_WAVE_THREADS, _WAVE_BYTES // max(size, 1)) // (32 * warps), 1)
     found: dict[int, Array] = {}
-    for first in range(0, probed, at_once):
-        part = list(range(first, min(first + at_once, probed)))
+    for first in range(0, len(seen), at_once):
+        part = seen[first : first + at_once]
         probe = _Probe()
         # The steps that it may take are over soon; then the first addresses are known.
         with suppress(SimError):
             limited = {**options, "max_steps": _PROBE_BLOCKS}
             record(kernel, probe, grid, block, args, part, limited, ("products", "copies"))
         for pos, addresses in probe.first.items():
-            whole = found.setdefault(pos, np.full((probed, warps), -1, np.int64))
+            whole = found.setdefault(pos, np.full((len(seen), warps), -1, np.int64))
             whole[first : first + len(part)] = addresses.reshape(-1, warps)
     return found
 
@@ -201,14 +205,14 @@ def _through_l2(
 def _places(
     known: Array | None, key: int, address: int, first: int, last: int, stored: bool
 ) -> Sequence[int]:
-    """Where the clusters from `first` to `last` make the access that the first one makes.
+    """Where the clusters from `first` to `last` make the access that the last one seen makes.
 
     Where no first address was seen, loads are taken for those of all clusters, stores for own.
     """
-    if known is None or known[0, key] < 0:
+    if known is None or known[-1, key] < 0:
         return [address + (n << _APART if stored else 0) for n in range(first, last)]
     column = known[first:last, key]
-    return (address + np.where(column < 0, 0, column - known[0, key])).tolist()
+    return (address + np.where(column < 0, 0, column - known[-1, key])).tolist()
 
 
 class _Cache:

@@ -118,9 +118,9 @@ def test_what_does_not_run_goes_at_the_pace_of_what_did(monkeypatch: pytest.Monk
 
     kinds = {"n": 64, "m": 64, "stages": 1, "consumers": 0}
     machine = builtin_machines()["h100-sxm"].with_number("chip.sms", 4)
-    whole = _gemm(machine, 512, **kinds)
+    whole = _gemm(machine, 1024, **kinds)
     monkeypatch.setattr(model, "MOST_ISSUED", 10_000)
-    part = _gemm(machine, 512, **kinds)
+    part = _gemm(machine, 1024, **kinds)
     assert not whole.remarks
     assert "were run" in part.remarks[0]
     assert part.seconds == pytest.approx(whole.seconds, rel=0.1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
 
 from tile_core.machines import Machine
 from tile_time.actions import Action, Plan
@@ -11,21 +13,31 @@ from tile_time.engine.ops import Op, is_variable, make_op
 from tile_time.engine.run import Load
 from tile_time.listing import Item
 from tile_time.record import Recorder
+from tile_time.variety import Variety
 
 
 def make_load(
-    machine: Machine, plan: Plan, recorder: Recorder, ctas: int, resident: int, clusters: int
+    machine: Machine,
+    plan: Plan,
+    recorders: Sequence[Recorder],
+    ctas: int,
+    resident: int,
+    variety: Variety,
+    clusters: int,
 ) -> Load:
-    """The load of a recorded cluster of `ctas` CTAs."""
+    """The load of recorded clusters of `ctas` CTAs each."""
     lines = {ins.pos: line for line, ins in plan.ptx.instructions.items()}
-    warps = [
-        [plan.actions(recorder.warps.get((cta, w), [])) for w in range(recorder.per_cta)]
-        for cta in range(ctas)
+    kinds = [
+        [
+            [plan.actions(recorder.warps.get((cta, w), [])) for w in range(recorder.per_cta)]
+            for cta in range(ctas)
+        ]
+        for recorder in recorders
     ]
     by_line = plan.ptx.instructions
     ops: list[list[Op]] = []
     handled: list[frozenset[int]] = []
-    unrolls = _unrolls(plan, warps)
+    unrolls = _unrolls(kinds)
     for key, items in enumerate(plan.items):
         made = [
             _op(machine, item, by_line, lines, plan.first_run[key], unrolls.get(key, 1))
@@ -34,16 +46,15 @@ def make_load(
         _share(made)
         ops.append(made)
         handled.append(frozenset(op.pos for op in made if op.kind in NOTED and op.pos >= 0))
-    return Load(warps, ops, handled, resident, clusters)
+    return Load(kinds, variety, ops, handled, resident, clusters)
 
 
-def _unrolls(plan: Plan, warps: list[list[list[Action]]]) -> dict[int, int]:
+def _unrolls(kinds: Sequence[Sequence[Sequence[Sequence[Action]]]]) -> dict[int, int]:
     """How many runs each key's items stand for."""
     found: dict[int, int] = {}
-    for cta in warps:
-        for actions in cta:
-            for action in actions:
-                found[action.key] = max(found.get(action.key, 1), len(action.notes))
+    for warps in kinds:
+        for action in chain.from_iterable(chain.from_iterable(warps)):
+            found[action.key] = max(found.get(action.key, 1), len(action.notes))
     return found
 
 

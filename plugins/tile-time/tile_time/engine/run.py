@@ -24,6 +24,7 @@ from tile_time.engine.ops import (
 )
 from tile_time.engine.state import Cluster, Cta, Named, Phase, Sm, Warp, Way
 from tile_time.record import Barrier, Bulk, Commit, Mbarrier, Note, Product
+from tile_time.variety import Variety
 
 _MMA = PIPES.index("mma")
 
@@ -32,7 +33,8 @@ _MMA = PIPES.index("mma")
 class Load:
     """What runs: the actions of each warp of each CTA of a cluster, and the ops of each key."""
 
-    warps: Sequence[Sequence[Sequence[Action]]]  # [cta][warp]
+    kinds: Sequence[Sequence[Sequence[Sequence[Action]]]]  # [kind of cluster][cta][warp]
+    variety: Variety  # which kind the clusters of an SM are
     ops: Sequence[Sequence[Op]]  # by key of an action
     handled: Sequence[frozenset[int]]  # positions whose notes the ops of a key take
     resident: int  # clusters at a time
@@ -71,7 +73,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         self.requests = Requests(self.machine, self.traffic)
-        size = len(self.load.warps)
+        size = len(self.load.kinds[0])
         self.sms = [Sm(self.machine, self.active, self.mhz) for _ in range(size)]
         self._l1: dict[int, L1] = {}
         self._serial = 0
@@ -104,7 +106,8 @@ class Engine:
         cluster = Cluster(self._started, start=t)
         self._started += 1
         delay = self.machine.launch.cta
-        for number, warps in enumerate(self.load.warps):
+        kind = self.load.variety.kind(cluster.number, self.load.clusters)
+        for number, warps in enumerate(self.load.kinds[kind]):
             cta = Cta(number, cluster, self.sms[number])
             cluster.ctas.append(cta)
             cta.left = len(warps)

@@ -1,0 +1,112 @@
+"""Clusters of one launch that do different amounts of work, and which of them an SM runs.
+
+Causal attention, ragged batches and persistent kernels with a remainder: what one cluster runs says
+little of another. The warps' steps of a few clusters are counted; where they differ, those that one
+SM would run are counted too, and a few of them, spread over the amounts, stand for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_time.record import TooLong
+
+if TYPE_CHECKING:
+    from tile_sim.machine.group import Group
+    from tile_sim.machine.wave import Wave
+    from tile_sim.program.flow import Block
+
+#: How many clusters of an SM are counted, at most, and how many stand for them.
+MOST_COUNTED = 16
+MOST_KINDS = 4
+_GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over the unit interval
+
+
+class Counter:
+    """A recorder that counts the blocks which the warps of each CTA run.
+
+    A cluster may wait for what another one would have written; `most` ends that with TooLong.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+        self.counts: dict[int, int] = {}
+
+    def block(self, wave: Wave, block: Block, g: Group) -> None:
+        self.left -= len(g.rows)
+        if self.left < 0:
+            raise TooLong
+        ctas, counts = np.unique(g.rows // wave.warps_per_cta, return_counts=True)
+        for cta, count in zip((ctas + wave.first_cta).tolist(), counts.tolist(), strict=True):
+            self.counts[cta] = self.counts.get(cta, 0) + count
+
+    def ignore(self, *_: Any, **__: Any) -> None:
+        """Nothing to keep."""
+
+    access: Any = ignore
+    copy: Any = ignore
+    mbarrier: Any = ignore
+    bulk: Any = ignore
+    product: Any = ignore
+    commit: Any = ignore
+    columns: Any = ignore
+
+
+@dataclass(frozen=True)
+class Variety:
+    """`clusters` are those to record, those with the least steps first; `order` says which of them
+    the clusters of an SM are like, from its first one to its last."""
+
+    clusters: tuple[int, ...]
+    order: tuple[int, ...]
+
+    def kind(self, number: int, of: int) -> int:
+        """Which recorded cluster the `number`th of an SM's clusters is like, of `of` that run."""
+        return self.order[number * len(self.order) // max(of, 1)]
+
+    @property
+    def typical(self) -> int:
+        """The recorded cluster of a middling amount, by its place in `clusters`."""
+        return len(self.clusters) // 2
+
+
+SAME = Variety((0,), (0,))
+#: Steps of each of the given clusters.
+Counting = Callable[[Sequence[int]], list[int]]
+
+
+def variety_of(counting: Counting, known: int, clusters: int, places: int, each: int) -> Variety:
+    """What the clusters of a launch differ in.
+
+    `places` clusters run side by side on the GPU, `each` one after the other on its busiest SM;
+    `known` are the steps of the first one.
+    """
+    few = sorted({int(clusters * _GOLDEN), clusters // 2, clusters - 1} - {0})
+    counts = [known, *counting(few)] if few else [known]
+    if len(set(counts)) == 1:
+        return SAME
+    if each == 1:  # nobody waits for another one: the longest decides
+        return Variety(([0, *few][counts.index(max(counts))],), (0,))
+    count = min(each, MOST_COUNTED)
+    turns = [i * each // count for i in range(count)]
+    at = [min(int((turn + turn * _GOLDEN % 1) * places), clusters - 1) for turn in turns]
+    return _grouped(at, counting(at))
+
+
+def _grouped(at: Sequence[int], counts: Sequence[int]) -> Variety:
+    """Groups of like amounts; the one next to its group's mean stands for it."""
+    by_amount = sorted(range(len(at)), key=lambda i: (counts[i], i))
+    groups = min(MOST_KINDS, len(set(counts)))
+    recorded: list[int] = []
+    order = [0] * len(at)
+    for g in range(groups):
+        members = by_amount[g * len(at) // groups : (g + 1) * len(at) // groups]
+        mean = sum(counts[i] for i in members) / len(members)
+        recorded.append(at[min(members, key=lambda i: (abs(counts[i] - mean), i))])
+        for i in members:
+            order[i] = g
+    return Variety(tuple(recorded), tuple(order))

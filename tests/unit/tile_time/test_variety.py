@@ -1,0 +1,83 @@
+"""Clusters of a launch that do different amounts of work; requests that a warp makes once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from tile_time.model import load_kernel, record, time_kernel
+from tile_time.record import Bulk, Recorder
+from tile_time.result import Result
+from tile_time.variety import SAME, variety_of
+
+from tile_core.machines import builtin_machines
+
+# Each CTA adds so many times: `most` times, or as its number says.
+_TURNS = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 4 out, .param .u32 turns, .param .u32 ragged)
+.reqntid 32 {
+.reg .b32 %r<9>; .reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .pred %p<4>;
+ld.param.u32 %r1, [turns]; ld.param.u32 %r2, [ragged]; mov.u32 %r3, %ctaid.x;
+setp.ne.u32 %p1, %r2, 0; @%p1 mad.lo.u32 %r1, %r3, %r2, 1; mov.u32 %r4, 0; mov.f32 %f1, 0f3f800000;
+LOOP: fma.rn.f32 %f1, %f1, %f1, %f1; fma.rn.f32 %f1, %f1, %f1, %f1; add.u32 %r4, %r4, 1;
+setp.lt.u32 %p2, %r4, %r1; @%p2 bra LOOP;
+ld.param.u64 %rd1, [out]; st.global.f32 [%rd1], %f1; ret;
+}
+"""
+
+
+def _turns(turns: int, ragged: int, ctas: int, sms: int) -> Result:
+    machine = builtin_machines()["h100-sxm"].with_number("chip.sms", sms).with_number(
+        "chip.ctas", 1
+    )  # fmt: skip
+    kernel = load_kernel(_TURNS, machine)
+    out = np.zeros(1, np.float32)
+    return time_kernel(kernel, (ctas, 1, 1), None, [out, np.uint32(turns), np.uint32(ragged)])
+
+
+@pytest.mark.parametrize("ctas", [60, 200])
+def test_ragged_clusters_take_the_time_of_their_mean(ctas: int) -> None:
+    ragged = _turns(0, 8, ctas, 4)
+    mean = _turns(4 * (ctas - 1) + 1, 0, ctas, 4)
+    assert ragged.cycles == pytest.approx(mean.cycles, rel=0.12)
+
+
+def test_of_clusters_side_by_side_the_longest_decides() -> None:
+    ragged = _turns(0, 8, 64, 64)
+    assert ragged.cycles == pytest.approx(_turns(8 * 63 + 1, 0, 64, 64).cycles, rel=0.01)
+
+
+def test_equal_clusters_are_one_kind() -> None:
+    assert variety_of(lambda which: [7] * len(which), 7, 1000, 10, 100) == SAME
+    assert variety_of(lambda which: [], 7, 1, 10, 1) == SAME
+
+
+def test_kinds_keep_the_mean() -> None:
+    def steps(which: Sequence[int]) -> list[int]:
+        return [10 + n % 64 for n in which]
+
+    found = variety_of(steps, 10, 2048, 132, 16)
+    mean = sum(steps([found.clusters[kind]])[0] for kind in found.order) / len(found.order)
+    assert mean == pytest.approx(10 + 31.5, rel=0.15)
+    assert len(found.clusters) <= 4
+
+
+def test_a_store_that_all_threads_ask_for_is_one_request() -> None:
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 out) .reqntid 32 {
+.reg .b64 %rd<4>; .reg .b32 %r<4>; .shared .align 16 .b8 s[512];
+ld.param.u64 %rd1, [out]; mov.u32 %r1, s; cvta.to.global.u64 %rd1, %rd1;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 512;
+cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;
+}
+"""
+    kernel = load_kernel(ptx, builtin_machines()["h100-sxm"])
+    recorder = Recorder()
+    record(kernel, recorder, (1, 1, 1), None, [np.zeros(128, np.float32)], [0], {})
+    notes = [n for step in recorder.warps[0, 0] for v in (step.notes or {}).values() for n in v]
+    assert [n.size for n in notes if isinstance(n, Bulk)] == [512]
