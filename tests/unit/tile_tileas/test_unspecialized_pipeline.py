@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tile_sim
 from tile_sim import SimError
-from tile_tileas.pipelining.depth import Demand, depth
+from tile_tileas.pipelining.depth import Demand, Room, depth
 
 import tile_core
 
@@ -106,14 +106,28 @@ def test_level_0_and_1_stay_synchronous() -> None:
         assert "cp.async" not in str(made.stage("ptx"))
 
 
+def demand(macs: int, stage_bytes: int, other_bytes: int = 0, **more: int) -> Demand:
+    return Demand(macs, stage_bytes, other_bytes, **{"most": 4, **more})
+
+
+A100 = Room(166912)
+ADA = Room(101376, warps=48)
+
+
 @pytest.mark.parametrize(
-    ("demand", "stages"),
+    ("wanted", "room", "stages"),
     [
-        (Demand(64 * 64 * 32, 8192, 160_000, 4), 4),  # short steps: as many as may be
-        (Demand(128 * 256 * 64, 49152, 160_000, 4), 2),  # 2,048 clk cover the latency
-        (Demand(64 * 64 * 32, 8192, 20_000, 4), 2),  # what fits
-        (Demand(64 * 64 * 32, 8192, 16_000, 4), 0),  # not even two
+        (demand(64 * 64 * 32, 8192), A100, 4),  # short steps: as many as may be
+        (demand(128 * 256 * 64, 49152, warps=8), A100, 3),  # 2,048 clk cover the latency
+        (demand(128 * 128 * 64, 32768), ADA, 3),  # two blocks do not fit: deep rather than many
+        (demand(128 * 128 * 32, 16384), ADA, 2 + 1),  # two blocks of four warps, three stages each
+        (demand(128 * 128 * 32, 16384, 16384), ADA, 2),  # two blocks rather than three stages
+        (demand(128 * 128 * 32, 16384, 16384, warps=8), ADA, 3),  # one has enough warps
+        (demand(64 * 64 * 32, 8192, 150_000), A100, 2),  # what fits
+        (demand(64 * 64 * 32, 8192, 151_000), A100, 0),  # not even two
+        (demand(64 * 64 * 32, 40_000, blocks=2), A100, 2),  # what the hint leaves
+        (demand(64 * 64 * 32, 40_000, blocks=3), A100, 0),
     ],
 )
-def test_depth(demand: Demand, stages: int) -> None:
-    assert depth(demand) == stages
+def test_depth(wanted: Demand, room: Room, stages: int) -> None:
+    assert depth(wanted, room) == stages

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
+from tile_core.target import Target
 from tile_tileas.analysis.buffers import Life, lives_of
+from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.multistage import PIPELINED
 
 OFFSET = "shared_offset"
+#: Bytes that the system takes of a multiprocessor's shared memory for each block, and for which
+#: the largest block of a target leaves room (CUDA programming guide, compute capabilities).
+RESERVED = 1024
+#: Warps of a multiprocessor that hide one another's waits.
+ENOUGH_WARPS = 16
 #: Buffers that the error about too much of them names.
 _NAMED = 3
 #: What a buffer passes through, and what no message should be about.
@@ -59,6 +66,11 @@ def _behind(alloc: ir.OpView) -> ir.Operation:
     return next(iter([*others, *users, alloc.operation]))
 
 
+def blocks_of(total: int, target: Target) -> int:
+    """Blocks that a multiprocessor holds, by shared memory alone, of `total` bytes each."""
+    return (target.max_shared + RESERVED) // (total + RESERVED)
+
+
 def _too_much(life: Life, lives: Sequence[Life], total: int, most: int) -> CompileError:
     """The error at what the buffer that does not fit is for; notes name the largest buffers."""
     error = error_at(
@@ -80,14 +92,25 @@ class AllocateShared(Pass):
     # Separate places save barriers; beyond this they would cost occupancy.
     separate_bytes: int = option(32768, "bytes up to which places are not reused")
 
-    def run(self, op: ir.Operation, cx: PassContext) -> None:
-        i32 = ir.IntegerType.get_signless(32)
-        lives = lives_of(op)
+    def _place(self, lives: Sequence[Life], func: ir.Operation, target: Target) -> int:
+        """Apart where that is cheap; as tight as can be where otherwise too few warps, or not even
+        one block, would fit into a multiprocessor.
+        """
         # Stages of loops take no other buffer's room: what comes behind the loop lies apart, too.
         staged = sum(life.size for life in lives if PIPELINED in life.op.attributes)
         total = place(lives, self.separate_bytes + staged)
-        if total > cx.target.max_shared:
-            total = place(lives, 0)
+        blocks = blocks_of(total, target)
+        if blocks and not (staged and blocks * num_warps(func) < ENOUGH_WARPS):
+            return total
+        tight = place(lives, 0)
+        if blocks_of(tight, target) > blocks:
+            return tight
+        return place(lives, self.separate_bytes + staged)
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        i32 = ir.IntegerType.get_signless(32)
+        lives = lives_of(op)
+        total = self._place(lives, op, cx.target)
         for life in lives:
             if life.offset + life.size > cx.target.max_shared:
                 raise _too_much(life, lives, total, cx.target.max_shared)

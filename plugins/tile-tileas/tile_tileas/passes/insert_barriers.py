@@ -64,7 +64,7 @@ def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
 
 def _overlap(left: set[Piece], right: set[Piece]) -> bool:
     return any(
-        a < d and c < b and (one is None or one != other)
+        a < d and c < b and (one is None or other is None or one != other)
         for a, b, one in left
         for c, d, other in right
     )

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from tile_core.diagnostics import TileError
 from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
+from tile_core.target import Target
 from tile_tileas.analysis.buffers import lives_during, stage_bytes
 from tile_tileas.analysis.tokens import LOADS
+from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
+from tile_tileas.passes.allocate_shared import RESERVED
+from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.cp_async import CpAsync
-from tile_tileas.pipelining.depth import DEFAULT_CLK, LEAST, Demand, depth
+from tile_tileas.pipelining.depth import Demand, Room, depth
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch, prefetch_of
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
+from tile_tileas.storage import storage_bits
 
 _DOT = "nv_tileas.dot"
 #: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
@@ -83,23 +88,28 @@ class UnspecializedPipeline(Pass):
         self, func: ir.Operation, loop: ir.OpView, loads: list[Prefetch], cx: PassContext, lag: int
     ) -> int:
         """Stages, `lag` of which are still read while the next one is; 0 if too few fit."""
-        if self.num_stages - lag < LEAST:
-            return 0
-        own = sum(_aligned(stage_bytes(load.buffer)) for load in loads)
         others = sum(_aligned(life.size) for life in lives_during(func, loop))
-        others -= sum(_aligned(stage_bytes(load.buffer)) for load in loads if not load.private)
-        macs = sum(_macs(op) for op in loop.regions[0].blocks[0].operations)
-        blocks = max(1, _occupancy(func))
-        budget = cx.target.max_shared // blocks - others
-        demand = Demand(macs, own, budget - lag * own, self.num_stages - lag)
-        try:
-            machine = machine_for(cx.target.name)
-        except TileError:
-            found = depth(demand)
-        else:
-            latency = machine.memory.dram_latency * (_LOADED if lag else 1)
-            found = depth(demand, latency, _clk(loop, machine))
-        return found + lag if found else 0
+        demand = Demand(
+            macs=sum(_macs(op) for op in loop.regions[0].blocks[0].operations),
+            stage_bytes=sum(_bytes(load) for load in loads),
+            other_bytes=others - sum(_bytes(load) for load in loads if not load.private),
+            most=self.num_stages,
+            warps=num_warps(func),
+            registers=sum(_registers(result.type) for result in loop.results),
+            blocks=max(1, _occupancy(func)),
+            lag=lag,
+        )
+        return depth(demand, _room(cx.target, loop, lag))
+
+
+def _room(target: Target, loop: ir.OpView, lag: int) -> Room:
+    room = Room(target.max_shared, RESERVED, target.registers, target.max_warps_per_sm)
+    try:
+        machine = machine_for(target.name)
+    except TileError:
+        return room
+    latency = machine.memory.dram_latency * (_LOADED if lag else 1)
+    return replace(room, latency=latency, mma_clk=_clk(loop, machine))
 
 
 def _clk(loop: ir.OpView, machine: Machine) -> float:
@@ -107,7 +117,19 @@ def _clk(loop: ir.OpView, machine: Machine) -> float:
     products = [op for op in loop.regions[0].blocks[0].operations if op.operation.name == _DOT]
     if any(family_of(op) == WARPGROUP for op in products):
         return _COLUMNS * machine.wgmma.clk_per_column
-    return DEFAULT_CLK
+    return machine.mma.m16n8k16
+
+
+def _bytes(load: Prefetch) -> int:
+    return _aligned(stage_bytes(load.buffer))
+
+
+def _registers(type_: ir.Type) -> int:
+    """Registers of a thread that a tile takes; scalars take none worth counting."""
+    layout = layout_of(type_)
+    if layout is None:
+        return 0
+    return -(-layout.elements_per_thread * storage_bits(type_.element_type) // 32)
 
 
 def _aligned(size: int) -> int:

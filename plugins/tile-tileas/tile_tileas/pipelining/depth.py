@@ -1,4 +1,9 @@
-"""How many iterations of a loop are in flight. Plain numbers, no MLIR."""
+"""How many iterations of a loop are in flight. Plain numbers, no MLIR.
+
+Two things hide the latency of loads: iterations in flight, and other blocks of the multiprocessor.
+Stages take the shared memory that further blocks would need, so as many blocks as have enough
+warps come first, then as many stages as cover the latency.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +11,87 @@ from dataclasses import dataclass
 
 #: Multiply-adds of the instruction whose time machines know, and sub-cores that issue it.
 _MACS, _SUBCORES = 16 * 8 * 16, 4
-#: Without numbers of the machine: a load from DRAM and one multiply-add instruction, in clk.
-_LATENCY, DEFAULT_CLK = 600.0, 8.0
+#: Fewer stages than this have no copy under way while a step waits for its own.
 LEAST = 2
+#: With as many, a step that takes longer than others does not stop the copies at once: on an A100
+#: attention of 64 x 64 x 64 takes 552 us with three stages and 612 with two (`tilec time`).
+_COMFORTABLE = 3
+#: Warps of a multiprocessor that keep its tensor cores at work while some of them meet.
+_ENOUGH_WARPS = 8
+#: Registers of a thread beside the tiles that its loop carries: fragments and addresses.
+_OTHER_REGISTERS = 80
 
 
 @dataclass(frozen=True)
 class Demand:
-    """A loop's step: multiply-adds of its products, bytes of one stage, and what there is.
+    """What one loop asks for.
 
-    `budget` is the shared memory for stages, in bytes; `most` the stages that options allow.
+    Attributes:
+        macs: multiply-adds of the products of one iteration.
+        stage_bytes: shared memory of one stage of all loads.
+        other_bytes: of what else lives while the loop runs.
+        most: stages that the options allow.
+        warps: of a block.
+        registers: of a thread, for the tiles that the loop carries.
+        blocks: of a multiprocessor, that hints ask for.
+        lag: stages that are still read while a later iteration runs. Products in flight hide each
+            other's waits, so that no further block is made room for.
     """
 
     macs: int
     stage_bytes: int
-    budget: int
+    other_bytes: int
     most: int
+    warps: int = 4
+    registers: int = 64
+    blocks: int = 1
+    lag: int = 0
 
 
-def depth(demand: Demand, latency: float = _LATENCY, clk: float = DEFAULT_CLK) -> int:
-    """Stages that cover `latency` (clk), as far as memory goes; 0 if not even two fit.
+@dataclass(frozen=True)
+class Room:
+    """What a multiprocessor has.
 
-    `clk` is the time between two m16n8k16 of one sub-core. A step takes as long as its products
-    on idle tensor cores, so a slower loop is covered as well.
+    Attributes:
+        block_bytes: shared memory that one block may use.
+        reserved_bytes: what the system takes for each block.
+        registers: of all threads.
+        warps: at once.
+        latency: of a load from DRAM, in clk.
+        mma_clk: for as much as an m16n8k16 on one sub-core.
     """
-    interval = max(1.0, demand.macs / _MACS * clk / _SUBCORES)
-    wanted = max(LEAST, min(demand.most, 1 + -int(-latency // interval)))
-    fitting = demand.budget // max(1, demand.stage_bytes)
-    found = min(wanted, fitting)
-    return found if found >= LEAST else 0
+
+    block_bytes: int
+    reserved_bytes: int = 1024
+    registers: int = 65536
+    warps: int = 64
+    latency: float = 600.0
+    mma_clk: float = 8.0
+
+
+def depth(demand: Demand, room: Room) -> int:
+    """Stages of the loop; 0 if not even two fit.
+
+    A step is taken to last as long as its products on idle tensor cores, so that a slower loop is
+    covered as well.
+    """
+    interval = max(1.0, demand.macs / _MACS * room.mma_clk / _SUBCORES)
+    wanted = demand.lag + max(_COMFORTABLE, 1 + -int(-room.latency // interval))
+    enough = demand.blocks if demand.lag else max(demand.blocks, -(-_ENOUGH_WARPS // demand.warps))
+    fitting = [
+        (min(enough, _blocks(demand, room, stages)), stages)
+        for stages in range(LEAST + demand.lag, min(wanted, demand.most) + 1)
+        if _blocks(demand, room, stages) >= demand.blocks
+    ]
+    return max(fitting, default=(0, 0))[1]
+
+
+def _blocks(demand: Demand, room: Room, stages: int) -> int:
+    """Blocks of a multiprocessor at a time; 0 if one does not fit."""
+    size = stages * demand.stage_bytes + demand.other_bytes
+    if size > room.block_bytes:
+        return 0
+    by_memory = (room.block_bytes + room.reserved_bytes) // (size + room.reserved_bytes)
+    threads = 32 * demand.warps
+    by_registers = room.registers // (threads * (demand.registers + _OTHER_REGISTERS))
+    return max(1, min(by_memory, by_registers, room.warps // demand.warps))
