@@ -210,6 +210,12 @@ REFUSED = [
         "alloc_tensor",
         "expects shared_offset 8 to be a multiple of the alignment 16",
     ),
+    (
+        f'%r = "nv_tileas.buffer_reinterpret"(%b) : (!b) -> {buffer("tensor<8x8xf32>")}',
+        "buffer_reinterpret",
+        f'cannot reinterpret !nv_tileas.buffer<tensor<8x16xf32, {ROW}>, "shared", 3 : i32> as '
+        "!nv_tileas.buffer<tensor<8x8xf32>",
+    ),
     (view("%b, %i", "!b, i32", "!b"), "buffer_view", "expects a view of one stage, but got 3"),
     (view("%b, %i", "!b, i32", "!tm"), "buffer_view", "cannot view !nv_tileas.buffer<"),
     (

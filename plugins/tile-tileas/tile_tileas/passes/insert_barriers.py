@@ -182,6 +182,7 @@ class _Walk:
                 if not grown:
                     return
         elif op.name == "scf.if":
+            self._before_copies(op, pending)
             branches = [pending.copy() for _ in op.regions]
             for region, branch in zip(op.regions, branches, strict=True):
                 self.region(region, branch)
@@ -200,6 +201,15 @@ class _Walk:
             if op.name in ACCESSES:
                 self._access(op, pending)
             self._buffers(op, pending)
+
+    def _before_copies(self, op: ir.OpView, pending: _Pending) -> None:
+        """Meet before a branch that fills stages of a loop, as others like it follow."""
+        inside = [inner for block in op.regions[0].blocks for inner in block.operations]
+        written = {piece for inner in inside for piece in _pieces(inner, "write")}
+        filled = {piece for piece in written if piece[2] is not None}
+        if _overlap(filled, pending.reads | pending.writes):
+            self._meet_before(op, pending)
+            pending.clear()
 
     def _buffers(self, op: ir.OpView, pending: _Pending) -> None:
         """Others' writes before reads, others' reads and writes before writes."""
