@@ -37,6 +37,8 @@ WARPS = "warps"
 PROMOTES = "promotes"
 #: On a dot of warpgroups that nobody waits for where it stands.
 IN_FLIGHT = "in_flight"
+#: On a `dot_wait` behind a product that has been waited for, and with it all before.
+DONE = "done"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +110,52 @@ def test_what_ptxas_could_not_do_is_a_remark() -> None:
     (remark,) = losses_in(log)
     assert remark.kind == "missed"
     assert "serialized due to insufficient register resources" in str(remark)
+
+
+@cache
+def attention(strategy: str = "unspecialize") -> str:
+    """`attention_f16` (64 rows, 64 keys, depth 64): the second product is in flight while the
+    first one of the next iteration begins.
+    """
+    bytecode = (EXAMPLES / "bytecode" / "attention_f16.tileirbc").read_bytes()
+    options = {"pipeline-strategy": strategy}
+    made = tile_core.compile(bytecode, "sm_90", opt_level=2, options=options, emit="ptx")
+    return str(made.stage("ptx"))
+
+
+def attend(text: str, length: int, schedule: str = "late") -> np.ndarray:
+    case = cases.attention("attention_f16", "float16", (1, length, 64), 64)
+    grid = (1, 1, 1)
+    report = tile_sim.Module(text).launch(
+        "attention_f16", grid, None, case.flat, check=True, schedule=schedule
+    )
+    assert not report.findings
+    np.testing.assert_allclose(case.arguments[3][:, :64], case.expected[3][:, :64], atol=2e-3)
+    return case.arguments[3]
+
+
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+def test_attention_gives_the_same_bits(schedule: str) -> None:
+    ahead, still = attention(), attention("none")
+    # The first product's, and that behind the loop; without pipelining each has its own.
+    assert _WAITS.findall(ahead) == ["0", "0"]
+    assert len(_WAITS.findall(still)) == 2
+    for length in (40, 64, 72, 136, 328):
+        np.testing.assert_array_equal(attend(ahead, length, schedule), attend(still, length))
+
+
+@pytest.mark.parametrize(
+    "instruction", [r"cp\.async\.wait_group", r"wgmma\.wait_group", r"wgmma\.commit_group"]
+)
+def test_nothing_of_attention_can_go(instruction: str) -> None:
+    text = attention()
+    for match in re.finditer(rf"{instruction}[^;]*;", text):
+        with pytest.raises((AssertionError, SimError)):
+            attend(text[: match.start()] + text[match.end() :], 328)
+
+
+def test_attention_has_to_fence() -> None:
+    """The loop's fence comes behind that of the queries, which are stored before the loop."""
+    text = re.sub(r"fence\.proxy\.async[^;]*;", "", attention())
+    with pytest.raises((AssertionError, SimError)):
+        attend(text, 328)

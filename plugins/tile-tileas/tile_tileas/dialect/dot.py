@@ -61,7 +61,8 @@ _SPEC = replace(
 _WAIT = OperationSpec(
     "dot_wait",
     {"source": Operand[Any], "result": Result[Any]},
-    "The accumulator of products in flight, when they are done: all groups of the warpgroup are.",
+    "The accumulator of products in flight, when they are done: all groups of the warpgroup are. "
+    "With `done` a product just before has been waited for, and nothing is left to wait for.",
     (ReadsAndWrites,),
     (_same,),
 )

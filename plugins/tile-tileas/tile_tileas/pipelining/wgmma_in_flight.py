@@ -9,52 +9,118 @@
 Tensor cores have work while threads meet and copies are begun. The accumulator is not touched in
 between: it is carried by the loop and nothing else. A stage is read one iteration longer than
 otherwise, so that copies run one less ahead (`Multistage` with `in_flight` of 1).
+
+Where the next iteration works on the accumulator before it adds to it, as attention does, an
+earlier product of that iteration that is waited for is waited for by both:
+
+    for i:
+        stage i mod S is there; stage (i-2) mod S is filled anew
+        s = the product of stage i, waited for: that of iteration i-1 is done, too
+        p, scaled accumulator = ..
+        begin accumulator + p v
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import BufferType
-from tile_tileas.dot_plan import IN_FLIGHT, PROMOTES, family_of
+from tile_tileas.dot_plan import DONE, IN_FLIGHT, PROMOTES, family_of
 from tile_tileas.mma.warpgroup import FAMILY
 from tile_tileas.pipelining.writer import Writer
 
 #: Iterations whose products may be in flight while the next one begins.
 LAG = 1
+_DOT = "nv_tileas.dot"
 _VIEWS = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret")
 
 
-def products_to_keep(loop: ir.OpView, filled: Sequence[ir.Value]) -> list[ir.OpView]:
+@dataclass(frozen=True)
+class Kept:
+    """A product that may stay in flight; its accumulator is carried at `place`.
+
+    `meeting` is the product of the next iteration behind which this one is done; None where the
+    accumulator is only added to.
+    """
+
+    op: ir.OpView
+    place: int
+    meeting: ir.OpView | None
+
+
+def products_to_keep(loop: ir.OpView, filled: Sequence[ir.Value]) -> list[Kept]:
     """The products of `loop` that may stay in flight; `filled` are buffers that it fills ahead.
 
-    Those whose accumulator the loop carries from one to the next and gives to nobody else, and
-    whose operands lie in buffers that are filled ahead, or before the loop.
+    Those whose result the loop hands to the next iteration and to nobody else, and whose operands
+    lie in buffers that are filled ahead, or before the loop.
     """
     block = loop.regions[0].blocks[0]
-    found = [op for op in block.operations if op.operation.name == "nv_tileas.dot"]
-    return [op for op in found if _may_stay(op, block, filled)]
+    order = [op.operation for op in block.operations]
+    found: list[Kept] = []
+    for op in block.operations:
+        if op.operation.name != _DOT or family_of(op) != FAMILY or PROMOTES in op.attributes:
+            continue
+        place = _handed_on(op, block)
+        if place is None or not _stays(op.operands[1], block, filled):
+            continue
+        argument = block.arguments[place + 1]  # behind the induction variable
+        if op.operands[2] == argument and len(list(argument.uses)) == 1:
+            if _stays(op.operands[0], block, filled):
+                found.append(Kept(op, place, None))
+            continue
+        meeting = _meeting(op, argument, block, order)
+        if meeting is not None and (
+            _stays(op.operands[0], block, filled) or _comes_from(op.operands[0], meeting, block)
+        ):
+            found.append(Kept(op, place, meeting))
+    waited = [kept.op.operation for kept in found]
+    # What is in flight itself waits for nobody.
+    return [k for k in found if k.meeting is None or k.meeting.operation not in waited]
 
 
-def _may_stay(op: ir.OpView, block: ir.Block, filled: Sequence[ir.Value]) -> bool:
-    if family_of(op) != FAMILY or PROMOTES in op.attributes:
-        return False
-    operands = list(op.operands)[:2]
-    return _is_carried(op, block) and all(_stays(value, block, filled) for value in operands)
-
-
-def _is_carried(op: ir.OpView, block: ir.Block) -> bool:
-    """Whether the accumulator comes from the iteration before and goes to the next one only."""
-    before, after = op.operands[2], op.results[0]
-    if not isinstance(before.owner, ir.Block) or before.owner != block:
-        return False
-    uses, ends = list(before.uses), list(after.uses)
-    if len(uses) != 1 or len(ends) != 1:
-        return False
+def _handed_on(op: ir.OpView, block: ir.Block) -> int | None:
+    """Which carried value the result is, if it is that and nothing else."""
+    uses = list(op.results[0].uses)
     end = block.operations[len(block.operations) - 1]
-    place = ir.BlockArgument(before).arg_number - 1  # behind the induction variable
-    return ends[0].owner.operation == end.operation and ends[0].operand_number == place
+    if len(uses) != 1 or uses[0].owner.operation != end.operation:
+        return None
+    return uses[0].operand_number
+
+
+def _meeting(
+    op: ir.OpView, argument: ir.Value, block: ir.Block, order: Sequence[ir.Operation]
+) -> ir.OpView | None:
+    """The first product of the block that is waited for, if all that works on the carried
+    accumulator stands behind it.
+    """
+    for other in block.operations:
+        if other.operation == op.operation:
+            return None
+        if other.operation.name == _DOT and family_of(other) == FAMILY:
+            users = [use.owner.operation for use in argument.uses]
+            inside = all(user in order for user in users)
+            behind = order.index(other.operation)
+            return other if inside and all(order.index(u) > behind for u in users) else None
+    return None
+
+
+def _comes_from(value: ir.Value, product: ir.OpView, block: ir.Block) -> bool:
+    """Whether registers are computed from a product: then they are not written before it is
+    done, wherever code generation moves what computes them.
+    """
+    pending, seen = [value], set()
+    while pending:
+        one = pending.pop()
+        if one == product.results[0]:
+            return True
+        owner = one.owner
+        if isinstance(owner, ir.Block) or owner.operation.block != block or one in seen:
+            continue
+        seen.add(one)
+        pending += owner.operands
+    return False
 
 
 def _stays(value: ir.Value, block: ir.Block, filled: Sequence[ir.Value]) -> bool:
@@ -69,21 +135,33 @@ def _stays(value: ir.Value, block: ir.Block, filled: Sequence[ir.Value]) -> bool
     return not isinstance(owner, ir.Block) and owner.operation.block != block
 
 
-def keep_in_flight(loop: ir.Operation, products: Sequence[ir.OpView]) -> None:
+def keep_in_flight(loop: ir.Operation, products: Sequence[Kept]) -> None:
     """Begin `products` of the loop without waiting for them; wait for those of the iteration
-    before behind the last one, and for all behind the loop.
+    before behind the last one, or where they meet, and for all behind the loop.
 
     The loop goes under a branch that is taken if it has an iteration, and the last wait with it:
     where accumulators come together that products in flight write and others that were set, ptxas
     would let no products overlap at all (its remark C7515).
     """
-    for op in products:
-        op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
     at = Writer(loop.location)
-    at.move(ir.InsertionPoint.after(products[-1]))
-    pending = ir.IntegerAttr.get(at.i32, LAG * len(products))
-    groups = {"pending": pending, "group": ir.StringAttr.get(FAMILY)}
-    at.create("nv_tileas.async_wait", [], [], groups)
+    for kept in products:
+        kept.op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+        if kept.meeting is not None:
+            argument = loop.regions[0].blocks[0].arguments[kept.place + 1]
+            at.move(ir.InsertionPoint.after(kept.meeting))
+            unit = {DONE: ir.UnitAttr.get()}
+            done = at.create("nv_tileas.dot_wait", [argument], [argument.type], unit)
+            argument.replace_all_uses_except(done.result, done)
+    if any(kept.meeting is None for kept in products):
+        at.move(ir.InsertionPoint.after(products[-1].op))
+        pending = ir.IntegerAttr.get(at.i32, LAG * len(products))
+        groups = {"pending": pending, "group": ir.StringAttr.get(FAMILY)}
+        at.create("nv_tileas.async_wait", [], [], groups)
+    _guard(at, loop, [kept.place for kept in products])
+
+
+def _guard(at: Writer, loop: ir.Operation, places: Sequence[int]) -> None:
+    """Put the loop under a branch, with waits for its results at `places`."""
     at.move(ir.InsertionPoint(loop))
     lower, upper = list(loop.operands)[:2]
     runs = at.is_less(at.wide(lower), at.wide(upper))
@@ -91,25 +169,12 @@ def keep_in_flight(loop: ir.Operation, products: Sequence[ir.OpView]) -> None:
     branch = at.create("scf.if", [runs], types, regions=2)
     for result, outer in zip(loop.results, branch.results, strict=True):
         result.replace_all_uses_with(outer)
-    results = _under(at, loop, branch.regions[0].blocks.append(), _places(products))
-    at.create("scf.yield", results)
-    at.move(ir.InsertionPoint(branch.regions[1].blocks.append()))
-    at.create("scf.yield", list(loop.operands)[3:])
-
-
-def _under(
-    at: Writer, loop: ir.Operation, block: ir.Block, places: Sequence[int]
-) -> list[ir.Value]:
-    """Move the loop into `block`, and wait behind it for the results at `places`; its results."""
-    at.move(ir.InsertionPoint(block))
+    at.move(ir.InsertionPoint(branch.regions[0].blocks.append()))
     at.place.insert(loop.detach_from_parent())
     results: list[ir.Value] = list(loop.results)
     for place in places:
         value = results[place]
         results[place] = at.create("nv_tileas.dot_wait", [value], [value.type]).result
-    return results
-
-
-def _places(products: Sequence[ir.OpView]) -> list[int]:
-    """Which results of the loop the accumulators are."""
-    return [ir.BlockArgument(op.operands[2]).arg_number - 1 for op in products]
+    at.create("scf.yield", results)
+    at.move(ir.InsertionPoint(branch.regions[1].blocks.append()))
+    at.create("scf.yield", list(loop.operands)[3:])

@@ -139,6 +139,12 @@ def wait(accumulators: Accumulators, pending: int) -> tuple[str, str]:
     return _function(name, accumulators, None, body)
 
 
+def written(accumulators: Accumulators) -> tuple[str, str]:
+    """`(C) -> C` behind a wait that was one for C, too: nobody works on C before it."""
+    name = f"__tile_wgmma_written_{accumulators.count}_{accumulators.element}"
+    return _function(name, accumulators, None, [])
+
+
 class _Text:
     """Operands of the inline assembly, in order: accumulators, then inputs."""
 

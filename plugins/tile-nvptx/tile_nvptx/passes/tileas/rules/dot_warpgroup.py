@@ -8,7 +8,7 @@ from tile_cute.atoms.descriptors import SmemOperand, hopper_descriptor
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
 from tile_cute.linear.layout import log2
-from tile_tileas.dot_plan import IN_FLIGHT, PROMOTES, atom_name, warps_of
+from tile_tileas.dot_plan import DONE, IN_FLIGHT, PROMOTES, atom_name, warps_of
 from tile_tileas.dots import product_shape
 from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.warpgroup import WARPS, WarpgroupPlan, planned_warpgroups, read_operand
@@ -21,6 +21,7 @@ from tile_nvptx.passes.tileas.device.warpgroup_mma import (
     issue,
     multiply,
     wait,
+    written,
 )
 from tile_nvptx.passes.tileas.rules.buffers import is_buffer, layout_in_memory
 from tile_nvptx.passes.tileas.rules.dot_operands import shape_before
@@ -42,12 +43,13 @@ def warpgroup_product(op: ir.OpView, cx: Kernel) -> ir.Value:
 
 @rules.on("nv_tileas.dot_wait")
 def dot_wait(op: ir.OpView, cx: Kernel) -> ir.Value:
-    """dot_wait => wgmma.wait_group 0, with the accumulators passed through"""
+    """dot_wait => wgmma.wait_group 0, with the accumulators passed through; `done`: those alone"""
     source = op.operands[0]
     element = element_of(source.type)
     kind = _KINDS[str(element)]
     held = Accumulators(kind, source.type.shape[0] * element.width // 32, str(element))
-    return cx.state.helpers.call(cx, *wait(held, 0), [source], source.type).result
+    routine = written(held) if DONE in op.attributes else wait(held, 0)
+    return cx.state.helpers.call(cx, *routine, [source], source.type).result
 
 
 @dataclass
