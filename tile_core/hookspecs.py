@@ -153,6 +153,14 @@ def tile_checks() -> Iterable[Lazy]:
 
 
 @hookspec
+def tile_views() -> Iterable[Lazy]:
+    """What `tilec explore` shows beside stages, passes and remarks.
+
+    The object is `view(explored: Exploration) -> Iterable[View]` (`tile_core.explore.record`).
+    """
+
+
+@hookspec
 def tile_messages() -> Iterable[Lazy]:
     """What errors and remarks mean, for `tilec explain` and the documentation.
 

@@ -127,4 +127,5 @@ _LOOKS: Mapping[str, Callable[[Any], list[str]]] = {
     "frontend": _callable,
     "dialect": _callable,
     "check": _callable,
+    "view": _callable,
 }

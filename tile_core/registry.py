@@ -35,6 +35,7 @@ KINDS: Mapping[str, tuple[str, type[Lazy]]] = {
     "emitter": ("tile_emitters", LazyEmitter),
     "check": ("tile_checks", Lazy),
     "messages": ("tile_messages", Lazy),
+    "view": ("tile_views", Lazy),
     "command": ("tile_cli_commands", Lazy),
 }
 

@@ -120,6 +120,14 @@ def tile_layout_strategies() -> Iterable[Lazy]:
 
 
 @hookimpl
+def tile_views() -> Iterable[Lazy]:
+    return (
+        Lazy("layouts", "tile_tileas.views:layouts", "layouts of registers and buffers, drawn"),
+        Lazy("schedules", "tile_tileas.views:schedules", "schedules of loops"),
+    )
+
+
+@hookimpl
 def tile_messages() -> Iterable[Lazy]:
     return (Lazy("tileas", "tile_tileas:messages.toml", "layouts, accesses, schedules, buffers"),)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,16 @@ def time(app: Any, **given: Any) -> int:  # fmt: skip
 
         _write(given["chrome_trace"], chrome_trace(results))
     return ExitCode.OK
+
+
+def timed(app: Any, launch: Mapping[str, Any]) -> list[tuple[str, Result]]:
+    """The kernels of an input and their times; `launch` holds options of the command, or some."""
+    rest = {
+        "block": None, "cluster": None, "shared": 0, "script_args": (), "peers": (),
+        "warm_l2": False, "numbers": (), "chrome_trace": None,
+    }  # fmt: skip
+    given = {**rest, **launch}
+    return _kernels(app, _machine(app, given["gpu"], ()), given)
 
 
 def _machine(app: Any, name: str, numbers: tuple[str, ...]) -> Machine:

@@ -19,3 +19,8 @@ def tile_cli_commands() -> Iterable[Lazy]:
 def tile_checks() -> Iterable[Lazy]:
     """What the model needs of NVIDIA's tools."""
     return (Lazy("time", "tile_time.tools:check", "nvdisasm, for times"),)
+
+
+@hookimpl
+def tile_views() -> Iterable[Lazy]:
+    return (Lazy("time", "tile_time.views:predicted", "the predicted time of a launch"),)

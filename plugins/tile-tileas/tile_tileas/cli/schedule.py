@@ -176,3 +176,10 @@ def _written(bodies: Sequence[Any], kind: str) -> str:
         parts.append("\n".join([text.summary(body), *notes, "", text.table(body), "",
                                 text.chart(body), ""]))  # fmt: skip
     return "\n".join(parts)
+
+
+def shown(app: Any, source: str, gpu_name: str, scheduler: str) -> list[tuple[str, str]]:
+    """Each body of a program, and its schedule as the command prints it."""
+    graphs = _graphs(app, source, gpu_name, 0, "sm", False)
+    bodies = [_scheduled(app, graph, model, scheduler) for graph, model in graphs]
+    return [(body.name, _written([body], "text")) for body in bodies]
