@@ -13,6 +13,8 @@ from tile_tileas.analysis.axis import AxisAnalysis, element_bytes, shape_of
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.views import tiled_view
 
+BY_THREADS, BY_TMA = "threads", "tma"
+
 
 @dataclass(frozen=True)
 class AccessPlan:
@@ -20,13 +22,15 @@ class AccessPlan:
 
     `order` lists tile axes from the one that lies contiguously (or closest) in memory. With
     `whole_vectors` a vector is never half in bounds, or half masked off. `checked` lists the
-    tile axes along which a tile may reach past the end.
+    tile axes along which a tile may reach past the end. `copy` is "tma" where a tensor map may
+    copy the tile, and pays; whoever cannot have it so lets threads copy.
     """
 
     order: tuple[int, ...]
     vector: int
     whole_vectors: bool
     checked: tuple[int, ...] = ()
+    copy: str = BY_THREADS
 
     def attribute(self) -> ir.Attribute:
         """The plan as the `access` attribute of nv_tileas loads and stores."""
@@ -38,6 +42,8 @@ class AccessPlan:
         }
         if self.whole_vectors:
             fields["whole_vectors"] = ir.UnitAttr.get()
+        if self.copy != BY_THREADS:
+            fields["copy"] = ir.StringAttr.get(self.copy)
         return ir.DictAttr.get(fields)
 
     @classmethod
@@ -51,6 +57,7 @@ class AccessPlan:
             ir.IntegerAttr(fields["vector"]).value,
             "whole_vectors" in fields,
             tuple(ir.DenseI32ArrayAttr(fields["checked"])),
+            ir.StringAttr(fields["copy"]).value if "copy" in fields else BY_THREADS,
         )
 
 

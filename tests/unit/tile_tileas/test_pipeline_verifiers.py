@@ -341,6 +341,12 @@ REFUSED = [
         "tma box-dim and copy atom box-dim mismatch: tensor<16xf32> of !nv_tileaa.memref<",
     ),
     (
+        make("!d").replace("{oob", "{axes = array<i32: 0, 0>, oob"),
+        "nv_tileas.make_tiled_tma_desc",
+        "expects axes of !nv_tileaa.memref<f32, array<i64: 64, 64>, array<i64: 64, 1>>, each at "
+        "most once, but got array<i32: 0, 0>",
+    ),
+    (
         make("!d", "%view2"),
         "nv_tileas.make_tiled_tma_desc",
         "expects unit element stride along the last axis, but got [64, 2]",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_core.walk import children
+from tile_nvptx.emit.map_notes import ATTRIBUTE as RECIPES
 
 _LOWERED = ("nv_tileaa.", "nv_tileas.", "tt.")
 
@@ -60,7 +61,9 @@ def _keep_parameters_in_place(func: ir.Operation) -> None:
 
 
 def _drop_lowered(op: ir.Operation) -> None:
-    """Attributes that earlier stages left and that are lowered by now."""
+    """Attributes that earlier stages left and that are lowered by now: all but the recipes of
+    tensor maps, which go on to the cubin.
+    """
     for name in list(op.attributes):
-        if name.startswith(_LOWERED):
+        if name.startswith(_LOWERED) and name != RECIPES:
             del op.attributes[name]

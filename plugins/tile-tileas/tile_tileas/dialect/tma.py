@@ -5,7 +5,9 @@ completes on a barrier, or on the pipe whose producer token it is given; stores 
 groups. Texts follow the Tile IR specification, "nv_tileas verifiers" and "TileAS TMA and memops
 family"; where it has none, they are ours.
 
-Optional attributes: `cache_hint` (a policy of `CACHE_HINTS`), `tmaIdx` (the number of the map).
+Optional attributes: `cache_hint` (a policy of `CACHE_HINTS`), `tmaIdx` (the number of the map); of
+`make_tiled_tma_desc`, `axes` (the axes of memory that the map has, outer first; without it, all in
+order).
 """
 
 # pyright: reportGeneralTypeIssues=false
@@ -103,7 +105,7 @@ def box_problem(type_: ir.Type) -> str | None:
 
 
 def _made(op: ir.OpView) -> str | None:
-    """A box of the view's tile; the last axis is contiguous."""
+    """A box along axes of the view's memory, the last of which is contiguous."""
     problem = box_problem(op.result.type)
     if problem is not None:
         return problem
@@ -112,18 +114,29 @@ def _made(op: ir.OpView) -> str | None:
     if view is None:
         return f"expects a tiled view, but got {op.view.type}"
     memref = memref_parts(view[0])
-    if (
-        memref is None
-        or memref[0] != parts[0].element_type
-        or len(memref[1]) != len(parts[0].shape)
-    ):
+    axes = None if memref is None else axes_of(op, len(memref[1]))
+    if memref is None or axes is None:
+        return f"expects axes of {view[0]}, each at most once, but got {op.attributes['axes']}"
+    if memref[0] != parts[0].element_type or len(axes) != len(parts[0].shape):
         return f"tma box-dim and copy atom box-dim mismatch: {parts[0]} of {view[0]}"
-    if memref[2][-1] != 1:
+    if memref[2][axes[-1]] != 1:
         return f"expects unit element stride along the last axis, but got {memref[2]}"
     mode = op.oob_mode.value
     if mode not in OOB_MODES:
         return f"expects an oob_mode of {', '.join(OOB_MODES)}, but got '{mode}'"
     return None if mode != "constant" else "TmaLoad only support zero padding now"
+
+
+def axes_of(op: ir.OpView | ir.Operation, rank: int) -> list[int] | None:
+    """The axes of memory that the map of a `make_tiled_tma_desc` has, outer first: all of `rank`,
+    unless `axes` says which. None if it says what is wrong.
+    """
+    if "axes" not in op.attributes:
+        return list(range(rank))
+    given = op.attributes["axes"]
+    axes = list(given) if isinstance(given, ir.DenseI32ArrayAttr) else []
+    fine = axes and len(set(axes)) == len(axes) and all(0 <= axis < rank for axis in axes)
+    return axes if fine else None
 
 
 def _box_in(field: str) -> Check:

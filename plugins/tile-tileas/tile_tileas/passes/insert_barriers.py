@@ -84,16 +84,24 @@ def _pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
         yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))
 
 
-def async_reads(region: ir.Region) -> set[Piece]:
-    """What the asynchronous proxy reads of shared memory inside of `region`."""
-    found: set[Piece] = set()
-    for block in region.blocks:
-        for op in block.operations:
-            if reads_by_async_proxy(op):
-                found |= set(_pieces(op, "read"))
-            for inner in op.regions:
-                found |= async_reads(inner)
-    return found
+@dataclass
+class AsyncProxy:
+    """What the asynchronous proxy reads and writes of shared memory."""
+
+    reads: set[Piece] = field(default_factory=set)
+    writes: set[Piece] = field(default_factory=set)
+
+    def add(self, region: ir.Region) -> AsyncProxy:
+        """Take in what operations inside of `region` do."""
+        for block in region.blocks:
+            for op in block.operations:
+                if reads_by_async_proxy(op):
+                    self.reads |= set(_pieces(op, "read"))
+                if writes_by_async_proxy(op):
+                    self.writes |= set(_pieces(op, "write"))
+                for inner in op.regions:
+                    self.add(inner)
+        return self
 
 
 @dataclass
@@ -107,15 +115,16 @@ class _Pending:
     reads: set[Piece] = field(default_factory=set)
     writes: set[Piece] = field(default_factory=set)
     accesses: set[ir.Value] = field(default_factory=set)
-    #: Writes of threads since the last fence, and those of cp.async, which are done some `wait`
-    #: later.
+    #: Writes and reads of threads since the last fence, and writes of cp.async, which are done some
+    #: `wait` later.
     unfenced: set[Piece] = field(default_factory=set)
+    unfenced_reads: set[Piece] = field(default_factory=set)
     flying: set[Piece] = field(default_factory=set)
 
     def copy(self) -> _Pending:
         return _Pending(
             set(self.reads), set(self.writes), set(self.accesses), set(self.unfenced),
-            set(self.flying),
+            set(self.unfenced_reads), set(self.flying),
         )  # fmt: skip
 
     def join(self, other: _Pending) -> bool:
@@ -125,18 +134,24 @@ class _Pending:
         self.writes |= other.writes
         self.accesses |= other.accesses
         self.unfenced |= other.unfenced
+        self.unfenced_reads |= other.unfenced_reads
         self.flying |= other.flying
         return before != self._sizes()
 
     def _sizes(self) -> tuple[int, ...]:
-        sets = self.reads, self.writes, self.accesses, self.unfenced, self.flying
-        return tuple(map(len, sets))
+        sets = self.reads, self.writes, self.accesses, self.unfenced, self.unfenced_reads
+        return (*map(len, sets), len(self.flying))
 
     def clear(self) -> None:
         """All threads have met."""
         self.reads.clear()
         self.writes.clear()
         self.accesses.clear()
+
+    def fence(self) -> None:
+        """All threads have fenced."""
+        self.unfenced.clear()
+        self.unfenced_reads.clear()
 
 
 @dataclass(frozen=True)
@@ -152,16 +167,16 @@ class InsertBarriers(Pass):
     }
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        walk = _Walk(cx.analysis(AliasAnalysis, op), async_reads(op.regions[0]))
+        walk = _Walk(cx.analysis(AliasAnalysis, op), AsyncProxy().add(op.regions[0]))
         walk.region(op.regions[0], _Pending())
         cx.count("barriers", walk.barriers)
         cx.count("fences", walk.fences)
 
 
 class _Walk:
-    def __init__(self, roots: AliasAnalysis, async_reads: set[Piece]) -> None:
+    def __init__(self, roots: AliasAnalysis, proxy: AsyncProxy) -> None:
         self.barriers = self.fences = 0
-        self._async_reads = async_reads
+        self._proxy = proxy
         self._order = TokenOrder()
         self._roots = roots
 
@@ -187,14 +202,14 @@ class _Walk:
             for region, branch in zip(op.regions, branches, strict=True):
                 self.region(region, branch)
             pending.clear()
-            pending.unfenced.clear()
+            pending.fence()
             for branch in branches:
                 pending.join(branch)
         elif op.name == _SYNC:
             self._fence_before(op, pending)
             pending.clear()
         elif op.name == _FENCE and ir.StringAttr(op.attributes["proxy"]).value == "async":
-            pending.unfenced.clear()
+            pending.fence()
         elif op.name == _WAIT and ir.StringAttr(op.attributes["group"]).value == "cp.async":
             pending.unfenced |= pending.flying
         else:
@@ -223,6 +238,10 @@ class _Walk:
             _overlap(reads, pending.writes)
             or _overlap(writes, pending.reads | pending.writes)
             or (reads_by_async_proxy(op) and _touch(reads, pending.unfenced))
+            or (
+                writes_by_async_proxy(op)
+                and _overlap(writes, pending.unfenced | pending.unfenced_reads)
+            )
         ):
             self._meet_before(op, pending)
             pending.clear()
@@ -233,6 +252,8 @@ class _Walk:
             pending.flying |= writes
         elif not writes_by_async_proxy(op):
             pending.unfenced |= writes
+        if not reads_by_async_proxy(op):
+            pending.unfenced_reads |= reads
 
     def _access(self, op: ir.OpView, pending: _Pending) -> None:
         if self._conflicts(op, pending.accesses):
@@ -246,15 +267,19 @@ class _Walk:
         ir.Operation.create(_SYNC, loc=op.location, ip=ir.InsertionPoint(op))
 
     def _fence_before(self, op: ir.OpView, pending: _Pending) -> None:
-        """A fence where the next thing behind `op` may be a read by the asynchronous proxy."""
-        if not _touch(pending.unfenced, self._async_reads):
+        """A fence where the next thing behind `op` may be an access by the asynchronous proxy: a
+        read of what threads wrote, or a write of what they wrote or read.
+        """
+        proxy = self._proxy
+        written = _touch(pending.unfenced, proxy.reads | proxy.writes)
+        if not written and not _touch(pending.unfenced_reads, proxy.writes):
             return
         self.fences += 1
         attributes = {"proxy": ir.StringAttr.get("async")}
         ir.Operation.create(
             _FENCE, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op)
         )
-        pending.unfenced.clear()
+        pending.fence()
 
     def _conflicts(self, op: ir.OpView, earlier: set[ir.Value]) -> bool:
         if not earlier or op.token is None:

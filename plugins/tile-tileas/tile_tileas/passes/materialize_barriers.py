@@ -8,7 +8,8 @@ barriers are a meeting of its threads; copies that complete by themselves keep t
     commit "generic"        one per warp of the producer           a lane, after its warp met
     commit "cp.async"       one per thread                         the copies, when they are done
     commit "tma"            one, and the bytes                     acquire, which says how many
-    release "generic"       one per warp of every consumer         a lane, after its warp met
+    release "generic"       one per warp of every consumer         a lane, after its warp met (and
+                                                                   fenced, if the pipe is TMA's)
 
 The producer waits for the phase before that of its iterator: the ring starts empty.
 """
@@ -235,6 +236,7 @@ def _step(at: Before, pipe: _Pipe, kind: str, stage: ir.Value, phase: ir.Value) 
     elif kind == WAIT:
         at.create("nv_tileas.sync")
     elif kind == RELEASE and "empty" in pipe.barriers:
+        _fence_reads(at, pipe)
         _arrive(at, pipe.barriers["empty"], stage, "warp", "generic")
 
 
@@ -243,10 +245,17 @@ def _acquire(at: Before, pipe: _Pipe, stage: ir.Value, phase: ir.Value) -> None:
         before = at.create("arith.xori", [phase, at.constant(1)], [phase.type]).result
         at.create("nv_tileas.barrier_wait", [pipe.barriers["empty"], stage, before])
     else:
+        _fence_reads(at, pipe)
         at.create("nv_tileas.sync")
     if pipe.kind == "tma":
         size = {"bytes": ir.IntegerAttr.get(at.i32, pipe.size)}
         at.create("nv_tileas.barrier_expect", [pipe.barriers["full"], stage], attributes=size)
+
+
+def _fence_reads(at: Before, pipe: _Pipe) -> None:
+    """What threads read comes before the copies that overwrite it, by another proxy."""
+    if pipe.kind == "tma":
+        at.create("nv_tileas.fence", attributes={"proxy": ir.StringAttr.get("async")})
 
 
 def _arrive(at: Before, barrier: ir.Value, stage: ir.Value, by: str, kind: str) -> None:

@@ -1,16 +1,19 @@
-"""tileas-plan-accesses: how wide each thread reads and writes, from the axis analysis."""
+"""tileas-plan-accesses: who copies each tile, and how wide each thread reads and writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
-from tile_tileas.access import AccessPlan, plan_pointers, plan_tiled, without_checks
+from tile_tileas.access import BY_TMA, AccessPlan, plan_pointers, plan_tiled, without_checks
 from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.analysis.tokens import LOADS, TokenOrder
 from tile_tileas.narrowness import Narrowness, narrowness_of_pointers, narrowness_of_tiled
+from tile_tileas.tma import benefit
+from tile_tileas.tma.refusals import SINCE, Knowledge, refusals
 
 _TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store", "nv_tileas.async_tiled_load")
 _POINTER = ("nv_tileas.load", "nv_tileas.store", "nv_tileas.async_load")
@@ -29,7 +32,9 @@ def accesses(op: ir.Operation) -> Iterator[ir.OpView]:
 
 @dataclass(frozen=True)
 class PlanAccesses(Pass):
-    """Find the vector width, axis order and bounds form of every load and store."""
+    """Find the vector width, axis order and bounds form of every load and store, and which tiles
+    tensor maps copy (TMA): those that the rules allow and that gain by it.
+    """
 
     name = "tileas-plan-accesses"
     anchor = "func.func"
@@ -37,13 +42,20 @@ class PlanAccesses(Pass):
     statistics = {
         "vectorised": "accesses wider than one element",
         "unchecked": "axes of accesses that bounds prove to be inside their view",
+        "tma": "accesses that tensor maps may make",
     }
 
     max_vector_bits: int = option(128, "widest access of one thread", choices=(8, 16, 32, 64, 128))
+    tma_descriptors: str = option(
+        "off", "where tensor maps come from; 'off': threads copy", choices=("host", "off")
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         known = cx.analysis(AxisAnalysis, op)
         bits = min(self.max_vector_bits, cx.target.max_vector_bits)
+        known_to_tma = None
+        if self.tma_descriptors != "off" and cx.target.sm >= SINCE:
+            known_to_tma = Knowledge(op, known, cx.analysis(BoundsAnalysis, op), TokenOrder())
         for access in accesses(op):
             if access.name in _TILED:
                 plan = self._tiled(access, plan_tiled(access.view, known, bits), op, cx)
@@ -51,11 +63,33 @@ class PlanAccesses(Pass):
             else:
                 plan = plan_pointers(access, known, bits)
                 narrow = narrowness_of_pointers(access, plan, known, bits)
+            if known_to_tma is not None and access.name in _TILED[:2]:
+                plan = self._by_tma(access, plan, known_to_tma, cx)
             access.attributes["access"] = plan.attribute()
             if plan.vector > 1:
                 cx.count("vectorised")
             if narrow.reasons:
                 _remark_narrow(access, plan, narrow, cx)
+
+    @staticmethod
+    def _by_tma(
+        access: ir.OpView, plan: AccessPlan, known: Knowledge, cx: PassContext
+    ) -> AccessPlan:
+        """`plan`, by a tensor map if one may and that pays; else a remark that says why not."""
+        reads = access.name in LOADS
+        loss = benefit.load_loss(access) if reads else benefit.store_loss(access)
+        reasons = refusals(access, known) if loss is None else [loss]
+        if not reasons:
+            cx.count("tma")
+            return replace(plan, copy=BY_TMA)
+        cx.missed(
+            access.operation,
+            "no tensor map copies the tile",
+            category="memory",
+            name="TmaLoadFailed" if reads else "TmaStoreFailed",
+            reasons=[f"TMA: {reason}" for reason in reasons],
+        )
+        return plan
 
     @staticmethod
     def _tiled(

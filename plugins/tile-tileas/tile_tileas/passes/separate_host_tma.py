@@ -7,6 +7,7 @@ parameter behind its own, and how host code fills it in is written down as a rec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tile_cute.map_recipe import Apply, Constant, Expression, MapRecipe
@@ -16,8 +17,9 @@ from tile_tileaa.dialect.types import bits_of
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_tileas.analysis.host_values import NotOnHost, host_expression
-from tile_tileas.analysis.views import MemRef, maker, view_of_memref
-from tile_tileas.dialect.tma import descriptor_parts
+from tile_tileas.analysis.views import maker, view_of_memref
+from tile_tileas.dialect.tma import axes_of, descriptor_parts
+from tile_tileas.tma.element_types import map_type
 
 #: Attribute of a kernel: its recipes, one line of JSON each, in order of their parameters.
 RECIPES = "nv_tileas.tensor_maps"
@@ -25,11 +27,6 @@ RECIPES = "nv_tileas.tensor_maps"
 NUM_HOST, NUM_DEVICE = "nv_tileas.num-host-tmas", "nv_tileas.num-device-tmas"
 #: What all parameters of a kernel may take (CUDA programming guide, "Kernel parameters", 12.1).
 PARAMETER_BYTES = 32764
-
-#: Element type of a view -> element type of its map, where the names differ. Integers are
-#: unsigned in maps of copies; floats of 8 bits are bytes.
-_MAP_TYPES = {"i8": "u8", "i16": "u16", "i32": "u32", "i64": "u64", "f4E2M1FN": "b4x16"}
-_SAME = ("f16", "bf16", "f32", "tf32", "f64")
 
 
 @dataclass(frozen=True)
@@ -73,39 +70,27 @@ def recipe_of(descriptor: ir.OpView, kernel: ir.Operation) -> MapRecipe:
     tile, swizzle = parts
     memref = view_of_memref(maker(maker(descriptor.view).operands[0]))
     bits = bits_of(memref.element) or 0
+    axes = axes_of(descriptor, len(memref.sizes))
+    assert axes is not None, "the verifier has seen it"
     return MapRecipe(
         kernel=ir.StringAttr(kernel.attributes["sym_name"]).value,
         parameter=0,
         type=map_type(memref.element),
         address=host_expression(memref.base, kernel),
-        dims=tuple(_number(size, kernel) for size in reversed(memref.sizes)),
-        strides=_strides(memref, bits, kernel),
+        dims=tuple(_number(memref.sizes[axis], kernel) for axis in reversed(axes)),
+        strides=_strides([memref.strides[axis] for axis in axes], bits, kernel),
         box=tuple(reversed(tile.shape)),
         swizzle=swizzle,
         fill="nan" if descriptor.oob_mode.value == "nan" else "zero",
     )
 
 
-def map_type(element: ir.Type) -> str:
-    """The element type of the map of a view of `element`.
-
-    Raises:
-        NotOnHost: tensor maps have none.
-    """
-    name = str(element)
-    if name in _SAME:
-        return name
-    if name not in _MAP_TYPES and bits_of(element) == 8:
-        return "u8"
-    if name not in _MAP_TYPES:
-        raise NotOnHost(f"tensor maps have no elements of {name}")
-    return _MAP_TYPES[name]
-
-
-def _strides(memref: MemRef, bits: int, kernel: ir.Operation) -> tuple[Expression, ...]:
-    """Bytes along the dimensions of the map but the innermost, which is the last of the view."""
+def _strides(
+    steps: Sequence[int | ir.Value], bits: int, kernel: ir.Operation
+) -> tuple[Expression, ...]:
+    """Bytes along the dimensions of the map but the innermost, which is the last of `steps`."""
     found: list[Expression] = []
-    for stride in reversed(memref.strides[:-1]):
+    for stride in reversed(steps[:-1]):
         elements = _number(stride, kernel)
         if bits >= 8:
             found.append(_times(elements, bits // 8))

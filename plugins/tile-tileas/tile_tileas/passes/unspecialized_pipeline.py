@@ -11,6 +11,7 @@ from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
 from tile_core.target import Target
+from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.buffers import lives_during, stage_bytes
 from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.dialect import layout_of
@@ -21,10 +22,12 @@ from tile_tileas.passes.allocate_shared import RESERVED
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.cp_async import CpAsync
 from tile_tileas.pipelining.depth import Demand, Room, depth
-from tile_tileas.pipelining.multistage import Multistage
+from tile_tileas.pipelining.filling import Filling
+from tile_tileas.pipelining.multistage import Fillings, Multistage
 from tile_tileas.pipelining.prefetch import Prefetch, prefetch_of
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
 from tile_tileas.storage import storage_bits
+from tile_tileas.tma.filling import TmaLoads
 
 _DOT = "nv_tileas.dot"
 #: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
@@ -38,7 +41,8 @@ _LOADED = 2
 class UnspecializedPipeline(Pass):
     """Load what products of later iterations read while those of this one are made.
 
-    By cp.async, into as many stages of each buffer as cover the latency of memory and fit. Loops
+    By tensor maps where the plan of accesses says so and the buffer is one that they fill, else by
+    cp.async, into as many stages of each buffer as cover the latency of memory and fit. Loops
     that cannot be are left as they are, with a remark that says why.
     """
 
@@ -57,7 +61,8 @@ class UnspecializedPipeline(Pass):
         if self.strategy == "none" or self.num_stages < 2:
             return
         for loop in list(_loops(op.regions[0])):
-            loads = _prefetches(loop, cx)
+            tma = TmaLoads(op, loop, cx.analysis(BoundsAnalysis, op))
+            loads = _prefetches(loop, tma, cx)
             if not loads:
                 continue
             targets = [load.target for load in loads if load.target is not None]
@@ -77,7 +82,7 @@ class UnspecializedPipeline(Pass):
                     loop.operation, "is not pipelined: two stages do not fit into shared memory"
                 )
                 continue
-            new = Multistage(loop, [(CpAsync(), loads)], stages, lag).run()
+            new = Multistage(loop, _fillings(loads, tma), stages, lag).run()
             if lag:
                 keep_in_flight(new, kept)
                 cx.count("in_flight", len(kept))
@@ -171,13 +176,25 @@ def _loops(region: ir.Region) -> Iterator[ir.OpView]:
                 yield op
 
 
-def _prefetches(loop: ir.OpView, cx: PassContext) -> list[Prefetch]:
+def _fillings(loads: list[Prefetch], tma: TmaLoads) -> Fillings:
+    """Who copies which of the loads."""
+    taken = [tma.aligned(load) for load in loads if load.load.results[0] in tma.copies]
+    others = [load for load in loads if load.load.results[0] not in tma.copies]
+    found: list[tuple[Filling, list[Prefetch]]] = []
+    if taken:
+        found.append((tma.filling(), taken))
+    if others:
+        found.append((CpAsync(), others))
+    return found
+
+
+def _prefetches(loop: ir.OpView, tma: TmaLoads, cx: PassContext) -> list[Prefetch]:
     """Loads of the loop that can run ahead; a remark for each that cannot."""
     found: list[Prefetch] = []
     for op in loop.regions[0].blocks[0].operations:
         if op.operation.name not in LOADS:
             continue
-        made = prefetch_of(op, loop)
+        made = prefetch_of(op, loop, tma.takes)
         if isinstance(made, str):
             cx.missed(op.operation, f"does not run ahead of its loop: {made}")
         else:

@@ -51,7 +51,7 @@ class Multistage:
         at = self._at
         at.move(ir.InsertionPoint(self.loop))
         meets = any(not load.private for load in self.loads)
-        if meets and _is_inside_loop(self.loop):
+        if meets and is_inside_loop(self.loop):
             # An earlier run of this loop may still read the stages that are filled first.
             at.sync()
         for load in self.loads:
@@ -208,7 +208,8 @@ class Multistage:
         return index, at.is_less(wide, at.wide(self.upper))
 
 
-def _is_inside_loop(op: ir.OpView) -> bool:
+def is_inside_loop(op: ir.OpView) -> bool:
+    """Whether `op` may run more than once."""
     parent = op.operation.parent
     while parent is not None and parent.name != "func.func":
         if parent.name in ("scf.for", "scf.while"):

@@ -74,8 +74,13 @@ class Prefetch:
         self.load.operation.erase()
 
 
-def prefetch_of(load: ir.OpView, loop: ir.OpView) -> Prefetch | str:
-    """How a load can run ahead of its loop, or why it cannot."""
+#: Whether another way of copying than cp.async takes a load into a buffer (in coordinates of the
+#: load's tile).
+Takes = Callable[[ir.OpView, Buffer], bool]
+
+
+def prefetch_of(load: ir.OpView, loop: ir.OpView, takes: Takes) -> Prefetch | str:
+    """How a load can run ahead of its loop, by cp.async unless `takes`; or why it cannot."""
     layout = layout_of(load.results[0].type)
     if layout is None:
         return "it loads a single element"
@@ -88,7 +93,8 @@ def prefetch_of(load: ir.OpView, loop: ir.OpView) -> Prefetch | str:
     target = _target_of(load, loop.regions[0].blocks[0])
     if not isinstance(target, str):
         buffer = _seen_by(load, target)
-        problem = _cp_async_problem(load, buffer, layout)
+        taken = takes(load, buffer)
+        problem = None if taken else _cp_async_problem(load, buffer, layout)
         if problem is None and masked_by(load) is None:
             alignment = ir.IntegerAttr(target.alloc.attributes["alignment"]).value
             return Prefetch(load, layout, buffer, alignment, found, target)

@@ -51,6 +51,10 @@ class Writer(Inserter):
         """All threads of the agent meet."""
         self.create("nv_tileas.sync")
 
+    def fence(self, proxy: str) -> None:
+        """What this thread did comes before what the proxy does (`nv_tileas.fence`)."""
+        self.create("nv_tileas.fence", [], [], {"proxy": ir.StringAttr.get(proxy)})
+
     def view(self, buffer: ir.Value, stage: ir.Value) -> ir.Value:
         """One stage of a buffer."""
         whole = Buffer.of(buffer.type)
@@ -90,11 +94,11 @@ class Writer(Inserter):
 
     def is_less(self, left: ir.Value, right: ir.Value) -> ir.Value:
         """i1: signed less than."""
-        return self._compare(_SLT, left, right)
+        return self.compare(_SLT, left, right)
 
     def select(self, value: ir.Value, equal: int, then: ir.Value, other: ir.Value) -> ir.Value:
         """`then` if `value` is `equal`, else `other`."""
-        flag = self._compare(_EQ, value, self.constant(equal))
+        flag = self.compare(_EQ, value, self.constant(equal))
         return self.create("arith.select", [flag, then, other], [then.type]).result
 
     def negated(self, flag: ir.Value) -> ir.Value:
@@ -108,7 +112,8 @@ class Writer(Inserter):
         name = "arith.index_cast" if isinstance(value.type, ir.IndexType) else "arith.extsi"
         return self.create(name, [value], [self.i64]).result
 
-    def _compare(self, predicate: int, left: ir.Value, right: ir.Value) -> ir.Value:
+    def compare(self, predicate: int, left: ir.Value, right: ir.Value) -> ir.Value:
+        """`arith.cmpi` with a predicate of `arith.CmpIPredicate`."""
         attribute = {"predicate": ir.IntegerAttr.get(self.i64, predicate)}
         i1 = ir.IntegerType.get_signless(1)
         return self.create("arith.cmpi", [left, right], [i1], attribute).result

@@ -1,0 +1,54 @@
+"""Where the mbarriers of copies live: memory that nothing else ever uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.mlir import ir
+from tile_tileas.dialect import distributed
+from tile_tileas.dialect.buffers import Barrier, Buffer
+from tile_tileas.pipelining.writer import Writer
+from tile_tileas.storage import row_major
+
+_WORD_BYTES = 8
+
+
+@dataclass(frozen=True)
+class BarrierPlace:
+    """Makes barriers in `func`; `again` if the code that uses them may run more than once.
+
+    Their memory lives from the kernel's beginning to its end, as that of an mbarrier may not be
+    used for anything else. What runs once begins with barriers in their first phase. What runs
+    again makes them anew each time, and ends them behind a meeting of all who wait.
+    """
+
+    func: ir.Operation
+    again: bool
+
+    def made(self, at: Writer, stages: int) -> ir.Value:
+        """Barriers of one arrival, one for each stage; threads see them after a `sync`."""
+        block = self.func.regions[0].blocks[0]
+        outer = at.place
+        at.move(ir.InsertionPoint.at_block_begin(block))
+        words = at.create("nv_tileas.alloc_tensor", [], [_words(stages)], _aligned()).result
+        at.move(ir.InsertionPoint(block.operations[len(block.operations) - 1]))
+        at.create("nv_tileas.dealloc", [words])
+        at.move(outer)
+        return at.create("nv_tileas.barrier_init", [words], [Barrier(1, stages).type]).result
+
+    def done(self, at: Writer, barrier: ir.Value) -> None:
+        """End barriers that will be made again."""
+        if self.again:
+            at.sync()
+            at.create("nv_tileas.barrier_invalidate", [barrier])
+
+
+def _words(stages: int) -> ir.Type:
+    tile = ir.RankedTensorType.get([1], ir.IntegerType.get_signless(64))
+    held = ir.RankedTensorType(distributed(tile, row_major([1])))
+    return Buffer(held, "shared", stages).type
+
+
+def _aligned() -> dict[str, ir.Attribute]:
+    i32 = ir.IntegerType.get_signless(32)
+    return {"alignment": ir.IntegerAttr.get(i32, _WORD_BYTES)}

@@ -1,0 +1,84 @@
+"""Where a copy by a tensor map is worth its barrier: next to products, which read shared memory
+anyway, and for results of products, whose fragments are no rows of memory.
+
+Tiles that are read once and go to registers are better read by threads themselves: rows of norms
+lost a tenth to a third of their speed by TMA stores (TileGym, "perf-knobs-catalog").
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from tile_core.mlir import ir
+from tile_tileas.analysis.axis import element_bytes, shape_of
+
+_DOT = "nv_tileas.dot"
+#: Operations behind which a tile is the same data in the same memory.
+_SAME_DATA = ("nv_tileas.view", "nv_tileaa.permute", "nv_tileas.convert_layout")
+#: A smaller tile leaves sooner from the threads that hold it, bytes.
+LEAST_STORE = 4096
+#: Operations that a search for the origin of a tile looks at.
+_EFFORT = 256
+
+
+def load_loss(op: ir.OpView) -> str | None:
+    """Why a load gains nothing by a tensor map; None if it does."""
+    if feeds_product(op.results[0]):
+        return None
+    return "it does not pay: the tile goes to registers, and not straight into a product"
+
+
+def store_loss(op: ir.OpView) -> str | None:
+    """Why a store gains nothing by a tensor map; None if it does."""
+    value = op.value
+    size = prod(shape_of(value)) * element_bytes(value.type.element_type)
+    if size < LEAST_STORE:
+        return f"it does not pay: the tile has {size} bytes, less than {LEAST_STORE}"
+    if comes_from_product(value):
+        return None
+    return "it does not pay: threads hold rows of the tile already, as no product made it"
+
+
+def feeds_product(tile: ir.Value) -> bool:
+    """Whether `tile` is an operand of a product, as it is or after its axes were renamed."""
+    stack = [tile]
+    while stack:
+        for use in stack.pop().uses:
+            user = use.owner
+            if user.name == _DOT and use.operand_number < 2:
+                return True
+            if user.name in _SAME_DATA:
+                stack.append(user.results[0])
+    return False
+
+
+def comes_from_product(tile: ir.Value) -> bool:
+    """Whether a product, or a loop of products, is among what `tile` is computed from, element by
+    element.
+    """
+    stack, seen = [tile], set()
+    while stack and len(seen) < _EFFORT:
+        value = stack.pop()
+        if value in seen or shape_of(value) == ():
+            continue
+        seen.add(value)
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            continue
+        if owner.name == _DOT:
+            return True
+        stack += _origins(value, owner)
+    return False
+
+
+def _origins(value: ir.Value, owner: ir.Operation | ir.OpView) -> list[ir.Value]:
+    number = ir.OpResult(value).result_number
+    if owner.name == "scf.for":
+        block = owner.regions[0].blocks[0]
+        return [block.operations[len(block.operations) - 1].operands[number]]
+    if owner.name == "scf.if":
+        ends = [region.blocks[0] for region in owner.regions]
+        return [end.operations[len(end.operations) - 1].operands[number] for end in ends]
+    if len(owner.regions):
+        return []
+    return [operand for operand in owner.operands if shape_of(operand) == shape_of(value)]

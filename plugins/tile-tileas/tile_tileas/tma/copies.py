@@ -1,0 +1,199 @@
+"""Operations that copy one tile by boxes of a tensor map: descriptors, coordinates, parts of the
+buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from tile_core.mlir import ir
+from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.analysis.ranges import Range
+from tile_tileas.analysis.views import TiledView, tiled_view
+from tile_tileas.dialect import distributed
+from tile_tileas.dialect.buffers import Buffer, async_token
+from tile_tileas.dialect.staging import subtile_layout
+from tile_tileas.dialect.tma import box_bytes, descriptor, shared_layout
+from tile_tileas.pipelining.writer import Writer
+from tile_tileas.storage import storage_bits
+from tile_tileas.tma.boxes import Boxes, boxes_of
+from tile_tileas.tma.refusals import MOST_ELEMENTS, innermost, map_axes
+
+_ULE, _NE, _EQ = 7, 1, 0  # arith.CmpIPredicate
+
+
+@dataclass(frozen=True)
+class TileCopy:
+    """A tile that tensor maps copy from or to a buffer of one stage.
+
+    Attributes:
+        view: the tiled view.
+        boxes: how the buffer is cut.
+        axes: the axes of memory that the map has, outer first.
+        far: those along which the tile's index may be too large to be counted in elements.
+        empty: those whose extent may be 0.
+    """
+
+    view: TiledView
+    boxes: Boxes
+    axes: tuple[int, ...]
+    far: frozenset[int]
+    empty: frozenset[int]
+
+    @staticmethod
+    def of(op: ir.OpView, buffer: Buffer, bounds: BoundsAnalysis) -> TileCopy | str:
+        """The copies between the memory of a load or store and `buffer`, or why there are none."""
+        view = tiled_view(op.view)
+        inner = innermost(view)
+        if inner is None or buffer.layout is None:
+            return "no axis of the tile is known to lie contiguously in memory"
+        bits = storage_bits(buffer.tile.element_type)
+        boxes = boxes_of(buffer.layout, bits, view.dim_map.index(inner))
+        if isinstance(boxes, str):
+            return boxes
+        far = frozenset(
+            axis
+            for tile_axis, axis in enumerate(view.dim_map)
+            if not _counts(bounds[op.coords[tile_axis]], view.steps[tile_axis])
+        )
+        sizes = enumerate(view.memref.sizes)
+        empty = frozenset(
+            n for n, size in sizes if isinstance(size, ir.Value) and bounds[size].lo < 1
+        )
+        return TileCopy(view, boxes, _map_order(view, boxes), far, empty)
+
+    @property
+    def bytes(self) -> int:
+        """What all copies together bring, parts outside of the tensor included."""
+        return len(self.boxes.origins) * box_bytes(self._type)
+
+    @property
+    def _type(self) -> ir.Type:
+        extents = [self.boxes.extents[self._tile_axis(axis)] for axis in self.axes]
+        box = ir.RankedTensorType.get(extents, self.view.memref.element)
+        return descriptor(box, self.boxes.swizzle)
+
+    def _tile_axis(self, axis: int) -> int:
+        return self.view.dim_map.index(axis)
+
+    # -- operations ---------------------------------------------------------------------------
+
+    def load(
+        self,
+        at: Writer,
+        view: ir.Value,
+        coords: Sequence[ir.Value],
+        into: ir.Value,
+        barrier: tuple[ir.Value, ir.Value],
+    ) -> None:
+        """Copies of the tile at `coords` of `view` to `into`; `barrier` and its stage get the
+        bytes.
+        """
+        map_, sizes = self._map(at, view), [1, 1, len(self.axes), 1, 1, 0]
+        attributes = {
+            "tx_count": ir.IntegerAttr.get(at.i32, box_bytes(self._type)),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes),
+        }
+        starts = self._starts(at, coords)
+        for origin in self.boxes.origins:
+            place = self._moved(at, starts, [origin[self._tile_axis(axis)] for axis in self.axes])
+            operands = [map_, self._part(at, into, origin), *place, *barrier]
+            at.create("nv_tileas.async_tiled_tma_load", operands, [async_token()], attributes)
+
+    def store(
+        self, at: Writer, view: ir.Value, coords: Sequence[ir.Value], source: ir.Value
+    ) -> None:
+        """Copies of `source` to the tile at `coords` of `view`."""
+        map_, starts = self._map(at, view), self._starts(at, coords)
+        for origin in self.boxes.origins:
+            place = self._moved(at, starts, [origin[self._tile_axis(axis)] for axis in self.axes])
+            operands = [map_, self._part(at, source, origin), *place]
+            at.create("nv_tileas.async_tiled_tma_store", operands, [async_token()])
+
+    def _map(self, at: Writer, view: ir.Value) -> ir.Value:
+        attributes = {
+            "oob_mode": ir.StringAttr.get("zero"),
+            "axes": ir.DenseI32ArrayAttr.get(list(self.axes)),
+        }
+        return at.create("nv_tileas.make_tiled_tma_desc", [view], [self._type], attributes).result
+
+    def _part(self, at: Writer, buffer: ir.Value, origin: tuple[int, ...]) -> ir.Value:
+        """The box of `buffer` at `origin`, with the axes of the map."""
+        whole = Buffer.of(buffer.type)
+        assert whole is not None
+        extents, element = self.boxes.extents, whole.tile.element_type
+        if list(extents) != whole.shape:
+            indices = [start // extent for start, extent in zip(origin, extents, strict=True)]
+            layout = None if whole.layout is None else subtile_layout(whole.layout, extents)
+            assert layout is not None, "boxes are runs of the buffer"
+            held = distributed(ir.RankedTensorType.get(extents, element), layout)
+            type_ = Buffer(ir.RankedTensorType(held), whole.space, 1).type
+            operands = [buffer, at.constant(0), *(at.constant(index) for index in indices)]
+            buffer = at.create("nv_tileas.buffer_view", operands, [type_]).result
+        shape = [extents[self._tile_axis(axis)] for axis in self.axes]
+        plain = ir.RankedTensorType.get(shape, element)
+        held = distributed(plain, shared_layout(shape, plain, self.boxes.swizzle))
+        type_ = Buffer(ir.RankedTensorType(held), whole.space, 1).type
+        if type_ == buffer.type:
+            return buffer
+        return at.create("nv_tileas.buffer_reinterpret", [buffer], [type_]).result
+
+    # -- coordinates --------------------------------------------------------------------------
+
+    def _starts(self, at: Writer, coords: Sequence[ir.Value]) -> list[ir.Value]:
+        """Where the tile begins along each axis of the map, in elements.
+
+        Tensors have no extent of 0 in a map (it means 2**32 there), and coordinates must not wrap
+        around: where nothing is inside, the tile begins before the tensor and ends there.
+        """
+        empty = self._nothing_inside(at, coords)
+        found = [self._start(at, axis, coords[self._tile_axis(axis)]) for axis in self.axes]
+        if empty is not None:
+            before = at.constant(-self.view.tile[self._tile_axis(self.axes[-1])])
+            found[-1] = at.create("arith.select", [empty, before, found[-1]], [at.i32]).result
+        return found
+
+    def _start(self, at: Writer, axis: int, index: ir.Value) -> ir.Value:
+        step = self.view.steps[self._tile_axis(axis)]
+        if axis in self.far:
+            # Tile -1 is outside, as are all beyond the last one that there can be.
+            inside = at.compare(_ULE, index, at.constant(MOST_ELEMENTS // step))
+            operands = [inside, index, at.constant(-1)]
+            index = at.create("arith.select", operands, [at.i32]).result
+        return index if step == 1 else at.binary("muli", index, at.constant(step))
+
+    def _nothing_inside(self, at: Writer, coords: Sequence[ir.Value]) -> ir.Value | None:
+        """i1: an extent is 0, or the tile is not the first along an axis of extent 1 that the map
+        leaves out. None if neither can be.
+        """
+        flags: list[ir.Value] = []
+        for axis, size in enumerate(self.view.memref.sizes):
+            if axis not in self.axes:
+                flags.append(at.compare(_NE, coords[self._tile_axis(axis)], at.constant(0)))
+            elif not isinstance(size, int) and axis in self.empty:
+                flags.append(at.compare(_EQ, size, at.constant(0, size.type)))
+        return reduce(lambda a, b: at.binary("ori", a, b), flags) if flags else None
+
+    @staticmethod
+    def _moved(at: Writer, starts: list[ir.Value], by: Sequence[int]) -> list[ir.Value]:
+        return [
+            at.plus(start, step) if step else start for start, step in zip(starts, by, strict=True)
+        ]
+
+
+def _counts(index: Range, step: int) -> bool:
+    """Whether elements up to a tile can be counted, whichever tile it is."""
+    return index.lo * step >= -MOST_ELEMENTS and index.hi * step <= MOST_ELEMENTS
+
+
+def _map_order(view: TiledView, boxes: Boxes) -> tuple[int, ...]:
+    """Axes of memory, outer first: innermost those of the box as it lies in shared memory, then
+    others that the tile reaches along, then the rest, outer ones inside (as NVIDIA's maps are).
+    """
+    inner_first = [view.dim_map[axis] for axis in boxes.order]
+    reached = [view.dim_map[t] for t, extent in enumerate(view.tile) if extent > 1]
+    inner_first += [axis for axis in sorted(reached, reverse=True) if axis not in inner_first]
+    inner_first += [axis for axis in map_axes(view) if axis not in inner_first]
+    return tuple(reversed(inner_first))
