@@ -41,6 +41,7 @@ def tile_cli_commands() -> Iterable[Lazy]:
     yield Lazy("cache", f"{home}.cache:cache", "List, trim and empty the artifact cache")
     yield Lazy("serve", f"{home}.serve:serve", "Keep the compiler in memory, for others to use")
     yield Lazy("explore", f"{home}.explore:explore", "A page that shows a compilation")
+    yield Lazy("lsp", f"{home}.lsp:lsp", "A language server for editors")
     yield Lazy("diff", f"{home}.diff:diff", "Compare a stage of two compilations")
     yield Lazy("explain", f"{home}.explain:explain", "What a name, message or code means")
     yield Lazy("doctor", f"{home}.doctor:doctor", "What is installed, and what is missing")

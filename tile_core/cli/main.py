@@ -193,6 +193,8 @@ def main() -> None:
         sys.stderr.flush()
     except OSError:
         code = code or int(ExitCode.CONFIGURATION)
+    except ValueError:
+        pass  # a server that was told to leave has closed its own output
     # Output files are complete by now; taking MLIR's contexts apart would cost 60 ms.
     os._exit(code)
 
