@@ -25,120 +25,74 @@ class Facts:
     scale: float = 1
 
 
-_FREE = Facts("free")
-_LOAD, _STORE = Facts("global_load", "load"), Facts("global_store", "store")
+_UNKNOWN = Facts("alu")
 #: A load that runs ahead of its loop, through shared memory (`staged`).
 STAGED_LOAD = Facts("staged_load", "load")
-_ATOMIC = Facts("atomic", "store")
-_EXCHANGE = Facts("exchange")
-_CONTROL = Facts("control", "control")
-_BARRIER = Facts("barrier", "barrier")
-_UNKNOWN = Facts("alu")
 
-#: Operation name -> facts. A dialect's own line ("math") serves those that have none.
-FACTS: dict[str, Facts] = {
-    # accesses
-    "nv_tileas.tiled_load": _LOAD,
-    "nv_tileas.load": _LOAD,
-    "nv_tileas.tiled_store": _STORE,
-    "nv_tileas.store": _STORE,
-    "nv_tileas.atomic_cas": _ATOMIC,
-    "nv_tileas.atomic_rmw": _ATOMIC,
-    "nv_tileas.tiled_atomic_rmw": _ATOMIC,
-    "nv_tileas.multimem": _ATOMIC,
-    "nv_tileas.async_load": Facts("async_copy", "load"),
-    "nv_tileas.async_tiled_load": Facts("async_copy", "load"),
-    "nv_tileas.async_copy": Facts("async_copy", "load"),
-    "nv_tileas.async_tiled_tma_load": Facts("tma_load", "load"),
-    "nv_tileas.async_gather_tma_load": Facts("tma_load", "load"),
-    "nv_tileas.async_tiled_tma_store": Facts("tma_store", "store"),
-    "nv_tileas.async_scatter_tma_store": Facts("tma_store", "store"),
-    "nv_tileas.async_tiled_tma_reduce": Facts("tma_store", "store"),
-    # products
-    "nv_tileas.dot": Facts("mma", "mma"),
-    "nv_tileas.scaled_dot": Facts("mma", "mma"),
-    # movement between threads
-    "nv_tileas.convert_layout": _EXCHANGE,
-    "nv_tileas.copy": _EXCHANGE,
-    "nv_tileas.extract_slice": _EXCHANGE,
-    "nv_tileas.insert_slice": _EXCHANGE,
-    "nv_tileas.reduce": Facts("reduce"),
-    "nv_tileas.reduce_mixed": Facts("reduce"),
-    "nv_tileas.scan": Facts("reduce", scale=2),
-    "nv_tileas.scan_mixed": Facts("reduce", scale=2),
-    "nv_tileas.sync": _BARRIER,
-    "nv_tileas.fence": _BARRIER,
-    "nv_tileas.async_wait": _BARRIER,
-    "nv_tileas.barrier_wait": _BARRIER,
-    "nv_tileas.barrier_arrive": _BARRIER,
-    # arithmetic
-    "arith": _UNKNOWN,
-    "arith.addf": Facts("fma"),
-    "arith.subf": Facts("fma"),
-    "arith.mulf": Facts("fma"),
-    "arith.negf": Facts("fma"),
-    "arith.divf": Facts("divide"),
-    "arith.muli": Facts("fma", scale=2),
-    "arith.divsi": Facts("divide", scale=3),
-    "arith.divui": Facts("divide", scale=3),
-    "arith.remsi": Facts("divide", scale=3),
-    "arith.remui": Facts("divide", scale=3),
-    "arith.ceildivui": Facts("divide", scale=3),
-    "arith.ceildivsi": Facts("divide", scale=3),
-    "arith.extf": Facts("convert"),
-    "arith.truncf": Facts("convert"),
-    "arith.constant": _FREE,
-    "math": Facts("special"),
-    "math.absf": Facts("alu"),
-    "math.absi": Facts("alu"),
-    "math.fma": Facts("fma"),
-    "math.floor": Facts("alu"),
-    "math.ceil": Facts("alu"),
-    "math.copysign": Facts("alu", scale=2),
-    "math.exp": Facts("special", scale=1.25),
-    "math.log": Facts("special", scale=1.25),
-    "math.sin": Facts("special", scale=4),
-    "math.cos": Facts("special", scale=4),
-    "math.tan": Facts("special", scale=6),
-    "math.powf": Facts("special", scale=6),
-    "math.tanh": Facts("special", scale=2),
-    "nv_tileaa.addf": Facts("fma"),
-    "nv_tileaa.subf": Facts("fma"),
-    "nv_tileaa.mulf": Facts("fma"),
-    "nv_tileaa.fma": Facts("fma"),
-    "nv_tileaa.divf": Facts("divide"),
-    "nv_tileaa.sqrt": Facts("special", scale=2),
-    "nv_tileaa.rsqrt": Facts("special"),
-    "nv_tileaa.exp2": Facts("special"),
-    "nv_tileaa.atan2": Facts("special", scale=6),
-    "nv_tileaa.fp_to_fp": Facts("convert"),
-    "nv_tileaa.fp_to_int": Facts("convert", scale=2),
-    "nv_tileaa.int_to_fp": Facts("convert", scale=2),
-    # what becomes no instruction, or is the same for every element
-    "nv_tileaa.assume": _FREE,
-    "nv_tileaa.bitcast": _FREE,
-    "nv_tileaa.block_tile": _FREE,
-    "nv_tileaa.broadcast": _FREE,
-    "nv_tileaa.create_mem_token": _FREE,
-    "nv_tileaa.expand_dims": _FREE,
-    "nv_tileaa.extract": _FREE,
-    "nv_tileaa.join_tokens": _FREE,
-    "nv_tileaa.make_memref": _FREE,
-    "nv_tileaa.permute": _FREE,
-    "nv_tileaa.splat": _FREE,
-    "nv_tileaa.view": _FREE,
-    "nv_tileas.buffer_view": _FREE,
-    "nv_tileas.alloc_tensor": _FREE,
-    "nv_tileas.dealloc": _FREE,
-    "nv_tileas.view": _FREE,
-    "nv_tileas.yield": _FREE,
-    "nv_tileas.yield_mixed": _FREE,
-    "ub.poison": _FREE,
-    "scf.yield": Facts("free", "control"),
-    "scf.condition": Facts("free", "control"),
-    "func.return": Facts("free", "control"),
-    "scf": _CONTROL,
-}
+#: A class a line, behind it its operations. A dialect's own name serves those that have no line.
+_OPERATIONS: tuple[tuple[Facts, str], ...] = (
+    (Facts("global_load", "load"), "nv_tileas.tiled_load nv_tileas.load"),
+    (Facts("global_store", "store"), "nv_tileas.tiled_store nv_tileas.store"),
+    (
+        Facts("atomic", "store"),
+        "nv_tileas.atomic_cas nv_tileas.atomic_rmw nv_tileas.tiled_atomic_rmw nv_tileas.multimem",
+    ),
+    (
+        Facts("async_copy", "load"),
+        "nv_tileas.async_load nv_tileas.async_tiled_load nv_tileas.async_copy",
+    ),
+    (Facts("tma_load", "load"), "nv_tileas.async_tiled_tma_load nv_tileas.async_gather_tma_load"),
+    (
+        Facts("tma_store", "store"),
+        "nv_tileas.async_tiled_tma_store nv_tileas.async_scatter_tma_store "
+        "nv_tileas.async_tiled_tma_reduce",
+    ),
+    (Facts("mma", "mma"), "nv_tileas.dot nv_tileas.scaled_dot"),
+    (
+        Facts("exchange"),
+        "nv_tileas.convert_layout nv_tileas.copy nv_tileas.extract_slice nv_tileas.insert_slice",
+    ),
+    (Facts("reduce"), "nv_tileas.reduce nv_tileas.reduce_mixed"),
+    (Facts("reduce", scale=2), "nv_tileas.scan nv_tileas.scan_mixed"),
+    (
+        Facts("barrier", "barrier"),
+        "nv_tileas.sync nv_tileas.fence nv_tileas.async_wait nv_tileas.barrier_wait "
+        "nv_tileas.barrier_arrive",
+    ),
+    (Facts("alu"), "arith math.absf math.absi math.floor math.ceil"),
+    (
+        Facts("fma"),
+        "arith.addf arith.subf arith.mulf arith.negf math.fma nv_tileaa.addf nv_tileaa.subf "
+        "nv_tileaa.mulf nv_tileaa.fma",
+    ),
+    (Facts("divide"), "arith.divf nv_tileaa.divf"),
+    (Facts("fma", scale=2), "arith.muli"),
+    (
+        Facts("divide", scale=3),
+        "arith.divsi arith.divui arith.remsi arith.remui arith.ceildivui arith.ceildivsi",
+    ),
+    (Facts("convert"), "arith.extf arith.truncf nv_tileaa.fp_to_fp"),
+    (
+        Facts("free"),
+        "arith.constant nv_tileaa.assume nv_tileaa.bitcast nv_tileaa.block_tile "
+        "nv_tileaa.broadcast nv_tileaa.create_mem_token nv_tileaa.expand_dims "
+        "nv_tileaa.extract nv_tileaa.join_tokens nv_tileaa.make_memref nv_tileaa.permute "
+        "nv_tileaa.splat nv_tileaa.view nv_tileas.buffer_view nv_tileas.alloc_tensor "
+        "nv_tileas.dealloc nv_tileas.view nv_tileas.yield nv_tileas.yield_mixed ub.poison",
+    ),
+    (Facts("special"), "math nv_tileaa.rsqrt nv_tileaa.exp2"),
+    (Facts("alu", scale=2), "math.copysign"),
+    (Facts("special", scale=1.25), "math.exp math.log"),
+    (Facts("special", scale=4), "math.sin math.cos"),
+    (Facts("special", scale=6), "math.tan math.powf nv_tileaa.atan2"),
+    (Facts("special", scale=2), "math.tanh nv_tileaa.sqrt"),
+    (Facts("convert", scale=2), "nv_tileaa.fp_to_int nv_tileaa.int_to_fp"),
+    (Facts("free", "control"), "scf.yield scf.condition func.return"),
+    (Facts("control", "control"), "scf"),
+)
+
+#: Operation name -> facts.
+FACTS: dict[str, Facts] = {name: facts for facts, names in _OPERATIONS for name in names.split()}
 
 
 def facts_of(name: str) -> Facts:
