@@ -125,10 +125,13 @@ def check(app: Any, names: tuple[str, ...]) -> int:
 @click.argument("name")
 @click.option("--directory", type=click.Path(path_type=Path), default=Path(),
               help="Where to put it [default: here].")  # fmt: skip
-@click.option("--scheduler", is_flag=True, help="With a scheduler instead of a pass.")
-def new(name: str, directory: Path, scheduler: bool) -> None:
-    """Create a plugin package NAME with a pass (or a scheduler), a test and an entry point."""
+@click.option("--scheduler", "kind", flag_value="scheduler", help="With a scheduler.")
+@click.option("--layout-strategy", "kind", flag_value="layout-strategy", help="With a strategy.")
+@click.option("--dialect", "kind", flag_value="dialect", help="With a dialect and its lowering.")
+@click.option("--target", "kind", flag_value="target", help="With a GPU target.")
+def new(name: str, directory: Path, kind: str | None) -> None:
+    """Create a plugin package NAME: a pass (or what an option says), a test, an entry point."""
     from tile_core.scaffold import create_plugin
 
-    root = create_plugin(name, directory, "scheduler" if scheduler else "pass")
+    root = create_plugin(name, directory, kind or "pass")
     click.echo(f"created {root}\nnext: pip install -e {root} && pytest {root}")

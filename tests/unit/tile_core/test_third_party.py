@@ -138,6 +138,19 @@ def test_a_new_scheduler_works_from_the_start(tmp_path: Path) -> None:
     assert "[my-scheduler, sm_90]" in shown.stdout
 
 
+@pytest.mark.parametrize("kind", ["layout-strategy", "dialect", "target"])
+def test_what_else_a_new_package_can_bring(tmp_path: Path, kind: str) -> None:
+    made = wheels.run_tilec(
+        tmp_path, "plugins", "new", "my-own", f"--{kind}", "--directory", str(tmp_path)
+    )
+    assert made.returncode == 0, made.stderr
+    project, target = tmp_path / "my-own", tmp_path / "installed"
+    wheels.install(project, target)
+    checked = wheels.run_tilec(target, "plugins", "check", "my_own")
+    assert (checked.returncode, checked.stdout) == (0, "my_own: ok\n"), checked.stderr
+    run_tests(project, target)
+
+
 def test_a_new_plugin_works_from_the_start(tmp_path: Path) -> None:
     made = wheels.run_tilec(tmp_path, "plugins", "new", "my-passes", "--directory", str(tmp_path))
     assert made.returncode == 0, made.stderr
