@@ -58,7 +58,10 @@ def schedule(
         kind = "json"
     if other is not None and (kind != "text" or given is not None):
         raise UsageError("--with compares two schedulers, and only as text")
-    graphs = _graphs(app, source, gpu_name, stages, machine_model, kind == "trace")
+    graphs = graphs_of_program(
+        app.registry, read_bytes(source), gpu_name, stages, machine_model,
+        trace=kind == "trace", name=source,
+    )  # fmt: skip
     names = [graph.name for graph, _ in graphs]
     if wanted is not None:
         if wanted not in names:
@@ -78,10 +81,17 @@ def schedule(
         file.commit(text)
 
 
-def _graphs(
-    app: Any, source: str, gpu_name: str, stages: int, machine_model: str, trace: bool
+def graphs_of_program(
+    registry: Any,
+    program: bytes,
+    gpu_name: str,
+    stages: int,
+    machine_model: str = "sm",
+    *,
+    trace: bool = False,
+    name: str = "-",
 ) -> list[tuple[Any, Any]]:
-    """The (graph, machine) of every body of a program, as the scheduling pass would see them."""
+    """The (graph, machine) of every body of a program, as the scheduling pass of -O3 sees them."""
     from tile_core.api import compile as compile_program
     from tile_core.pipeline.instrument import Instrumentation
     from tile_core.sched import ScheduleOptions
@@ -102,8 +112,8 @@ def _graphs(
                 found.extend((graph, model) for _, graph, model in bodies)
 
     compile_program(
-        read_bytes(source), gpu_name, opt_level=3, emit=f"mlir:{_PASS}", registry=app.registry,
-        instrumentations=[Collect()], name=source, keep_stages=False,
+        program, gpu_name, opt_level=3, emit=f"mlir:{_PASS}", registry=registry,
+        instrumentations=[Collect()], name=name, keep_stages=False,
     )  # fmt: skip
     return found
 
