@@ -190,6 +190,6 @@ def _written(bodies: Sequence[Any], kind: str) -> str:
 
 def shown(app: Any, source: str, gpu_name: str, scheduler: str) -> list[tuple[str, str]]:
     """Each body of a program, and its schedule as the command prints it."""
-    graphs = _graphs(app, source, gpu_name, 0, "sm", False)
+    graphs = graphs_of_program(app.registry, read_bytes(source), gpu_name, 0, name=source)
     bodies = [_scheduled(app, graph, model, scheduler) for graph, model in graphs]
     return [(body.name, _written([body], "text")) for body in bodies]
