@@ -209,6 +209,7 @@ def test_operands_that_stay_the_same_are_stored_once() -> None:
     [
         r"fence\.proxy\.async", r"wgmma\.wait_group", r"wgmma\.commit_group",
         r"\bbar(rier)?\.\w*\.?sync",
+        r"wgmma\.fence",
     ],
 )  # fmt: skip
 def test_nothing_of_it_can_go(instruction: str) -> None:

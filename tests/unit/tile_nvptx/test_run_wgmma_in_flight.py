@@ -75,6 +75,7 @@ def test_two_stages_leave_none_to_lag() -> None:
     [
         r"cp\.async\.wait_group", r"cp\.async\.commit_group", r"\bbar(rier)?\.\w*\.?sync",
         r"fence\.proxy\.async", r"wgmma\.wait_group", r"wgmma\.commit_group",
+        r"wgmma\.fence",
     ],
 )  # fmt: skip
 def test_nothing_of_it_can_go(instruction: str) -> None:
