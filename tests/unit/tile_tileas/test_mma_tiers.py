@@ -18,9 +18,10 @@ def product(
     chip: str = "sm_90a",
     batch: int = 0,
     promotes: bool = False,
+    orders: tuple[str, str] = ("", ""),
 ) -> Product:
     shape, rank = (batch or 1, *size), 3 if batch else 2
-    return Product(chip, types, shape, rank, warps, 232448, promotes)
+    return Product(chip, types, shape, rank, warps, 232448, promotes, orders)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,8 @@ def product(
         ("m64n8k8.f32.tf32.tf32", product(TF32, (64, 8, 32))),
         ("m64n64k32.f32.e4m3.e5m2", product(FP8, (64, 64, 64))),
         ("m64n64k32.f32.e4m3.e5m2", product(FP8, (64, 64, 64), promotes=True)),
-        ("m64n128k32.s32.s8.u8", product(INT8, (64, 128, 64))),
+        ("m64n128k32.s32.s8.u8", product(INT8, (64, 128, 64), orders=("K", "K"))),
+        ("m64n64k16.f32.bf16.bf16", product(BF16, (64, 64, 64), orders=("MN", "MN"))),
         ("m64n64k16.f16.f16.f16", product(("f16", "f16", "f16"), (256, 64, 32), 8)),
         # The second warpgroup takes other columns where there are no more rows.
         ("m64n64k16.f32.f16.f16", product(size=(64, 128, 16), warps=8)),
@@ -67,6 +69,16 @@ def test_warpgroups_come_first(wanted: str, made: Product) -> None:
             "sums inside and outside of the tensor cores would take 256 registers of a thread with "
             "4 warps",
             product(FP8, (128, 128, 32), promotes=True),
+        ),
+        (
+            "it reads e5m2 along K, and B lies along N in memory: each element would be turned by "
+            "itself",
+            product(FP8, (64, 64, 64), orders=("K", "MN")),
+        ),
+        (
+            "it reads tf32 along K, and A lies along M in memory: each element would be turned by "
+            "itself",
+            product(TF32, (64, 64, 64), orders=("MN", "")),
         ),
         (
             "no instruction of it divides tiles of 64x64x8 among 4 warps",

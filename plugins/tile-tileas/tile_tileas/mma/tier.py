@@ -31,6 +31,7 @@ class Product:
         max_shared: bytes of shared memory that the block may have.
         promotes: sums are kept in f32 outside of the tensor cores, as those of 8-bit floats are
             without `fast_acc`.
+        orders: how A and B lie in memory, along "K" or "MN"; "" if nobody knows.
     """
 
     chip: str
@@ -40,6 +41,7 @@ class Product:
     num_warps: int
     max_shared: int
     promotes: bool = False
+    orders: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)

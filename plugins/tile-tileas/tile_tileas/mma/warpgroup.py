@@ -238,7 +238,12 @@ def _problem(product: Product) -> Unfit | None:
                      f"{product.num_warps}")  # fmt: skip
     if m % _ROWS:
         return Unfit(f"it has {_ROWS} rows, and the tile {m}")
-    a, b, _ = product.types
+    a, b, acc = product.types
+    (row,) = find_mma(product.chip, family=FAMILY, a=a, b=b, acc=acc, sparse=False)
+    for name, side, element, order in zip("AB", "MN", (a, b), product.orders, strict=True):
+        if order and order not in row.majors:
+            return Unfit(f"it reads {element} along K, and {name} lies along {side} "
+                         "in memory: each element would be turned by itself")  # fmt: skip
     wanted = (m * k * BITS[a] + n * k * BITS[b]) // 8
     if wanted > product.max_shared:
         return Unfit(f"its operands take {wanted} bytes of shared memory, and a block has "

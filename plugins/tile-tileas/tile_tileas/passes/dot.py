@@ -14,6 +14,7 @@ from tile_core.convert import Conversion, RuleSet
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import shape_of
+from tile_tileas.analysis.orders import axis_in_memory
 from tile_tileas.dot_plan import PROMOTES
 from tile_tileas.dots import FMA, PTX_TYPES, product_shape
 from tile_tileas.mma.tier import Choice, Product, choose
@@ -92,10 +93,19 @@ def _choice(
         cx.state.num_warps,
         cx.target.max_shared,
         promotes=_promotes(op, a, c),
+        orders=(_order(a, -1), _order(b, -2)),
     )
     found = choose(product, tiers_up_to(cx.state.highest))
     assert found is not None, "multiply-adds take every product"
     return found
+
+
+def _order(value: ir.Value, k: int) -> str:
+    """How an operand whose axis `k` is K lies in memory; "" if nobody knows."""
+    found = axis_in_memory(value)
+    if found is None:
+        return ""
+    return "K" if found == len(shape_of(value)) + k else "MN"
 
 
 def _promotes(op: ir.OpView, a: ir.Value, c: ir.Value) -> bool:
