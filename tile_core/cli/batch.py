@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ import rich_click as click
 
 from tile_core.batch import Job, Outcome, compile_batch
 from tile_core.cli.output import STDIO, read_bytes, write_file
+from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ConfigurationError, ExitCode, TileError, UsageError
 
 
@@ -52,7 +52,10 @@ def compile_many(
     # A fork of a process with MLIR in it would share its locks.
     context = multiprocessing.get_context("spawn")
     done: list[tuple[Outcome, str]] = []
-    with ProcessPoolExecutor(count, mp_context=context) as executor, _progress(len(jobs)) as bar:
+    with (
+        ProcessPoolExecutor(count, mp_context=context) as executor,
+        Progress("compiling", len(jobs)) as bar,
+    ):
         for outcome in compile_batch(jobs, executor):
             done.append((_written(outcome, names), names[outcome.name, outcome.target]))
             bar.advance()
@@ -89,37 +92,6 @@ def _written(outcome: Outcome, names: dict[tuple[str, str], str]) -> Outcome:
     except ConfigurationError as error:
         return Outcome(outcome.name, outcome.target, outcome.seconds, error=error)
     return outcome
-
-
-class _Bar:
-    """A bar on a terminal, nothing elsewhere."""
-
-    def __init__(self, total: int) -> None:
-        self._bar: Any = None
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress
-
-            self._bar = Progress(console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task("compiling", total=total)
-
-    def __enter__(self) -> _Bar:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def advance(self) -> None:
-        """One more is done."""
-        if self._bar is not None:
-            self._bar.advance(self._task)
-
-
-def _progress(total: int) -> _Bar:
-    return _Bar(total)
 
 
 def _print(done: Sequence[tuple[Outcome, str]], as_json: bool) -> None:

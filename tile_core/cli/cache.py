@@ -49,14 +49,19 @@ def ls(as_json: bool) -> None:
 
 @cache.command("gc")
 @click.option("--size", type=int, metavar="MIB", help="Make it this small [default: its limit].")
-def gc(size: int | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def gc(size: int | None, as_json: bool) -> None:
     """Remove the longest unused artifacts until the rest fits."""
-    removed, freed = _cache().collect(None if size is None else size << 20)
-    click.echo(f"removed {removed} artifacts, {freed} bytes")
+    _say(*_cache().collect(None if size is None else size << 20), as_json)
 
 
 @cache.command("clear")
-def clear() -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def clear(as_json: bool) -> None:
     """Remove all artifacts."""
-    removed, freed = _cache().clear()
-    click.echo(f"removed {removed} artifacts, {freed} bytes")
+    _say(*_cache().clear(), as_json)
+
+
+def _say(removed: int, freed: int, as_json: bool) -> None:
+    record = {"removed": removed, "bytes": freed}
+    click.echo(json.dumps(record) if as_json else f"removed {removed} artifacts, {freed} bytes")

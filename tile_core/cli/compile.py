@@ -12,6 +12,7 @@ from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings
 from tile_core.cli.crash import explained
 from tile_core.cli.observe import observe_options, observers
 from tile_core.cli.output import STDIO, Output, read_bytes
+from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, TileError, UsageError
 
 #: File name endings by kind of stage.
@@ -177,7 +178,8 @@ def _is_mlir(stage: str) -> bool:
 
 def _compile_to(path: str, work: Callable[[], Any], watch: Any) -> None:
     with Output(path) as file:
-        artifact = work()
+        with Progress("compiling"):
+            artifact = work()
         data = artifact.output
         if watch.pretty and isinstance(data, str) and _is_mlir(artifact.emit):
             from tile_core.pretty import pretty

@@ -10,6 +10,7 @@ import rich_click as click
 
 from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
 from tile_core.cli.output import Output, read_bytes
+from tile_core.cli.progress import Progress
 from tile_core.diagnostics import TileError
 
 
@@ -31,7 +32,8 @@ def explore(app: Any, source: str, output: str, as_json: bool, **given: Any) -> 
     took; remarks; layouts and schedules; with --grid, the predicted time of a launch.
     """
     with Output(output) as file:
-        data = _data(app, source, given)
+        with Progress("compiling and drawing"):
+            data = _data(app, source, given)
         text = json.dumps(data, indent=1 if as_json else None)
         if not as_json:
             page = resources.files("tile_core.explore").joinpath("page.html").read_text("utf-8")

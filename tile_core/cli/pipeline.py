@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import rich_click as click
@@ -22,8 +23,6 @@ def list_(app: Any, as_json: bool) -> None:
     """List the registered pipelines."""
     entries = app.registry.entries("pipeline")
     if as_json:
-        import json
-
         rows = [
             {"name": e.lazy.name, "summary": e.lazy.summary, "plugin": str(e.plugin)}
             for e in entries
@@ -66,13 +65,15 @@ def show(
 @pipeline.command("validate")
 @click.argument("names", nargs=-1, metavar="[NAME|FILE.toml]...")
 @pipeline_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def validate(app: Any, names: tuple[str, ...], **values: Any) -> int:
+def validate(app: Any, names: tuple[str, ...], as_json: bool, **values: Any) -> int:
     """Check pipelines: every name, option, anchor and condition. All registered ones by default."""
     from tile_core.pipeline.resolve import load
     from tile_core.pipeline.validate import problems_of
 
     bad = 0
+    found: dict[str, list[str]] = {}
     for name in names or app.registry.names("pipeline"):
         request = _request(name, values)
         try:
@@ -80,10 +81,13 @@ def validate(app: Any, names: tuple[str, ...], **values: Any) -> int:
         except TileError as error:
             problems = [error]
         bad += len(problems)
-        for problem in problems:
+        found[name] = [problem.render() for problem in problems]
+        for problem in () if as_json else problems:
             click.echo(problem.render(), err=True)
-        if not problems:
+        if not problems and not as_json:
             click.echo(f"{name}: ok")
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
     return ExitCode.CONFIGURATION if bad else ExitCode.OK
 
 
@@ -91,8 +95,9 @@ def validate(app: Any, names: tuple[str, ...], **values: Any) -> int:
 @click.argument("first")
 @click.argument("second")
 @pipeline_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def diff(app: Any, first: str, second: str, **values: Any) -> int:
+def diff(app: Any, first: str, second: str, as_json: bool, **values: Any) -> int:
     """Print what pipeline SECOND does otherwise than FIRST, as a unified diff.
 
     Exit code 1 when they differ.
@@ -102,15 +107,16 @@ def diff(app: Any, first: str, second: str, **values: Any) -> int:
     _, left = _resolved(app, first, values)
     _, right = _resolved(app, second, values)
     text = difference(left, right)
-    click.echo(text, nl=False)
+    if as_json:
+        click.echo(json.dumps({"differ": bool(text), "diff": text.splitlines()}, indent=1))
+    else:
+        click.echo(text, nl=False)
     return int(bool(text))
 
 
 @pipeline.command("schema")
 def schema() -> None:
     """Print the JSON Schema of pipeline files, for editors."""
-    import json
-
     from tile_core.pipeline.json_schema import pipeline_schema
 
     click.echo(json.dumps(pipeline_schema(), indent=1))

@@ -77,8 +77,9 @@ def _print_rows(registry: Any, rows: list[tuple[str, str, str, str]]) -> None:
 
 @plugins.command("show")
 @click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def show(app: Any, name: str) -> None:
+def show(app: Any, name: str, as_json: bool) -> None:
     """Describe a registered NAME: who brings it, and its options."""
     from tile_core.inspection import description_of
     from tile_core.registry import KINDS
@@ -91,20 +92,22 @@ def show(app: Any, name: str) -> None:
             f"no plugin registers '{name}'",
             hint=f"did you mean '{close}'?" if close else "`tilec plugins list` shows all names",
         )
-    for entry in found:
-        click.echo(description_of(registry, entry), nl=False)
+    texts = [description_of(registry, entry) for entry in found]
+    click.echo(json.dumps(texts, indent=1) if as_json else "".join(texts), nl=as_json)
 
 
 @plugins.command("check")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def check(app: Any, names: tuple[str, ...]) -> int:
+def check(app: Any, names: tuple[str, ...], as_json: bool) -> int:
     """Load everything that plugins register, and say what is wrong with it."""
     from tile_core.inspection import problems_of_plugin
 
     registry = app.lenient_registry
     known = [p.name for p in registry.plugins] + [b.name for b in registry.broken]
     bad = 0
+    found: dict[str, list[str]] = {}
     for name in names or known:
         if name not in known:
             close = nearest(name, known)
@@ -114,10 +117,13 @@ def check(app: Any, names: tuple[str, ...]) -> int:
         problems = [b.error.message for b in registry.broken if b.name == name]
         problems += problems_of_plugin(registry, name)
         bad += len(problems)
-        for problem in problems:
+        found[name] = problems
+        for problem in () if as_json else problems:
             click.echo(f"{name}: {problem}", err=True)
-        if not problems:
+        if not problems and not as_json:
             click.echo(f"{name}: ok")
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
     return ExitCode.CONFIGURATION if bad else ExitCode.OK
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -14,6 +16,7 @@ import rich_click as click
 
 from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
 from tile_core.cli.output import read_bytes
+from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, TileError, UsageError
 from tile_fuzz.witness import REFUSED, WITNESSES
 
@@ -111,8 +114,9 @@ def fuzz(app: Any, **given: Any) -> int:
         return _coverage(plan)
     failures, refused = Counter(), Counter()
     started = time.monotonic()
-    for tried, (seed, failure) in enumerate(campaign(plan, _source(app)), 1):
-        if tried % _OFTEN == 0:
+    bar = Progress("programs", len(plan.seeds))
+    for tried, (seed, failure) in enumerate(_with_bar(bar, campaign(plan, _source(app))), 1):
+        if tried % _OFTEN == 0 and not sys.stderr.isatty():
             click.echo(f"{tried} of {len(plan.seeds)} programs", err=True)
         if failure is None:
             continue
@@ -135,6 +139,14 @@ def fuzz(app: Any, **given: Any) -> int:
     for what, count in refused.most_common():
         click.echo(f"  {count} x {what}")
     return ExitCode.COMPILE if total else ExitCode.OK
+
+
+def _with_bar(bar: Progress, results: Iterable[Any]) -> Iterator[Any]:
+    """The results; the bar goes on with each."""
+    with bar:
+        for result in results:
+            bar.advance()
+            yield result
 
 
 def _coverage(plan: Any) -> int:
@@ -251,6 +263,7 @@ def _setting(given: dict[str, Any]) -> Any:
 @_launch_options
 @_generator_options
 @pipeline_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def reduce(app: Any, **given: Any) -> int:
     """Make a failing program small, so that it still fails in the same way."""
@@ -267,19 +280,29 @@ def reduce(app: Any, **given: Any) -> int:
         failure = worker.ask(try_setting, write_bytecode(case.packed()), setting)
         if failure is None:
             raise TileError("the program does not fail", notes=(f"it was compiled with {setting}",))
-        click.echo(f"{failure}")
+        if not given["as_json"]:
+            click.echo(f"{failure}")
 
         def fails(candidate: Any) -> bool:
             found = worker.ask(try_setting, write_bytecode(candidate.packed()), setting)
             return found is not None and found.key == failure.key
 
         shrinker = Shrinker(case, fails, given["seconds"], lambda text: click.echo(text, err=True))
-        small = shrinker.run()
+        with Progress("reducing"):
+            small = shrinker.run()
         save(small, Path(given["output"]))
-        click.echo(
-            f"{len(list(_operations(case)))} operations became {len(list(_operations(small)))}, "
-            f"in {shrinker.checked} attempts\nbisect: tilec bisect {given['output']} {setting}"
-        )
+        before, after = (len(list(_operations(one))) for one in (case, small))
+        command = f"tilec bisect {given['output']} {setting}"
+        if given["as_json"]:
+            record = {"failure": str(failure), "operations": [before, after],
+                      "attempts": shrinker.checked, "output": given["output"],
+                      "bisect": command}  # fmt: skip
+            click.echo(json.dumps(record, indent=1))
+        else:
+            click.echo(
+                f"{before} operations became {after}, in {shrinker.checked} attempts\n"
+                f"bisect: {command}"
+            )
     finally:
         worker.close()
     return ExitCode.OK
@@ -363,6 +386,7 @@ def _grid(text: str) -> tuple[int, int, int]:
     help="Time that one compilation and run may take.",
 )
 @pipeline_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def bisect(app: Any, **given: Any) -> int:
     """Name the pass after which the results of a program are wrong, or which fails."""
@@ -372,10 +396,21 @@ def bisect(app: Any, **given: Any) -> int:
     setting = _setting(given)
     case = _case(app, given)
     worker = Worker(_source(app), given["patience"])
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text) if given["as_json"] else click.echo(f"  {text}")
+
     try:
-        verdict = search(case, setting, app.registry, worker, lambda text: click.echo(f"  {text}"))
+        with Progress("bisecting"):
+            verdict = search(case, setting, app.registry, worker, say)
     finally:
         worker.close()
+    if given["as_json"]:
+        record = {"culprits": list(verdict.culprits), "how": verdict.how, "steps": said}
+        record["failure"] = None if verdict.failure is None else str(verdict.failure)
+        click.echo(json.dumps(record, indent=1))
+        return ExitCode.OK if verdict.failure is None else ExitCode.COMPILE
     if verdict.failure is None:
         click.echo(verdict.how)
         return ExitCode.OK

@@ -13,10 +13,12 @@ import rich_click as click
 from tile_core.cli.arguments import pass_settings_of, pipeline_options
 from tile_core.cli.observe import observe_options
 from tile_core.cli.output import read_bytes
+from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, SourceLocation, TileError, UsageError
 
 if TYPE_CHECKING:
     from tile_sim.machine.launch import LaunchReport
+    from tile_sim.machine.monitor import Finding
     from tile_sim.module import Module
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,9 +65,11 @@ def _launch_options(command: F) -> F:
 @click.option("--save", multiple=True, metavar="N=FILE.npy", help="Write argument N to a file.")
 @click.option("--stats", is_flag=True, help="Print what was executed: instructions, sectors, ...")
 @click.option("--stats-json", metavar="FILE", help="Write the same to a file.")
+@click.option("--json", "as_json", is_flag=True, help="Print what came out as JSON.")
 @click.pass_obj
 def run(
     app: Any,
+    as_json: bool,
     expect: tuple[str, ...],
     reference: bool,
     rtol: float,
@@ -82,7 +86,11 @@ def run(
         _only_kernels(expect=expect, reference=reference, save=save)
         return _run_script(given, stats, stats_json)
     counted = stats or stats_json is not None
-    done = _launch(app, given, check=False, stats=counted, reference=reference)
+    with Progress("running"):
+        done = _launch(app, given, check=False, stats=counted, reference=reference)
+    if as_json:
+        return _print_json(done, expect, rtol)
+    _show_launch(done)
     click.echo(done.report.text, nl=False)
     _show(done.values)
     _save(done.values, save)
@@ -92,19 +100,34 @@ def run(
 
 @click.command("check")
 @_launch_options
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.pass_obj
-def check(app: Any, **given: Any) -> int:
+def check(app: Any, as_json: bool, **given: Any) -> int:
     """Run a kernel in the simulator and report races, missing fences and wrong accesses."""
-    if is_script(given):
-        reports = [launch.report for launch in _script(given, check=True)]
-    else:
-        reports = [_launch(app, given, check=True).report]
+    with Progress("checking"):
+        if is_script(given):
+            reports = [launch.report for launch in _script(given, check=True)]
+        else:
+            done = _launch(app, given, check=True)
+            reports = [done.report]
+            if not as_json:
+                _show_launch(done)
     findings = [finding for report in reports for finding in report.findings]
+    count = len(findings)
+    if as_json:
+        records = [_finding_record(finding) for finding in findings]
+        click.echo(json.dumps(records, indent=1))
+        return ExitCode.COMPILE if count else ExitCode.OK
     for finding in findings:
         click.echo(str(finding))
-    count = len(findings)
     click.echo(f"{count} finding{'' if count == 1 else 's'}" if count else "no findings")
     return ExitCode.COMPILE if count else ExitCode.OK
+
+
+def _finding_record(finding: Finding) -> dict[str, Any]:
+    other = None if finding.other is None else str(finding.other)
+    return {"kind": finding.kind, "message": finding.message, "where": str(finding.where),
+            "other": other, "count": finding.count}  # fmt: skip
 
 
 # --- cuTile programs ----------------------------------------------------------------------------
@@ -154,6 +177,7 @@ class _Done:
     values: list[Any]
     report: LaunchReport
     expected: list[Any] | None = None
+    name: str = ""
 
 
 def _launch(
@@ -184,8 +208,7 @@ def _launch(
         )  # fmt: skip
     except SimError as error:
         raise as_tile_error(error, name) from None
-    _show_launch(name, report)
-    return _Done(values, report, expected)
+    return _Done(values, report, expected, name)
 
 
 def _expected(
@@ -201,7 +224,8 @@ def _expected(
     return [by_id[id(value)] for value in values]
 
 
-def _show_launch(name: str, report: LaunchReport) -> None:
+def _show_launch(done: _Done) -> None:
+    name, report = done.name, done.report
     grid, block = ("x".join(str(n) for n in extent) for extent in (report.grid, report.block))
     click.echo(f"ran {report.entry} of {name}: grid {grid}, block {block}")
 
@@ -343,7 +367,26 @@ def _save(values: list[Any], wanted: tuple[str, ...]) -> None:
             raise UsageError(f"cannot write '{path}': {error.strerror}") from None
 
 
-def _compare(done: _Done, expected: tuple[str, ...], rtol: float) -> int:
+def _print_json(done: _Done, expected: tuple[str, ...], rtol: float) -> int:
+    """What `run` prints, as data; elements beyond the first are in `--save`."""
+    import numpy as np
+
+    report, said = done.report, []
+    code = _compare(done, expected, rtol, said.append)
+    arrays = [
+        {"argument": i, "type": value.dtype.name, "shape": list(value.shape),
+         "first": [str(v) for v in value.reshape(-1)[:_SHOWN]]}
+        for i, value in enumerate(done.values) if isinstance(value, np.ndarray)
+    ]  # fmt: skip
+    record = {"kernel": report.entry, "grid": report.grid, "block": report.block,
+              "printed": report.text, "arrays": arrays, "compared": said}  # fmt: skip
+    click.echo(json.dumps(record, indent=1))
+    return code
+
+
+def _compare(
+    done: _Done, expected: tuple[str, ...], rtol: float, say: Callable[[str], Any] = click.echo
+) -> int:
     """Exit code: whether every `--expect`, and the reference evaluator, agree."""
     import numpy as np
 
@@ -359,12 +402,12 @@ def _compare(done: _Done, expected: tuple[str, ...], rtol: float) -> int:
         except SimError as error:
             raise as_tile_error(error, path) from None
         bad, sentence = difference(done.values[number], wanted, rtol)
-        click.echo(f"argument {number}: {sentence}")
+        say(f"argument {number}: {sentence}")
         wrong += bad
     for number, wanted in enumerate(done.expected or ()):
         if isinstance(wanted, np.ndarray):
             bad, sentence = difference(done.values[number], wanted, rtol)
             sentence = "equal to the reference evaluator's" if not bad else sentence
-            click.echo(f"argument {number}: {sentence}")
+            say(f"argument {number}: {sentence}")
             wrong += bad
     return ExitCode.COMPILE if wrong else ExitCode.OK

@@ -12,6 +12,7 @@ import rich_click as click
 
 from tile_core.cli.arguments import assignments, pass_settings_of, settings_of
 from tile_core.cli.output import read_bytes
+from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ def time(app: Any, **given: Any) -> int:  # fmt: skip
     from tile_sim.cli import is_script
 
     machine = _machine(app, given["gpu"], given["numbers"])
-    results = _cutile(app, machine, given) if is_script(given) else _kernels(app, machine, given)
+    work = _cutile if is_script(given) else _kernels
+    with Progress("running and timing"):
+        results = work(app, machine, given)
     for name, result in results:
         click.echo(f"{name}: {result.text}" if len(results) > 1 else result.text, nl=False)
     _write(given["json_file"], {name: result.json for name, result in results})
