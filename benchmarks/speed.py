@@ -24,7 +24,10 @@ from importlib import import_module
 from math import exp, log
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from speed_rows import Row
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent / "docs" / "benchmarks.md"
@@ -42,10 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.one is not None:
         print(json.dumps(_measure(*given.one, given)))
         return 0
-    names = _names(given)
-    if not names:
+    rows = [row for row in rows_of(given.rows) if _wanted(row, given)]
+    if not rows:
         sys.exit(f"no row has {' or '.join(given.only)} in its name")
-    found = _all(names, given)
+    found = run_rows(rows, given.gpu, given.compiler, given.jobs, given.rows, _passed_on(given))
     text = "\n\n".join(table(gpu, found[gpu]) for gpu in given.gpu)
     print(text)
     if given.json is not None:
@@ -67,21 +70,29 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write all results there")
     parser.add_argument("--update", action="store_true", help=f"write docs/{DOCUMENT.name}")
+    parser.add_argument("--rows", default="speed_rows:ROWS", help="which rows, MODULE:NAME")
     parser.add_argument(
         "--one", nargs=3, metavar=("ROW", "GPU", "COMPILER"), help=argparse.SUPPRESS
     )
     return parser
 
 
-def _names(given: argparse.Namespace) -> list[str]:
-    from speed_rows import ROWS
+def rows_of(where: str) -> Sequence[Row]:
+    """The rows of a module beside this one, "module:name"."""
+    module, name = where.split(":")
+    return getattr(import_module(module), name)
 
-    return [
-        row.name
-        for row in ROWS
-        if (row.quick or not given.quick)
-        and (not given.only or any(part in row.name for part in given.only))
-    ]
+
+def _wanted(row: Row, given: argparse.Namespace) -> bool:
+    return (row.quick or not given.quick) and (
+        not given.only or any(part in row.name for part in given.only)
+    )
+
+
+def _passed_on(given: argparse.Namespace) -> list[str]:
+    """Options of the process of one row."""
+    suite = [] if given.suite is None else ["--suite", str(given.suite.resolve())]
+    return ["-O", str(given.opt_level), *suite]
 
 
 # --- one measurement, in a process of its own -----------------------------------------------------
@@ -89,13 +100,12 @@ def _names(given: argparse.Namespace) -> list[str]:
 
 def _measure(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> Found:
     """Compile and time one row; what came out, or the error's first line."""
-    from speed_rows import ROWS
     from tile_time.programs import launches_timed
 
     from tile_core.machines import builtin_machines, find_machine
 
     machine = find_machine(gpu, builtin_machines())
-    row = next(row for row in ROWS if row.name == name)
+    row = next(row for row in rows_of(given.rows) if row.name == name)
     if int(machine.target.removeprefix("sm_")) < row.capability:
         return {"skipped": f"{machine.title} has no such type"}
     launches = launches_timed(machine)
@@ -128,7 +138,7 @@ def _measure(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> F
     }  # fmt: skip
 
 
-def _kernel(row: Any, suite: Path | None) -> Any:
+def _kernel(row: Row, suite: Path | None) -> Any:
     where, name = row.kernel.split(":")
     if suite is not None and row.suite:
         sys.path.insert(0, str(suite / "test"))
@@ -146,20 +156,27 @@ def _taken() -> Found:
 # --- all of them ----------------------------------------------------------------------------------
 
 
-def _all(names: list[str], given: argparse.Namespace) -> dict[str, dict[str, dict[str, Found]]]:
-    """`[gpu][row][compiler]`."""
-    work = [(name, gpu, c) for gpu in given.gpu for name in names for c in given.compiler]
-    with ThreadPoolExecutor(given.jobs) as pool:
-        done = list(pool.map(lambda one: _process(*one, given), work))
-    found: dict[str, dict[str, dict[str, Found]]] = {gpu: {} for gpu in given.gpu}
+def run_rows(
+    rows: Sequence[Row],
+    gpus: Sequence[str],
+    compilers: Sequence[str] = COMPILERS,
+    jobs: int = 1,
+    where: str = "speed_rows:ROWS",
+    options: Sequence[str] = (),
+) -> dict[str, dict[str, dict[str, Found]]]:
+    """`[gpu][row][compiler]`; `where` says where a process of its own finds the rows."""
+    work = [(row.name, gpu, c) for gpu in gpus for row in rows for c in compilers]
+    more = ["--rows", where, *options]
+    with ThreadPoolExecutor(jobs) as pool:
+        done = list(pool.map(lambda one: _process(*one, more), work))
+    found: dict[str, dict[str, dict[str, Found]]] = {gpu: {} for gpu in gpus}
     for (name, gpu, compiler), result in zip(work, done, strict=True):
         found[gpu].setdefault(name, {})[compiler] = result
     return found
 
 
-def _process(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> Found:
-    command = [sys.executable, __file__, "--one", name, gpu, compiler, "-O", str(given.opt_level)]
-    command += ["--suite", str(given.suite.resolve())] if given.suite is not None else []
+def _process(name: str, gpu: str, compiler: str, options: Sequence[str]) -> Found:
+    command = [sys.executable, __file__, "--one", name, gpu, compiler, *options]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_KILLED_AFTER)
         last = done.stdout.strip().splitlines()[-1:] if done.returncode == 0 else []

@@ -60,7 +60,7 @@ def _size(kind: str, *shapes: tuple[int, ...]) -> float:
 Tile = tuple[int, int, int]
 
 
-def _matmul(
+def matmul_row(
     kind: str, m: int, n: int, k: int, tile: Tile, ctas: int = 1, quick: bool = False
 ) -> Row:
     tm, tn, _ = tile
@@ -77,7 +77,7 @@ def _matmul(
     )  # fmt: skip
 
 
-def _persistent(kind: str, m: int, n: int, k: int, tile: Tile, ctas: int = 1) -> Row:
+def persistent_row(kind: str, m: int, n: int, k: int, tile: Tile, ctas: int = 1) -> Row:
     tm, tn, _ = tile
 
     def launch(sms: int) -> Launch:
@@ -93,7 +93,7 @@ def _persistent(kind: str, m: int, n: int, k: int, tile: Tile, ctas: int = 1) ->
     )  # fmt: skip
 
 
-def _split(kind: str, m: int, n: int, k: int) -> Row:
+def split_row(kind: str, m: int, n: int, k: int) -> Row:
     tm, tn, tk, parts = 32, 64, 256, 4
     tiles = ceil(m / tm) * ceil(n / tn)
 
@@ -109,7 +109,9 @@ def _split(kind: str, m: int, n: int, k: int) -> Row:
     )  # fmt: skip
 
 
-def _batched(kind: str, batch: int, m: int, n: int, k: int, tile: Tile, quick: bool = False) -> Row:
+def batched_row(
+    kind: str, batch: int, m: int, n: int, k: int, tile: Tile, quick: bool = False
+) -> Row:
     tm, tn, _ = tile
 
     def launch(_: int) -> Launch:
@@ -125,7 +127,7 @@ def _batched(kind: str, batch: int, m: int, n: int, k: int, tile: Tile, quick: b
     )  # fmt: skip
 
 
-def _attention(
+def attention_row(
     heads: int, groups: int, queries: int, keys: int, depth: int, causal: bool,
     tile: tuple[int, int], batch: int = 1, occupancy: int = 2, quick: bool = False,
 ) -> Row:  # fmt: skip
@@ -153,7 +155,7 @@ def _attention(
     )  # fmt: skip
 
 
-def _rms(
+def rms_row(
     kind: str, rows: int, columns: int, form: str, tile: tuple[int, int], quick: bool = False
 ) -> Row:
     def launch(sms: int) -> Launch:
@@ -175,7 +177,7 @@ def _rms(
     )  # fmt: skip
 
 
-def _layer_norm(kind: str, rows: int, columns: int, quick: bool = False) -> Row:
+def layer_norm_row(kind: str, rows: int, columns: int, quick: bool = False) -> Row:
     def launch(_: int) -> Launch:
         x, y = zeros(kind, rows, columns), zeros(kind, rows, columns)
         w, b = zeros(kind, columns), zeros(kind, columns)
@@ -189,7 +191,7 @@ def _layer_norm(kind: str, rows: int, columns: int, quick: bool = False) -> Row:
     )  # fmt: skip
 
 
-def _layer_norm_backward(kind: str, rows: int, columns: int) -> Row:
+def layer_norm_backward_row(kind: str, rows: int, columns: int) -> Row:
     groups = 64
 
     def launch(_: int) -> Launch:
@@ -206,7 +208,7 @@ def _layer_norm_backward(kind: str, rows: int, columns: int) -> Row:
     )  # fmt: skip
 
 
-def _layer_norm_sums(columns: int) -> Row:
+def layer_norm_sums_row(columns: int) -> Row:
     groups, tm, tn = 64, 32, 1024
 
     def launch(_: int) -> Launch:
@@ -223,7 +225,7 @@ def _layer_norm_sums(columns: int) -> Row:
     )  # fmt: skip
 
 
-def _softmax(kind: str, rows: int, columns: int, persistent: bool, quick: bool = False) -> Row:
+def softmax_row(kind: str, rows: int, columns: int, persistent: bool, quick: bool = False) -> Row:
     def launch(sms: int) -> Launch:
         x, y = zeros(kind, rows, columns), zeros(kind, rows, columns)
         if persistent:
@@ -237,7 +239,7 @@ def _softmax(kind: str, rows: int, columns: int, persistent: bool, quick: bool =
     )  # fmt: skip
 
 
-def _mover(
+def mover_row(
     kernel: str, kind: str, shape: tuple[int, int], tile: tuple[int, int], quick: bool = False
 ) -> Row:
     suite = "kernels.transpose:transpose_kernel" if kernel == "transpose" else ""
@@ -253,7 +255,7 @@ def _mover(
     )  # fmt: skip
 
 
-def _add(kind: str, count: int, gathered: bool, quick: bool = False) -> Row:
+def add_row(kind: str, count: int, gathered: bool, quick: bool = False) -> Row:
     tile = 1024
 
     def launch(_: int) -> Launch:
@@ -267,7 +269,7 @@ def _add(kind: str, count: int, gathered: bool, quick: bool = False) -> Row:
     )  # fmt: skip
 
 
-def _moe(kind: str, tokens: int, hidden: int, experts: int, inner: int, top: int) -> Row:
+def moe_row(kind: str, tokens: int, hidden: int, experts: int, inner: int, top: int) -> Row:
     """The first product of a mixture of experts; tokens are dealt out evenly."""
     tm, tn, tk = 128, 128, 64
     each = ceil(tokens * top / experts)
@@ -293,7 +295,7 @@ def _moe(kind: str, tokens: int, hidden: int, experts: int, inner: int, top: int
     )  # fmt: skip
 
 
-def _gated(kind: str, rows: int, columns: int) -> Row:
+def gated_row(kind: str, rows: int, columns: int) -> Row:
     def launch(_: int) -> Launch:
         a, b, c = (zeros(kind, rows, columns) for _ in range(3))
         return Launch((rows, 1, 1), (a, b, c, 1 << (columns - 1).bit_length()))
@@ -304,7 +306,7 @@ def _gated(kind: str, rows: int, columns: int) -> Row:
     )  # fmt: skip
 
 
-def _grouped(kind: str, sizes: tuple[Tile, ...], tile: Tile) -> Row:
+def grouped_row(kind: str, sizes: tuple[Tile, ...], tile: Tile) -> Row:
     def launch(sms: int) -> Launch:
         a = [zeros(kind, m, k) for m, _, k in sizes]
         b = [zeros(kind, k, n) for _, n, k in sizes]
@@ -330,60 +332,62 @@ def _tile(tile: tuple[int, ...]) -> str:
 
 _LARGE, _SAMPLE = (256, 256, 64), (128, 256, 64)
 ROWS: tuple[Row, ...] = (
-    _matmul("f16", 1024, 1024, 1024, _SAMPLE),
-    _matmul("f16", 2048, 2048, 2048, _SAMPLE),
-    _matmul("f16", 4096, 4096, 4096, (128, 128, 64)),
-    _matmul("f16", 4096, 4096, 4096, _SAMPLE, quick=True),
-    _matmul("f16", 4096, 4096, 4096, _LARGE),
-    _matmul("f16", 4096, 4096, 4096, _LARGE, 2),
-    _matmul("f16", 8192, 8192, 8192, _SAMPLE),
-    _matmul("f16", 8192, 8192, 8192, _LARGE),
-    _matmul("f16", 12288, 4096, 2560, _SAMPLE),
-    _matmul("bf16", 4096, 4096, 4096, _SAMPLE),
-    _matmul("f32", 1024, 1024, 1024, (128, 128, 32)),
-    _matmul("f32", 4096, 4096, 4096, (128, 128, 32)),
-    _matmul("f32", 8192, 8192, 8192, (128, 256, 32)),
-    _persistent("f16", 4096, 4096, 4096, _SAMPLE),
-    _persistent("f16", 4096, 4096, 4096, _LARGE, 2),
-    _persistent("f16", 8192, 8192, 8192, _SAMPLE),
-    _persistent("f32", 4096, 4096, 4096, (128, 128, 32)),
-    _split("f16", 256, 256, 4096),
-    _split("f32", 128, 128, 8192),
-    _batched("e4m3", 2, 1024, 1024, 1024, (128, 256, 128)),
-    _batched("e4m3", 4, 8192, 8192, 2000, (128, 256, 128), quick=True),
-    _batched("e4m3", 8, 12288, 4096, 2560, (256, 256, 128)),
-    _batched("f16", 4, 4096, 4096, 4096, _SAMPLE),
-    _attention(32, 32, 1024, 1024, 128, True, (128, 128)),
-    _attention(32, 32, 8192, 8192, 128, True, (128, 128), quick=True),
-    _attention(32, 8, 8192, 8192, 128, True, (128, 128)),
-    _attention(32, 32, 4096, 4096, 128, False, (128, 128)),
-    _attention(32, 32, 8192, 8192, 64, True, (128, 128)),
-    _attention(32, 32, 4096, 4096, 64, False, (128, 64), quick=True),
-    _attention(32, 32, 1, 1024, 128, False, (64, 256), occupancy=4),
-    _attention(32, 8, 1, 1024, 128, False, (64, 256), batch=8, occupancy=4),
-    _rms("f16", 65536, 1024, "regular", (1, 1024)),
-    _rms("f16", 65536, 4096, "regular", (1, 1024)),
-    _rms("f16", 65536, 1024, "gather", (1, 512)),
-    _rms("f16", 65536, 2048, "persistent", (4, 2048), quick=True),
-    _rms("f32", 65536, 1024, "persistent", (16, 1024)),
-    _layer_norm("bf16", 2048, 8192),
-    _layer_norm("bf16", 65536, 16384, quick=True),
-    _layer_norm("f32", 1000, 4000),
-    _layer_norm_backward("bf16", 2048, 8192),
-    _layer_norm_sums(16384),
-    _softmax("f16", 65536, 1024, False, quick=True),
-    _softmax("f32", 65536, 1024, False),
-    _softmax("f16", 65536, 1024, True),
-    _mover("transpose", "f16", (1024, 1024), (64, 64)),
-    _mover("transpose", "f16", (12288, 4096), (64, 64), quick=True),
-    _mover("transpose", "f32", (12288, 4096), (64, 64)),
-    _mover("copy", "f16", (8192, 8192), (64, 128)),
-    _mover("copy", "f32", (8192, 8192), (64, 64)),
-    _add("f32", 1 << 25, False),
-    _add("f16", 1 << 27, False),
-    _add("f32", 1 << 25, True),
-    _moe("f16", 110, 1024, 16, 512, 4),
-    _moe("f16", 256, 2048, 32, 1408, 6),
-    _gated("f16", 4096, 11008),
-    _grouped("f16", ((4096, 4096, 1024), (2048, 4096, 2048), (1024, 1024, 4096)), (128, 128, 64)),
+    matmul_row("f16", 1024, 1024, 1024, _SAMPLE),
+    matmul_row("f16", 2048, 2048, 2048, _SAMPLE),
+    matmul_row("f16", 4096, 4096, 4096, (128, 128, 64)),
+    matmul_row("f16", 4096, 4096, 4096, _SAMPLE, quick=True),
+    matmul_row("f16", 4096, 4096, 4096, _LARGE),
+    matmul_row("f16", 4096, 4096, 4096, _LARGE, 2),
+    matmul_row("f16", 8192, 8192, 8192, _SAMPLE),
+    matmul_row("f16", 8192, 8192, 8192, _LARGE),
+    matmul_row("f16", 12288, 4096, 2560, _SAMPLE),
+    matmul_row("bf16", 4096, 4096, 4096, _SAMPLE),
+    matmul_row("f32", 1024, 1024, 1024, (128, 128, 32)),
+    matmul_row("f32", 4096, 4096, 4096, (128, 128, 32)),
+    matmul_row("f32", 8192, 8192, 8192, (128, 256, 32)),
+    persistent_row("f16", 4096, 4096, 4096, _SAMPLE),
+    persistent_row("f16", 4096, 4096, 4096, _LARGE, 2),
+    persistent_row("f16", 8192, 8192, 8192, _SAMPLE),
+    persistent_row("f32", 4096, 4096, 4096, (128, 128, 32)),
+    split_row("f16", 256, 256, 4096),
+    split_row("f32", 128, 128, 8192),
+    batched_row("e4m3", 2, 1024, 1024, 1024, (128, 256, 128)),
+    batched_row("e4m3", 4, 8192, 8192, 2000, (128, 256, 128), quick=True),
+    batched_row("e4m3", 8, 12288, 4096, 2560, (256, 256, 128)),
+    batched_row("f16", 4, 4096, 4096, 4096, _SAMPLE),
+    attention_row(32, 32, 1024, 1024, 128, True, (128, 128)),
+    attention_row(32, 32, 8192, 8192, 128, True, (128, 128), quick=True),
+    attention_row(32, 8, 8192, 8192, 128, True, (128, 128)),
+    attention_row(32, 32, 4096, 4096, 128, False, (128, 128)),
+    attention_row(32, 32, 8192, 8192, 64, True, (128, 128)),
+    attention_row(32, 32, 4096, 4096, 64, False, (128, 64), quick=True),
+    attention_row(32, 32, 1, 1024, 128, False, (64, 256), occupancy=4),
+    attention_row(32, 8, 1, 1024, 128, False, (64, 256), batch=8, occupancy=4),
+    rms_row("f16", 65536, 1024, "regular", (1, 1024)),
+    rms_row("f16", 65536, 4096, "regular", (1, 1024)),
+    rms_row("f16", 65536, 1024, "gather", (1, 512)),
+    rms_row("f16", 65536, 2048, "persistent", (4, 2048), quick=True),
+    rms_row("f32", 65536, 1024, "persistent", (16, 1024)),
+    layer_norm_row("bf16", 2048, 8192),
+    layer_norm_row("bf16", 65536, 16384, quick=True),
+    layer_norm_row("f32", 1000, 4000),
+    layer_norm_backward_row("bf16", 2048, 8192),
+    layer_norm_sums_row(16384),
+    softmax_row("f16", 65536, 1024, False, quick=True),
+    softmax_row("f32", 65536, 1024, False),
+    softmax_row("f16", 65536, 1024, True),
+    mover_row("transpose", "f16", (1024, 1024), (64, 64)),
+    mover_row("transpose", "f16", (12288, 4096), (64, 64), quick=True),
+    mover_row("transpose", "f32", (12288, 4096), (64, 64)),
+    mover_row("copy", "f16", (8192, 8192), (64, 128)),
+    mover_row("copy", "f32", (8192, 8192), (64, 64)),
+    add_row("f32", 1 << 25, False),
+    add_row("f16", 1 << 27, False),
+    add_row("f32", 1 << 25, True),
+    moe_row("f16", 110, 1024, 16, 512, 4),
+    moe_row("f16", 256, 2048, 32, 1408, 6),
+    gated_row("f16", 4096, 11008),
+    grouped_row(
+        "f16", ((4096, 4096, 1024), (2048, 4096, 2048), (1024, 1024, 4096)), (128, 128, 64)
+    ),
 )  # fmt: skip

@@ -3,6 +3,7 @@ against published ratios.
 
     python benchmarks/timing.py mechanisms [--gpu h100-sxm] [NAME ...]
     python benchmarks/timing.py ladders
+    python benchmarks/timing.py published
 """
 
 from __future__ import annotations
@@ -51,12 +52,16 @@ def _named(mechanism: Mechanism, names: list[str]) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["mechanisms", "ladders"])
+    parser.add_argument("part", choices=["mechanisms", "ladders", "published"])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--gpu")
     given = parser.parse_args()
     if given.part == "mechanisms":
         show_mechanisms(given.names, given.gpu)
+    elif given.part == "published":
+        from published import show_published
+
+        show_published(given.names)
     else:
         from ladders import show_ladders
 

@@ -36,6 +36,7 @@ Dim = tuple[int, int, int]
 MOST_STEPS = 3_000_000
 MOST_ISSUED = 600_000
 MOST_COUNTED = 200_000
+MOST_COUNTED_AGAIN = 50_000
 _COUNTED_AT_ONCE = 8  # clusters that are simulated side by side to count their steps
 
 
@@ -130,6 +131,8 @@ def time_kernel(
     resident = min(room.ctas, each)
 
     def counting(which: Sequence[int]) -> list[int]:
+        if each == 1 and first.steps > MOST_COUNTED_AGAIN:
+            return [first.steps] * len(which)  # persistent: the first ones have the remainder
         most = len(which) * min(max(64 * first.steps, MOST_COUNTED), MOST_STEPS)
         try:
             return _steps(kernel, grid, block, args, which, size, options, most)
@@ -252,11 +255,15 @@ def _run(
     l1 = machine.chip.shared - room.ctas * (demand.shared + machine.chip.shared_reserved)
     run = replace(load, clusters=few)
     mhz = machine.clock.boost
-    last = Engine(machine, run, traffic, active, max(l1, 0.0), mhz, trace_clk).run()
+    most = MOST_ISSUED * 2
+    last = Engine(machine, run, traffic, active, max(l1, 0.0), mhz, trace_clk, most).run()
+    if last.issued >= most:  # time goes by how much of the work was done
+        scale = max(whole / last.issued, 1.0)
+        return Runs(last, last.cycles * scale, few, wanted, scale)
     if len(lengths) == 1:
         more = (wanted - few) * _pace(last, resident) if few < wanted else 0.0
         return Runs(last, last.cycles + more, few, wanted, wanted / few)
-    # Clusters of different lengths end at no pace: time goes by how much of the work was done.
+    # Clusters of different lengths end at no pace.
     scale = whole / sum(lengths[variety.kind(i, few)] for i in range(few)) if few < wanted else 1.0
     return Runs(last, last.cycles * scale, few, wanted, scale)
 

@@ -199,7 +199,11 @@ def _where(graph: PtxGraph, runs: Runs) -> tuple[dict[str, float], dict[str, dic
 
 def _remarks(runs: Runs, unknown: tuple[str, ...]) -> tuple[str, ...]:
     found: list[str] = []
-    if runs.clusters < runs.wanted:
+    if runs.scale > runs.wanted / runs.clusters:
+        found.append(
+            f"{1 / runs.scale:.0%} of an SM's instructions were run, the rest is their pace"
+        )
+    elif runs.clusters < runs.wanted:
         found.append(f"{runs.clusters} of {runs.wanted} clusters of an SM were run, the rest is "
                      "their pace")  # fmt: skip
     if runs.last.forced:

@@ -113,18 +113,24 @@ def test_clusters_run_together() -> None:
     assert found.flops == pytest.approx(2 * 1024**3)
 
 
-def test_what_does_not_run_goes_at_the_pace_of_what_did(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("most", "remark"),
+    [(20_000, "of an SM's instructions were run"), (50_000, "clusters of an SM")],
+)
+def test_what_does_not_run_goes_at_the_pace_of_what_did(
+    monkeypatch: pytest.MonkeyPatch, most: int, remark: str
+) -> None:
     import tile_time.model as model
 
     kinds = {"n": 64, "m": 64, "stages": 1, "consumers": 0}
     machine = builtin_machines()["h100-sxm"].with_number("chip.sms", 4)
     whole = _gemm(machine, 1024, **kinds)
-    monkeypatch.setattr(model, "MOST_ISSUED", 10_000)
+    monkeypatch.setattr(model, "MOST_ISSUED", most)
     part = _gemm(machine, 1024, **kinds)
     assert not whole.remarks
-    assert "were run" in part.remarks[0]
+    assert remark in part.remarks[0]
     assert part.seconds == pytest.approx(whole.seconds, rel=0.1)
-    assert part.flops == pytest.approx(whole.flops)
+    assert part.flops == pytest.approx(whole.flops, rel=0.08)
 
 
 def test_occupancy_is_that_of_the_programming_guide() -> None:

@@ -65,6 +65,7 @@ class Engine:
     l1_capacity: float
     mhz: float
     marking: float = 0.0  # clk of the trace
+    most: float = float("inf")  # instructions to issue
     heap: list[tuple[float, int, Any]] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
     marks: list[tuple[str, str, float, float]] = field(default_factory=list)
@@ -86,7 +87,7 @@ class Engine:
     def run(self) -> Outcome:
         for _ in range(min(self.load.resident, self.load.clusters)):
             self._start(0.0, None)
-        while self.heap or self._live:
+        while (self.heap or self._live) and self.issued < self.most:
             if not self.heap:
                 self._force()
                 continue
@@ -238,7 +239,9 @@ class Engine:
 
     def _outcome(self) -> Outcome:
         sm = self.sms[0]
-        end = max(self.ends, default=0.0)
+        if self._live:  # it was ended: what is there now counts
+            self._last = max(self._live, key=lambda w: (w.time, -w.cta.number, -w.number))
+        end = self._last.time if self._live and self._last else max(self.ends, default=0.0)
         drained = max(end, sm.l2_free, sm.dram_free)
         path: dict[int, float] = {}
         way = self._last.way if self._last else None
