@@ -72,7 +72,10 @@ class Remark:
     def full_name(self) -> str:
         """`RemarkMemoryLoadInstructionSelected`: what tools know the remark by."""
         title = CATEGORIES[self.category].replace("-core", "Core")
-        return f"Remark{'' if self.category == 'general' else title}{self.name or self._own_name()}"
+        name = self.name or self._own_name()
+        return (
+            f"Remark{'' if self.category == 'general' or name.startswith(title) else title}{name}"
+        )
 
     def _own_name(self) -> str:
         words = self.pass_name.replace("_", "-").replace(":", "-").split("-")

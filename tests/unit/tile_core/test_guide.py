@@ -62,6 +62,17 @@ def test_the_pipeline_compiles(registry: Registry, capsys: pytest.CaptureFixture
     assert ".reqntid 256" in str(artifact.output)
 
 
+def test_messages_and_views(registry: Registry) -> None:
+    from tile_core.explain import explanations
+    from tile_core.explore.record import Exploration
+
+    (text,) = [t for t in explanations(registry, "3 loops") if "mine-count-loops" in t]
+    assert "`minimum` leaves out" in text
+    explored = Exploration("k", b"", "sm_90", {}, registry, {"input": "scf.for scf.for"})
+    (view,) = registry.load("view", "mine-loops")(explored)
+    assert view.text == "input: 2"
+
+
 def test_parts_and_machine_models_take_effect(registry: Registry) -> None:
     def starts(**options: object) -> list[int]:
         """Start cycles of all operations in a loop that may overlap its iterations."""

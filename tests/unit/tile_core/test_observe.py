@@ -221,6 +221,12 @@ def test_remarks_on_the_screen() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["TensorCoreMMA", "MMA"])
+def test_a_name_has_its_category_once(name: str) -> None:
+    made = Remark("missed", "p", "", "", "m", category="tensorcore", name=name)
+    assert made.full_name == "RemarkTensorCoreMMA"
+
+
 def test_remarks_are_chosen_by_kind_and_category() -> None:
     other = Remark("missed", "p", "", "", "m", category="layout")
     assert chosen([LOAD, other], []) == [LOAD, other]
