@@ -51,9 +51,11 @@ def every_barrier_is_needed(ptx: str, launch: Launch) -> int:
     return len(broken)
 
 
-#: Barriers of each example at -O2.
+#: Barriers of each example at -O2. That of a loop whose stages tensor maps fill keeps a stage from
+#: being filled while others read it, which takes more iterations than stages; the warps of one
+#: warpgroup meet at each wgmma as well, so that products are those of single warps here.
 EXPECTED = {
-    "layer_norm_f32": 2, "matmul_f16": 2, "rms_norm_f32": 1, "saxpy_loop_f32": 0,
+    "layer_norm_f32": 2, "matmul_f16": 3, "rms_norm_f32": 1, "saxpy_loop_f32": 0,
     "softmax_f16": 2, "transpose_f32": 1, "vector_add_f32": 0,
 }  # fmt: skip
 
@@ -61,7 +63,10 @@ EXPECTED = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_examples(name: str) -> None:
     case = cases.case(name)
-    made = tile_core.compile(case.bytecode, "sm_90", opt_level=2, emit="ptx", keep_stages=False)
+    few = {"unspecialized-pipeline-num-stages": 2, "mma": "mma.sync"}
+    made = tile_core.compile(
+        case.bytecode, "sm_90", opt_level=2, emit="ptx", keep_stages=False, options=few
+    )
 
     def launch(module: Module) -> Sequence[Any]:
         new = cases.case(name)
