@@ -27,7 +27,7 @@ SUITE_VENV ?= $(VENV)-suite
 
 RELEASES := 13.1.80 13.2.51 13.2.78 13.2.86 13.3.36 13.4.59 13.4.92 13.5.37
 
-.PHONY: help demo test lint format unit fuzz bench conformance samples wheels soak second-provider docs docs-links stubs examples clean releases judge
+.PHONY: help demo test lint format unit fuzz bench conformance samples wheels soak cutile second-provider docs docs-links stubs examples clean releases judge
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -56,6 +56,9 @@ fuzz: $(DEV) ## the long tests, and thousands of random programs (SEEDS=FIRST:LA
 
 soak: $(DEV) ## load on a compile server for SOAK minutes, among it crashes and clients that go
 	$(BIN)/python tools/soak.py --clients 8 --minutes $(SOAK)
+
+cutile: $(DEV) build/cutile/.done ## cuTile as it comes, with and without NVIDIA's wheel, compiles through our tileiras
+	$(BIN)/python tools/cutile_client.py --python build/cutile/plain/bin/python build/cutile/wheel/bin/python
 
 second-provider: $(DEV) build/second-provider/.done ## the tests of passes, and the examples, on other bindings of MLIR
 	PYTHONPATH=build/second-provider TILEC_MLIR=numba-cuda-mlir $(BIN)/pytest -n $(JOBS) \
@@ -129,6 +132,13 @@ $(SUITE_VENV)/.done: tools/conformance.txt $(PROJECTS)
 	$(PYTHON) -m venv $(SUITE_VENV)
 	$(SUITE_VENV)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(SUITE_VENV)/bin/python -m pip install --quiet $(EDITABLE) -r tools/conformance.txt
+	@touch $@
+
+build/cutile/.done: $(BIN)/python
+	$(PYTHON) -m venv build/cutile/plain
+	$(PYTHON) -m venv build/cutile/wheel
+	build/cutile/plain/bin/python -m pip install --quiet "cuda-tile>=1.7,<2"
+	build/cutile/wheel/bin/python -m pip install --quiet "cuda-tile[tileiras]>=1.7,<2"
 	@touch $@
 
 # Only its folder `_mlir` is of use: what the package needs besides is not installed.

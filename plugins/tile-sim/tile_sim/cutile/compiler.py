@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Image = str | bytes
-COMPILERS = ("tilec", "tileiras")
+COMPILERS = ("tilec", "tileiras", "installed")
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,10 @@ class Compilation:
         return self.image or ""
 
 
+def _nothing_installed() -> Any:
+    raise RuntimeError("cuTile has not been asked which tileiras is installed")
+
+
 class Compiler:
     """Stands for cuTile's `_CompilerBinary`.
 
@@ -64,6 +68,8 @@ class Compiler:
         self.settings = settings
         self.watch: Callable[[Compilation], None] | None = None
         self.made: dict[Image, Compilation] = {}
+        #: cuTile's own search for the binary that this object stands for.
+        self.installed: Callable[[], Any] = _nothing_installed
         # cuTile asks it for its version.
         beside = str(Path(sys.executable).parent)
         self.path = shutil.which("tilec", path=beside) or shutil.which("tilec") or "tilec"
@@ -76,6 +82,9 @@ class Compiler:
         **unknown: Any,
     ) -> None:
         """Compile `args` = (input, "-o", output). Raises cuTile's TileCompilerExecutionError."""
+        if self.settings.compiler == "installed":
+            # What it makes is looked at no further: the simulator needs PTX.
+            self.installed().run(args, flags, timeout_sec, **unknown)
         given = _parser().parse_known_args([*args, *flags])[0]
         level = self.settings.opt_level
         if level is None and self.settings.pipeline is None:

@@ -41,7 +41,9 @@ class Settings:
     `opt_level` None takes each kernel's own. `options` and `pass_options` go to the compiler,
     `launch` to `Module.launch` (`schedule`, `seed`, `check`, ...). `cache` is a folder that keeps
     what was compiled. `strict` launches in check mode and makes the first finding an error.
-    `compiler` is "tilec", this one, or "tileiras", NVIDIA's, whose code then runs here.
+    `compiler` is "tilec", this one, or "tileiras", NVIDIA's, whose code then runs here; with
+    "installed" the tileiras that cuTile itself finds has to compile each program, too, called as
+    cuTile calls it, and what it refuses is refused.
     """
 
     arch: str = field(default_factory=lambda: os.environ.get("TILE_SIM_ARCH", "sm_100"))
@@ -246,6 +248,7 @@ def install() -> Session:
     _replace(native._benchmark, session.benchmark)
     _replace(native._export_ipc_benchmark_payload, session.export_benchmark)
     _replace(native.get_parameter_constraints_from_pyargs, session.constraints)
+    session.compiler.installed = compiling._find_compiler_bin
     _replace(compiling._find_compiler_bin, lambda: session.compiler)
     # Its disk cache goes by the version of the compiler, which says too little of one at work.
     native.default_tile_context.config.cache_dir = None
