@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-DEFAULT = ("serial", "list", "cost:1", "cost:2", "cost:0")
+DEFAULT = ("serial", "default", "list", "cost:1", "cost:2", "cost:0")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,8 +68,10 @@ def _one(row: Any, scheduler: str, launches: list[Any], sms: int) -> dict[str, A
 
     name, _, stages = scheduler.partition(":")
     settings.compiler, settings.opt_level = "tilec", 3
-    settings.options = {"scheduler": name}
-    settings.pass_options = {"tileas-generate-schedule.max-stages": int(stages or 1)}
+    settings.options = settings.pass_options = {}
+    if name != "default":
+        settings.options = {"scheduler": name, "persistent-stages": 1}
+        settings.pass_options = {"tileas-generate-schedule.max-stages": int(stages or 1)}
     launch = row.launch(sms)
     try:
         # A kernel of its own each time: cuTile keeps what it has compiled.

@@ -31,6 +31,8 @@ _SMALL, _LARGE = 256, 64
 #: Intervals that are tried where only one stage is allowed, for which a list schedule is close to
 #: the best, and in each round of refinement.
 _FEW = 8
+#: By what registers that are saved may lengthen the interval.
+LONGER = 1.05
 _SEED = 20260722
 _LONGEST_DELAY = 3
 
@@ -130,8 +132,10 @@ def refined(problem: Problem, placer: Placer) -> Schedule:
 
     A schedule that keeps more registers alive than the model allows gets a surcharge on the seats
     of its worst cycles, and, where it has stages to lose, one stage less; the best schedule by
-    (registers over budget, interval, stages) is kept. Where groups keep iterations from
-    overlapping at all, they are lifted, being the softest constraint: never for the hard ones.
+    (registers over budget, interval, stages) is kept, as long as its interval is at most `LONGER`
+    times the shortest: whether fewer iterations in flight pay is not decided here. Where groups
+    keep iterations from overlapping at all, they are lifted, being the softest constraint: never
+    for the hard ones.
     """
     best = search(problem, placer)
     if best == problem.fallback and any(problem.groups.joint):
@@ -140,7 +144,7 @@ def refined(problem: Problem, placer: Placer) -> Schedule:
             note = f"groups are kept; without them the interval were {again.ii}, not {best.ii}"
             best = replace(best, notes=(*best.notes, note))
     budget, rounds = problem.model.registers, problem.loop.options.max_constraint_iterations
-    found, excess = best, _excess(problem.loop, best, budget)
+    found, excess, shortest = best, _excess(problem.loop, best, budget), best.ii
     for _ in range(rounds):
         constrained = _constrained(problem, found, budget)
         if constrained is None:
@@ -148,6 +152,8 @@ def refined(problem: Problem, placer: Placer) -> Schedule:
         problem = constrained
         again = search(problem, placer, few=True)
         found, over = again, _excess(problem.loop, again, budget)
+        if found.ii > LONGER * shortest:
+            break  # later rounds only have more constraints
         if (over, found.ii, found.num_stages) < (excess, best.ii, best.num_stages):
             best, excess = found, over
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
@@ -395,6 +396,39 @@ def test_list_moves_a_load_up() -> None:
     serial, moved = scheduled("serial", text), scheduled("list", text)
     assert serial.index("math.log") < serial.index("nv_tileas.load")
     assert moved.index("nv_tileas.load") < moved.index("math.log") < moved.index("arith.addf")
+
+
+PERSISTENT = """
+func.func @f(%n: i32, %x: tensor<64xf32>) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %blocks = "nv_tileaa.get_num_programs"() {axis = 0 : i32} : () -> i32
+  %one = arith.constant 1 : i32
+  %a = scf.for %i = %n to %n step STEP iter_args(%s = %x) -> tensor<64xf32> : i32 {
+    %0 = math.exp %x : tensor<64xf32>
+    %1 = arith.addf %0, %s : tensor<64xf32>
+    scf.yield %1 : tensor<64xf32>
+  }
+  return
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "stages"),
+    [
+        ("%blocks", "persistent-scheduler=cost persistent-stages=2", 2),
+        ("%blocks", "persistent-scheduler=cost", 1),
+        ("%one", "persistent-scheduler=cost persistent-stages=2", 1),
+        ("%blocks", "persistent-stages=2", 1),  # `serial`, which overlaps nothing
+        ("%one", "persistent-scheduler=cost persistent-stages=2 max-stages=2", 1),
+    ],
+)
+def test_loops_over_the_grid_overlap(step: str, options: str, stages: int) -> None:
+    passes = f"tileas-generate-schedule{{scheduler=serial {options}}}"
+    text = optimize(
+        PERSISTENT.replace("STEP", step), 0, OptJob(registry(), Selection(passes=passes))
+    ).text
+    (found,) = re.findall(r"scf.for.*?nv_tile.aws.stage = array<i64: ([\d, ]+)>", text, re.DOTALL)
+    assert max(map(int, found.split(","))) + 1 == stages
 
 
 EFFECTS = """

@@ -25,6 +25,16 @@ def why_not(loop: ir.OpView | ir.Operation) -> str | None:
     return None
 
 
+def is_persistent(loop: ir.OpView | ir.Operation) -> bool:
+    """Whether a loop walks over tiles as far apart as there are blocks."""
+    if loop.operation.name != "scf.for":
+        return False
+    step = loop.operands[2].owner
+    while not isinstance(step, ir.Block) and step.name == "nv_tileaa.assume":
+        step = step.operands[0].owner
+    return not isinstance(step, ir.Block) and step.name == "nv_tileaa.get_num_programs"
+
+
 def _inside(op: ir.OpView) -> Iterator[str]:
     yield op.operation.name
     for region in op.regions:
