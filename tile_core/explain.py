@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from inspect import cleandoc
 from typing import Any, get_args
 
@@ -79,6 +80,7 @@ def names_of(registry: Registry) -> Iterator[str]:
         yield from registry.names(kind)
     yield from _options(registry)
     yield from operations(registry)
+    yield from variables()
 
 
 def _all(registry: Registry, words: str) -> Iterator[str]:
@@ -93,6 +95,8 @@ def _all(registry: Registry, words: str) -> Iterator[str]:
     if operation is not None:
         yield _operation(words, operation)
     yield from _code(words)
+    if words in variables():
+        yield f"environment variable {words}\n  {variables()[words]}\n"
     for message in messages_of(registry):
         if message.matches(words):
             yield f"message: {message.text}\n  {message.why}\n  what to do: {message.do}\n"
@@ -182,6 +186,12 @@ def _spelled(annotation: Any) -> str:
         return "region"
     kinds = [getattr(arg, "__name__", "") for arg in (get_args(annotation) or (annotation,))]
     return f"{optional}attribute ({', '.join(k for k in kinds if k and k != 'NoneType')})"
+
+
+def variables() -> Mapping[str, str]:
+    """Environment variables that users may set, and what each does."""
+    text = resources.files("tile_core").joinpath("variables.toml").read_text(encoding="utf-8")
+    return tomli.loads(text)
 
 
 def _code(words: str) -> Iterator[str]:

@@ -10,14 +10,12 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import click
-import tomli
 
-from tile_core import hookspecs, remarks
+from tile_core import explain, hookspecs, remarks
 from tile_core.diagnostics import ExitCode
 from tile_core.explain import messages_of, operations
 from tile_core.pipeline.resolve import Request, load
@@ -83,8 +81,7 @@ def variables(registry: Registry) -> Iterator[str]:
     """Environment variables."""
     del registry
     yield from ("# Environment variables", "", MARK, "")
-    text = resources.files("tile_core").joinpath("variables.toml").read_text(encoding="utf-8")
-    rows = [[f"`{name}`", plain(what)] for name, what in tomli.loads(text).items()]
+    rows = [[f"`{name}`", plain(what)] for name, what in explain.variables().items()]
     yield from table(["variable", ""], rows)
 
 

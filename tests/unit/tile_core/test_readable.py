@@ -98,6 +98,7 @@ def test_what_each_pass_changed_is_shown(
         ("'nv_tileas.load' op has no access plan; run 'tileas-plan-accesses' before", "what to do"),
         ("op uses too much shared data (0x40000 bytes, 0x38c00 max)", "Smaller tiles"),
         ("serial", "scheduler serial"),
+        ("TILEC_CACHE", "environment variable TILEC_CACHE\n  off: no artifact cache."),
     ],
 )
 def test_names_and_messages_are_explained(words: str, expected: str) -> None:
