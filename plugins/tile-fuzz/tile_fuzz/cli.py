@@ -17,7 +17,7 @@ import rich_click as click
 from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
 from tile_core.cli.output import read_bytes
 from tile_core.cli.progress import Progress
-from tile_core.diagnostics import ExitCode, TileError, UsageError
+from tile_core.diagnostics import ExitCode, TileError, UsageError, nearest
 from tile_fuzz.witness import REFUSED, WITNESSES
 
 #: Programs between two signs of life.
@@ -198,8 +198,14 @@ def _seeds(text: str) -> range:
 def _limits(given: dict[str, Any]) -> Any:
     from tile_fuzz.generator import Settings
     from tile_fuzz.generator.gaps import GAPS
+    from tile_fuzz.generator.names import avoidable
 
     known = () if given["gaps"] else GAPS
+    for name in given["avoid"]:
+        if name not in avoidable():
+            close = nearest(name, tuple(avoidable()))
+            hint = f"did you mean '{close}'?" if close else None
+            raise UsageError(f"--avoid '{name}' names nothing that is drawn", hint=hint)
     return Settings(
         operations=given["operations"],
         elements=given["elements"],
