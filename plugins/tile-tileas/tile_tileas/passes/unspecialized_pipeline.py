@@ -33,7 +33,8 @@ _DOT = "nv_tileas.dot"
 #: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
 _COLUMNS = 8
 #: How much longer than an idle memory one takes that feeds tensor cores without a break. 128x256x64
-#: of f16 on an H100, 4096^3: 448 TFLOP/s with stages for the latency of an idle one, 569 with this.
+#: of f16 on an H100, 4096^3 (model): 448 TFLOP/s with stages for the latency of an idle one, 532
+#: with this, both while ptxas serialised the products; with overlap 569, not timed without this.
 _LOADED = 2
 
 
