@@ -55,6 +55,10 @@ TOOLS = {
 }
 
 
+#: Those for which commands have an option of their name.
+_NAMED = ("ptxas", "libdevice")
+
+
 @dataclass(frozen=True)
 class Found:
     """A file of the toolchain, and which rule found it."""
@@ -174,8 +178,8 @@ def require(name: str, named: Mapping[str, Path] | None = None) -> Found:
     raise ConfigurationError(
         f"{name} not found",
         notes=looked,
-        hint=f'pip install "{tool.wheel}", or point CUDA_HOME at a CUDA toolkit, '
-        f"or say --{name}=FILE",
+        hint=f'pip install "{tool.wheel}", or point CUDA_HOME at a CUDA toolkit'
+        + (f", or say --{name}=FILE" if name in _NAMED else ""),
     )
 
 
