@@ -87,8 +87,10 @@ def test_tiles_move_16_bytes_at_a_time(name: str) -> None:
     """Apart from single numbers, such as the statistics of a row."""
     ptx, _, _ = built(name, "sm_90", 3)
     accesses = re.findall(r"\b(ld|st)\.global[\w.:]*?\.v(\d)\.[bfsu](\d+)\b", ptx)
-    assert {kind for kind, _, _ in accesses} == {"ld", "st"}
-    assert {int(count) * int(width) for _, count, width in accesses} == {128}
+    copies = re.findall(r"\bcp\.async\.c[ag]\.shared[\w.:]*\s+\[[^]]*\], \[[^]]*\], (\d+)", ptx)
+    assert {kind for kind, _, _ in accesses} | {"ld" for _ in copies} == {"ld", "st"}
+    widths = {int(count) * int(width) for _, count, width in accesses}
+    assert widths | {8 * int(size) for size in copies} == {128}
 
 
 def test_large_products_read_matrices() -> None:

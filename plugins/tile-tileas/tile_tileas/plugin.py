@@ -86,6 +86,11 @@ def tile_passes() -> Iterable[Lazy]:
             "loads of products that run ahead of their loop, by cp.async",
         ),
         Lazy(
+            "tileas-prefetch-loads",
+            "tile_tileas.passes.prefetch_loads:PrefetchLoads",
+            "loads of loops without products that run ahead, where too few are in flight",
+        ),
+        Lazy(
             "tileas-allocate-shared",
             "tile_tileas.passes.allocate_shared:AllocateShared",
             "places of buffers in shared memory",

@@ -6,30 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from tile_core.diagnostics import TileError
-from tile_core.machines import Machine, machine_for
+from tile_core.machines import Machine
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
-from tile_core.target import Target
 from tile_tileas.analysis.bounds import BoundsAnalysis
-from tile_tileas.analysis.buffers import lives_during, stage_bytes
 from tile_tileas.analysis.tokens import LOADS
-from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
-from tile_tileas.passes.allocate_shared import RESERVED
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.pipelining.budget import demand_of, room_of
 from tile_tileas.pipelining.cp_async import CpAsync
-from tile_tileas.pipelining.depth import Demand, Room, depth
+from tile_tileas.pipelining.depth import depth
 from tile_tileas.pipelining.filling import Filling
 from tile_tileas.pipelining.multistage import Fillings, Multistage
-from tile_tileas.pipelining.prefetch import Prefetch, prefetch_of
+from tile_tileas.pipelining.prefetch import Prefetch, Takes, prefetch_of
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
-from tile_tileas.storage import storage_bits
 from tile_tileas.tma.filling import TmaLoads
 
-_DOT = "nv_tileas.dot"
+PRODUCT = "nv_tileas.dot"
 #: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
 _COLUMNS = 8
 #: How much longer than an idle memory one takes that feeds tensor cores without a break. 128x256x64
@@ -63,7 +57,7 @@ class UnspecializedPipeline(Pass):
             return
         for loop in list(_loops(op.regions[0])):
             tma = TmaLoads(op, loop, cx.analysis(BoundsAnalysis, op))
-            loads = _prefetches(loop, tma, cx)
+            loads = prefetches(loop, tma.takes, cx)
             if not loads:
                 continue
             targets = [load.target for load in loads if load.target is not None]
@@ -94,64 +88,26 @@ class UnspecializedPipeline(Pass):
         self, func: ir.Operation, loop: ir.OpView, loads: list[Prefetch], cx: PassContext, lag: int
     ) -> int:
         """Stages, `lag` of which are still read while the next one is; 0 if too few fit."""
-        others = sum(_aligned(life.size) for life in lives_during(func, loop))
-        demand = Demand(
-            macs=sum(_macs(op) for op in loop.regions[0].blocks[0].operations),
-            stage_bytes=sum(_bytes(load) for load in loads),
-            other_bytes=others - sum(_bytes(load) for load in loads if not load.private),
-            most=self.num_stages,
-            warps=num_warps(func),
-            registers=sum(_registers(result.type) for result in loop.results),
-            blocks=max(1, _occupancy(func)),
-            lag=lag,
-        )
-        return depth(demand, _room(cx.target, loop, lag))
-
-
-def _room(target: Target, loop: ir.OpView, lag: int) -> Room:
-    room = Room(target.max_shared, RESERVED, target.registers, target.max_warps_per_sm)
-    try:
-        machine = machine_for(target.name)
-    except TileError:
-        return room
-    latency = machine.memory.dram_latency * (_LOADED if lag else 1)
-    return replace(room, latency=latency, mma_clk=_clk(loop, machine))
+        macs = sum(_macs(op) for op in loop.regions[0].blocks[0].operations)
+        demand = demand_of(func, loop, loads, self.num_stages, macs, lag)
+        room, machine = room_of(cx.target)
+        if machine is not None:
+            latency = room.latency * (_LOADED if lag else 1)
+            room = replace(room, latency=latency, mma_clk=_clk(loop, machine))
+        return depth(demand, room)
 
 
 def _clk(loop: ir.OpView, machine: Machine) -> float:
     """Cycles that a sub-core needs for as much as an m16n8k16, on the instructions of the loop."""
-    products = [op for op in loop.regions[0].blocks[0].operations if op.operation.name == _DOT]
+    products = [op for op in loop.regions[0].blocks[0].operations if op.operation.name == PRODUCT]
     if any(family_of(op) == WARPGROUP for op in products):
         return _COLUMNS * machine.wgmma.clk_per_column
     return machine.mma.m16n8k16
 
 
-def _bytes(load: Prefetch) -> int:
-    return _aligned(stage_bytes(load.buffer))
-
-
-def _registers(type_: ir.Type) -> int:
-    """Registers of a thread that a tile takes; scalars take none worth counting."""
-    layout = layout_of(type_)
-    if layout is None:
-        return 0
-    return -(-layout.elements_per_thread * storage_bits(type_.element_type) // 32)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // 128) * 128
-
-
-def _occupancy(func: ir.Operation) -> int:
-    if "nv_tileaa.kernel_spec" not in func.attributes:
-        return 1
-    spec = ir.DictAttr(func.attributes["nv_tileaa.kernel_spec"])
-    return ir.IntegerAttr(spec["occupancy"]).value if "occupancy" in spec else 1
-
-
 def _macs(op: ir.OpView) -> int:
     """Multiply-adds of a product."""
-    if op.operation.name != _DOT:
+    if op.operation.name != PRODUCT:
         return 0
     a, b = (_shape(value) for value in list(op.operands)[:2])
     return prod(product_shape(a, b))
@@ -173,7 +129,7 @@ def _loops(region: ir.Region) -> Iterator[ir.OpView]:
             if op.operation.name != "scf.for" or "unsignedCmp" in op.attributes:
                 continue
             body = op.regions[0].blocks[0]
-            if any(inner.operation.name == _DOT for inner in body.operations):
+            if any(inner.operation.name == PRODUCT for inner in body.operations):
                 yield op
 
 
@@ -189,13 +145,15 @@ def _fillings(loads: list[Prefetch], tma: TmaLoads) -> Fillings:
     return found
 
 
-def _prefetches(loop: ir.OpView, tma: TmaLoads, cx: PassContext) -> list[Prefetch]:
-    """Loads of the loop that can run ahead; a remark for each that cannot."""
+def prefetches(loop: ir.OpView, takes: Takes, cx: PassContext) -> list[Prefetch]:
+    """Loads of the loop that can run ahead, by cp.async unless `takes`; a remark for each that
+    cannot.
+    """
     found: list[Prefetch] = []
     for op in loop.regions[0].blocks[0].operations:
         if op.operation.name not in LOADS:
             continue
-        made = prefetch_of(op, loop, tma.takes)
+        made = prefetch_of(op, loop, takes)
         if isinstance(made, str):
             cx.missed(op.operation, f"does not run ahead of its loop: {made}")
         else:

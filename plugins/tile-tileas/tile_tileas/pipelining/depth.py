@@ -79,14 +79,33 @@ def depth(demand: Demand, room: Room) -> int:
     wanted = demand.lag + max(_COMFORTABLE, 1 + -int(-room.latency // interval))
     enough = demand.blocks if demand.lag else max(demand.blocks, -(-_ENOUGH_WARPS // demand.warps))
     fitting = [
-        (min(enough, _blocks(demand, room, stages)), stages)
+        (min(enough, blocks_of(demand, room, stages)), stages)
         for stages in range(LEAST + demand.lag, min(wanted, demand.most) + 1)
-        if _blocks(demand, room, stages) >= demand.blocks
+        if blocks_of(demand, room, stages) >= demand.blocks
     ]
     return max(fitting, default=(0, 0))[1]
 
 
-def _blocks(demand: Demand, room: Room, stages: int) -> int:
+def depth_of_stream(demand: Demand, room: Room, bandwidth: float) -> int:
+    """Stages of a loop that only loads, computes and stores; 0 if blocks alone keep memory at work.
+
+    `bandwidth` is what a multiprocessor gets of DRAM, in bytes per clk. What is in flight at once
+    must be what it moves during the latency of a load; without stages each block has the loads of
+    one iteration in flight, for as long as it does nothing else, which is taken to be half of it.
+    """
+    needed = 2 * room.latency * bandwidth
+    if blocks_of(demand, room, 0) * demand.stage_bytes >= needed:
+        return 0
+    for stages in range(LEAST, demand.most + 1):
+        blocks = blocks_of(demand, room, stages)
+        if blocks < demand.blocks:
+            return stages - 1 if stages > LEAST else 0
+        if blocks * (stages - 1) * demand.stage_bytes >= needed:
+            return stages
+    return demand.most
+
+
+def blocks_of(demand: Demand, room: Room, stages: int) -> int:
     """Blocks of a multiprocessor at a time; 0 if one does not fit."""
     size = stages * demand.stage_bytes + demand.other_bytes
     if size > room.block_bytes:

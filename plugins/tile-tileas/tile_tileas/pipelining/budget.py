@@ -1,0 +1,68 @@
+"""What a loop asks of a multiprocessor, read from the IR; see `depth` for what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tile_core.diagnostics import TileError
+from tile_core.machines import Machine, machine_for
+from tile_core.mlir import ir
+from tile_core.target import Target
+from tile_tileas.analysis.buffers import lives_during, stage_bytes
+from tile_tileas.dialect import layout_of
+from tile_tileas.passes.allocate_shared import RESERVED
+from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.pipelining.depth import Demand, Room
+from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.storage import storage_bits
+
+
+def demand_of(
+    func: ir.Operation, loop: ir.OpView, loads: Sequence[Prefetch], most: int, macs: int, lag: int
+) -> Demand:
+    """What stages for `loads` of `loop` take, at most `most` of them."""
+    others = sum(_aligned(life.size) for life in lives_during(func, loop))
+    return Demand(
+        macs=macs,
+        stage_bytes=sum(_bytes(load) for load in loads),
+        other_bytes=others - sum(_bytes(load) for load in loads if not load.private),
+        most=most,
+        warps=num_warps(func),
+        registers=sum(_registers(result.type) for result in loop.results),
+        blocks=max(1, _occupancy(func)),
+        lag=lag,
+    )
+
+
+def room_of(target: Target) -> tuple[Room, Machine | None]:
+    """What a multiprocessor of `target` has, and the numbers of such a machine if there are any."""
+    room = Room(target.max_shared, RESERVED, target.registers, target.max_warps_per_sm)
+    try:
+        machine = machine_for(target.name)
+    except TileError:
+        return room, None
+    return replace(room, latency=machine.memory.dram_latency), machine
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 128) * 128
+
+
+def _bytes(load: Prefetch) -> int:
+    return _aligned(stage_bytes(load.buffer))
+
+
+def _registers(type_: ir.Type) -> int:
+    """Registers of a thread that a tile takes; scalars take none worth counting."""
+    layout = layout_of(type_)
+    if layout is None:
+        return 0
+    return -(-layout.elements_per_thread * storage_bits(type_.element_type) // 32)
+
+
+def _occupancy(func: ir.Operation) -> int:
+    if "nv_tileaa.kernel_spec" not in func.attributes:
+        return 1
+    spec = ir.DictAttr(func.attributes["nv_tileaa.kernel_spec"])
+    return ir.IntegerAttr(spec["occupancy"]).value if "occupancy" in spec else 1

@@ -1,0 +1,100 @@
+"""Loads of loops without products run ahead: the same bits, no barrier, no wait too many."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+import tile_cudatile
+from support.programs import I32, Program
+from tile_cudatile import types as t
+from tile_cudatile.attrs import DivBy
+from tile_sim import Module, SimError
+from tile_tileas.pipelining.depth import Demand, Room, depth_of_stream
+
+import tile_core
+
+TILES, WIDTH = 7, 512
+WEAK = {"memory_ordering_semantics": "weak"}
+
+
+@cache
+def ptx(stages: int) -> str:
+    """The sum of tiles `first` to `last` of x, tile by tile."""
+    p, tile = Program(), t.Tile((WIDTH,), t.F32)
+    base = p.argument(t.Tile((), t.Pointer(t.F32)))
+    base = p.emit("assume", [base], base.type, predicate=DivBy(16))
+    tensor = t.TensorView(t.F32, (TILES * WIDTH,), (1,))
+    view = p.emit("make_tensor_view", [base, (), ()], tensor)
+    view = p.emit("make_partition_view", [view], t.PartitionView((WIDTH,), tensor, (0,), "zero"))
+    bounds = [p.argument(I32), p.argument(I32), p.constant(I32, 1)]
+
+    def body(i, total):
+        x = p.emit("load_view_tko", [view, (i,)], tile, t.TOKEN, **WEAK)
+        return [p.emit("addf", [total, x], tile, rounding_mode="nearest_even")]
+
+    region = p.region([I32, tile], body, "continue")
+    done = p.emit("for", [*bounds, (p.constant(tile, 0),)], tile, regions=(region,))
+    p.store(done, (WIDTH,), t.F32)
+    made = tile_core.compile(
+        str(tile_cudatile.to_mlir(p.module())),
+        "sm_80",
+        opt_level=2,
+        start_at="convert-cudatile-to-tileaa",
+        emit="ptx",
+        keep_stages=False,
+        options={"unspecialized-pipeline-num-stages": stages},
+    )
+    return str(made.stage("ptx"))
+
+
+def check(text: str, first: int, last: int, schedule: str = "late") -> None:
+    x = np.random.default_rng(0).standard_normal(TILES * WIDTH).astype(np.float32)
+    wanted = np.zeros(WIDTH, np.float32)
+    for at in range(first, last):
+        wanted += x[at * WIDTH : (at + 1) * WIDTH]
+    y = np.ones(WIDTH, np.float32)
+    arguments = [x, np.int32(first), np.int32(last), y]
+    report = Module(text).launch("k", (1, 1, 1), None, arguments, check=True, schedule=schedule)
+    assert not report.findings
+    np.testing.assert_array_equal(y, wanted)
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_any_trip_count(stages: int) -> None:
+    text = ptx(stages)
+    assert "cp.async" in text
+    assert "bar.sync" not in text
+    for first, last in ((0, 0), (3, 2), (0, 1), (2, 4), (0, TILES)):
+        for schedule in ("late", "early", "random"):
+            check(text, first, last, schedule)
+
+
+def test_one_stage_is_no_pipeline() -> None:
+    assert "cp.async" not in ptx(1)
+
+
+def test_no_wait_or_commit_can_go() -> None:
+    lines = ptx(3).split("\n")
+    places = [
+        at for at, line in enumerate(lines) if re.search(r"cp\.async\.(wait|commit)_group", line)
+    ]
+    assert len(places) >= 3
+    for at in places:
+        with pytest.raises((AssertionError, SimError)):
+            check("\n".join([*lines[:at], "", *lines[at + 1 :]]), 0, TILES)
+
+
+def test_bytes_in_flight() -> None:
+    """16 blocks of 2 KiB keep an A100 at work; 4 do not, and two stages of 4 KiB in each do."""
+    room = Room(166912, latency=520.0)
+
+    def stages(size: int, registers: int) -> int:
+        demand = Demand(0, size, 0, most=4, warps=4, registers=registers)
+        return depth_of_stream(demand, room, bandwidth=11.0)
+
+    assert stages(2048, 0) == 0
+    assert stages(4096, 160) == 3
+    assert stages(512, 160) == 4
