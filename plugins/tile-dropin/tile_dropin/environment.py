@@ -2,8 +2,7 @@
 
 Each has a rule of its own for what counts as set, and each acts or is refused by its name: one that
 is passed over in silence would let a comparison of two settings compare one with itself.
-TILE_AS_DEBUG_UNLIMITED_SMEM is read where buffers are planned (`tile_sched.buffers`), and the
-variables that name a toolkit where tools are found (`tile_nvptx.emit.toolchain`).
+Variables that name a toolkit are read where tools are found (`tile_nvptx.emit.toolchain`).
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 PREFER_TMA = "TILEIR_PREFER_TMA_FOR_LOAD_STORE"
 DELAY_WAIT = "TILEIR_DELAY_TMA_STORE_WAIT"
 SWIZZLE = "TILEIR_ALWAYS_SWIZZLE"
+UNLIMITED = "TILE_AS_DEBUG_UNLIMITED_SMEM"
 DUMP_PROGRAM, DUMP_LLVM = "TILEIR_DEBUG_DUMP_BC", "TILEIR_DEBUG_DUMP_LLVM"
 VERBOSE = "TILE_AS_DEBUG_VERBOSE"
 #: Both have to be there for a file of knobs to reach ptxas.
@@ -86,6 +86,11 @@ def wishes_of(environment: Mapping[str, str]) -> Wishes:
             f"{SWIZZLE} is set, and the layouts of shared memory cannot be forced to swizzle",
             notes=("any value counts, 0 included", "layouts are chosen for least bank conflicts"),
             hint=f"unset {SWIZZLE}",
+        )
+    if environment.get(UNLIMITED) == "1":
+        raise ConfigurationError(
+            f"{UNLIMITED}=1, and shared memory is always planned within what the target has",
+            hint=f"unset {UNLIMITED}",
         )
     knobs = environment.get(KNOBS)
     given = KNOBS_ALLOWED in environment and knobs is not None

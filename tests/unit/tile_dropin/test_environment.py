@@ -24,6 +24,7 @@ PROGRAM = Path(__file__).parents[3] / "examples" / "bytecode" / "vector_add_f32.
         ({"TILEIR_DEBUG_DUMP_BC": "0"}, Wishes(dump_program=True)),
         ({"TILEIR_DEBUG_DUMP_LLVM": ""}, Wishes(dump_llvm=True)),
         ({"PTX_KNOBS_PATH": "k"}, Wishes()),
+        ({"TILE_AS_DEBUG_UNLIMITED_SMEM": "true"}, Wishes()),
         ({"MLIR_ENABLE_EVO": ""}, Wishes()),
         ({"MLIR_ENABLE_EVO": "0", "PTX_KNOBS_PATH": "k"}, Wishes(("--knobs-file=k",))),
     ],
@@ -43,6 +44,7 @@ def test_each_has_its_own_rule(variables: dict[str, str], wanted: Wishes) -> Non
         ("TILEIR_DELAY_TMA_STORE_WAIT", "foo"),
         ("TILEIR_DELAY_TMA_STORE_WAIT", "99999999999"),
         ("TILEIR_ALWAYS_SWIZZLE", "0"),
+        ("TILE_AS_DEBUG_UNLIMITED_SMEM", "1"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(name: str, value: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tile_sched.buffers.lifetimes import Barriers, Request, place_shared, rows, shared_budget
+from tile_sched.buffers.lifetimes import Barriers, Request, place_shared, rows
 from tile_sched.buffers.pipes import Member, Pipe, solve
 
 from tile_core.diagnostics import CompileError
@@ -49,9 +49,6 @@ def test_v22_depth_is_bounded_by_shared_memory() -> None:
     assert place_shared(tiles(7), CAPACITY) == {"a": 0, "b": 114688}
     with pytest.raises(CompileError, match="fails to assign smem buffer"):
         place_shared(tiles(8), CAPACITY)
-    unlimited = shared_budget(CAPACITY, {"TILE_AS_DEBUG_UNLIMITED_SMEM": "1"})
-    assert place_shared(tiles(8), unlimited)
-    assert shared_budget(CAPACITY, {"TILE_AS_DEBUG_UNLIMITED_SMEM": "0"}) == CAPACITY
 
 
 def test_buffers_that_never_live_together_share_bytes() -> None:

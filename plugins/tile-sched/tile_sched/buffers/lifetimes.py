@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tile_core.diagnostics import CompileError
-
-#: With the value "1", shared memory is taken to be without end: tells whether it is what binds.
-UNLIMITED = "TILE_AS_DEBUG_UNLIMITED_SMEM"
-_UNLIMITED_BYTES = 2**31 - 1
-
-
-def shared_budget(capacity: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Bytes that buffers may take: the target's `capacity`, or no bound for debugging."""
-    return _UNLIMITED_BYTES if environment.get(UNLIMITED) == "1" else capacity
 
 
 def rows(start: int, end: int, ii: int) -> int:
