@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,54 @@ def test_misuse_of_an_mbarrier(kernel: Kernel, body: str, word: str) -> None:
     with pytest.raises(SimError, match=word) as caught:
         kernel(text).launch("k", (1, 1, 1), (1, 1, 1), [])
     assert caught.value.kind == "mbarrier"
+
+
+@pytest.mark.parametrize(
+    ("use", "word"),
+    [
+        ("", None),
+        ("mbarrier.arrive.shared.b64 _, [%r3];", "no mbarrier object"),
+        ("mbarrier.test_wait.parity.shared.b64 %p1, [%r3], 1;", "no mbarrier object"),
+        ("mbarrier.init.shared.b64 [%r3], 0x100000;", "count"),
+    ],
+)
+def test_an_mbarrier_of_count_0_is_for_nobody(kernel: Kernel, use: str, word: str | None) -> None:
+    """tileiras makes one in the second CTA of a pair; unless `strict`, only its use is wrong."""
+    text = f".shared .align 8 .b64 bar; mov.u32 %r3, bar; mbarrier.init.shared.b64 [%r3], 0; {use}"
+    outcome = pytest.raises(SimError, match=word) if word else nullcontext()
+    with outcome:
+        kernel(text).launch("k", (1, 1, 1), (1, 1, 1), [], check=True, strict=False)
+
+
+def test_a_count_of_0_among_others(kernel: Kernel) -> None:
+    """Lanes whose count is not 0 make mbarriers that work."""
+    body = """
+    .shared .align 8 .b64 bars[2];
+    mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 3; mov.u32 %r3, bars; add.u32 %r3, %r3, %r2;
+    mbarrier.init.shared.b64 [%r3], %r1;
+    setp.eq.u32 %p1, %r1, 0; @%p1 bra END;
+    mbarrier.arrive.shared.b64 _, [%r3];
+    mbarrier.test_wait.parity.shared.b64 %p2, [%r3], 0; selp.u32 %r4, 1, 0, %p2;
+    st.global.u32 [out], %r4;
+    END:
+    """
+    out = np.zeros(1, np.uint32)
+    kernel(body, "u64 out").launch("k", (1, 1, 1), (2, 1, 1), [out], strict=False)
+    assert out[0] == 1
+
+
+def test_memory_that_nobody_wrote_shows(kernel: Kernel) -> None:
+    """Where its reads are let pass, what depends on it is far off."""
+    body = """
+    .shared .align 4 .b32 s; mov.u32 %r3, s; ld.shared.f32 %f1, [%r3];
+    max.f32 %f1, %f1, 0f3F800000; st.global.f32 [out], %f1;
+    """
+    out = np.zeros(1, np.float32)
+    broken = kernel(body, "u64 out")
+    with pytest.raises(SimError, match="never written"):
+        broken.launch("k", (1, 1, 1), (1, 1, 1), [out])
+    broken.launch("k", (1, 1, 1), (1, 1, 1), [out], check=True, check_uninitialised=False)
+    assert out[0] > 1e38
 
 
 def test_tensor_memory_left_allocated(kernel: Kernel) -> None:

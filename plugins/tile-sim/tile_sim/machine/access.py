@@ -24,6 +24,8 @@ from tile_sim.program.layout import (
 Array = np.ndarray
 U64 = np.uint64
 UNWRITTEN, WRITTEN, PENDING, BARRIER = 0, 1, 2, 3
+# What check mode fills memory with: float32 and bfloat16 3.4e38, float16 NaN, large as an integer.
+UNWRITTEN_BYTE = 0x7F
 
 
 @dataclass(slots=True)
@@ -47,11 +49,11 @@ class Part:
 class Space:
     """Byte storage with state, seen as elements of any type: shared or local memory."""
 
-    def __init__(self, name: str, owners: int, size: int) -> None:
+    def __init__(self, name: str, owners: int, size: int, fill: int = 0) -> None:
         self.name = name
         self.size = size
         self.stride = max(-(-size // 1024) * 1024, 1024) if name == "shared" else size
-        self.bytes = np.zeros(owners * self.stride, np.uint8)
+        self.bytes = np.full(owners * self.stride, fill, np.uint8)
         self.state = np.zeros(owners * self.stride, np.uint8)
         self._views: dict[str, tuple[Array, Array]] = {}
 

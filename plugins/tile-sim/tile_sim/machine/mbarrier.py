@@ -43,12 +43,16 @@ class Barriers64:
         self.words, self.state = wave.shared.view(np.dtype("<u8"))
 
     def init(self, places: Array, counts: Array) -> None:
-        if ((counts < 1) | (counts > LIMIT)).any():
-            raise SimError("mbarrier", f"count {int(counts.min())} is not in 1..{LIMIT}")
+        """Unless `strict`, a count of 0 is let pass; no mbarrier is there then, and uses fail."""
+        least = 1 if self.wave.settings.strict else 0
+        wrong = (counts < least) | (counts > LIMIT)
+        if wrong.any():
+            raise SimError("mbarrier", f"count {int(counts[wrong][0])} is not in 1..{LIMIT}")
         if (self.state[places] == _BARRIER_WORD).any():
             raise SimError(
                 "mbarrier", "mbarrier.init of a live mbarrier (use mbarrier.inval first)"
             )
+        places, counts = places[counts > 0], counts[counts > 0]
         zero = np.zeros_like(counts)
         self.words[places] = pack(counts, counts, zero, zero)
         self.state[places] = np.uint64(_BARRIER_WORD)
@@ -63,7 +67,9 @@ class Barriers64:
 
     def require(self, places: Array) -> None:
         if (self.state[places] != np.uint64(_BARRIER_WORD)).any():
-            raise SimError("mbarrier", "no mbarrier object here (mbarrier.init is missing)")
+            raise SimError(
+                "mbarrier", "no mbarrier object here (mbarrier.init is missing, or its count is 0)"
+            )
 
     def change(self, places: Array, arrivals: Array, expect: Array, drops: Array | None) -> Array:
         """Arrivals and expected bytes of several threads, in their order; the words before.

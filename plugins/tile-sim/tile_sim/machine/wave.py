@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tile_sim.machine.access import Part, Space, same_values, without_repeats
+from tile_sim.machine.access import (
+    UNWRITTEN_BYTE,
+    Part,
+    Space,
+    same_values,
+    without_repeats,
+)
 from tile_sim.machine.asyncs import AsyncQueue
 from tile_sim.machine.barriers import Barriers
 from tile_sim.machine.copies import CopyQueue
@@ -184,8 +190,9 @@ class Wave:
         self.shared_start = SHARED_START
         end = self.program.shared_static + self.dynamic_shared
         self.total_shared = end - SHARED_START
-        self.shared = Space("shared", ctas, end)
-        self.local = Space("local", self.warps * 32, align_up(self.program.local_size, 16))
+        fill = 0 if self.settings.monitor is None else UNWRITTEN_BYTE
+        self.shared = Space("shared", ctas, end, fill)
+        self.local = Space("local", self.warps * 32, align_up(self.program.local_size, 16), fill)
         self.barriers = Barriers(self)
         self.mbarriers = Barriers64(self)
         self.asyncs = AsyncQueue(self, self.settings.schedule)
