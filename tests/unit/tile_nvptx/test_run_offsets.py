@@ -59,4 +59,6 @@ def test_a_pointer_that_a_loop_moves_is_read_in_vectors() -> None:
     del loop
     program.store(program.ops[-1].results[1], (512,), t.F32)
     program.agrees(np.arange(2048, dtype=np.float32), np.zeros(512, np.float32))
-    assert "ld.global.v4.b32" in program.ptx()
+    # The pipeline of -O2 begins them iterations ahead; each thread copies what it reads.
+    ptx = program.ptx()
+    assert "ld.global.v4.b32" in ptx or "cp.async.cg.shared.global" in ptx

@@ -22,15 +22,19 @@ import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the 
 _WAITS = re.compile(r"wgmma\.wait_group\.sync\.aligned (\d+)")
 
 
-def compiled(strategy: str, stages: int = 4) -> tile_core.Artifact:
-    """`matmul_f16` (tiles of 64 x 64 x 32) for sm_90 at -O2."""
-    options = {"pipeline-strategy": strategy, "unspecialized-pipeline-num-stages": stages}
+def compiled(strategy: str, stages: int = 4, tensor_maps: str = "off") -> tile_core.Artifact:
+    """`matmul_f16` (tiles of 64 x 64 x 32) for sm_90 at -O2, its stages filled by cp.async."""
+    options = {
+        "pipeline-strategy": strategy,
+        "unspecialized-pipeline-num-stages": stages,
+        "tma-descriptors": tensor_maps,
+    }
     bytecode = (EXAMPLES / "bytecode" / "matmul_f16.tileirbc").read_bytes()
     return tile_core.compile(bytecode, "sm_90", opt_level=2, options=options)
 
 
-def ptx(strategy: str, stages: int = 4) -> str:
-    return str(compiled(strategy, stages).stage("ptx"))
+def ptx(strategy: str, stages: int = 4, tensor_maps: str = "off") -> str:
+    return str(compiled(strategy, stages, tensor_maps).stage("ptx"))
 
 
 def product(text: str, k: int, schedule: str = "late") -> np.ndarray:
@@ -51,6 +55,15 @@ def test_every_trip_count_gives_the_same_bits(stages: int, schedule: str) -> Non
     assert sorted(_WAITS.findall(ahead)) == ["0", "1"]
     assert _WAITS.findall(still) == ["0"]
     for k in (8, 32, 40, 64, 96, 128, 32 * (stages + 3)):
+        np.testing.assert_array_equal(product(ahead, k, schedule), product(still, k))
+
+
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+def test_stages_filled_by_tensor_maps_give_the_same_bits(schedule: str) -> None:
+    ahead, still = ptx("unspecialize", tensor_maps="host"), ptx("none")
+    assert "cp.async.bulk.tensor" in ahead
+    assert sorted(_WAITS.findall(ahead)) == ["0", "1"]
+    for k in (8, 64, 96, 224):
         np.testing.assert_array_equal(product(ahead, k, schedule), product(still, k))
 
 

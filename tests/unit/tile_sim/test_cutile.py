@@ -431,6 +431,7 @@ def test_compiled_programs_are_kept(tmp_path: Path) -> None:
         pass_options={},
         cache=None,
         compiler="tilec",
+        watch=None,
     )
     compiler = _load("compiler").Compiler(settings)
     bytecode = (EXAMPLES / "vector_add_f32.tileirbc").read_bytes()

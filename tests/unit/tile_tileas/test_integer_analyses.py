@@ -491,3 +491,19 @@ def test_induction_variables(lower: int, upper: int, step: int, found: Range) ->
 def test_a_type_that_is_no_integer_is_left_alone() -> None:
     with function("func.func @f(%x: f32) { %y = arith.negf %x : f32 return }") as func:
         assert not BoundsAnalysis(func.operation).tracks(ir.F32Type.get())
+
+
+def test_a_slice_of_a_buffer_may_be_anything() -> None:
+    held = '#nv_tileas.layout<"offset=[[1],[2],[4]] : 8">'
+    own = '#nv_tileas.layout<"lane=[[0],[0],[0],[0],[0]] : 1">'
+    text = f"""func.func @f() {{
+      %at = arith.constant 0 : i32
+      %buffer = "nv_tileas.alloc_tensor"() {{alignment = 16 : i32}}
+        : () -> !nv_tileas.buffer<tensor<8xi64, {held}>, "shared", 1>
+      %slice = "nv_tileas.extract_slice"(%buffer, %at)
+        : (!nv_tileas.buffer<tensor<8xi64, {held}>, "shared", 1>, i32) -> tensor<1xi64, {own}>
+      return
+    }}"""
+    with function(text) as func:
+        slice_ = func.regions[0].blocks[0].operations[2].results[0]
+        assert BoundsAnalysis(func.operation)[slice_] == ranges.full(64)

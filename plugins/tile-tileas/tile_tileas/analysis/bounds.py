@@ -191,7 +191,10 @@ def _assume(op: ir.OpView, known: BoundsAnalysis) -> Range:
 
 
 def _same(op: ir.OpView, known: BoundsAnalysis) -> Range:
-    return known[op.operands[0]]
+    source = op.operands[0]
+    if not known.tracks(source.type):  # slices of buffers
+        return known.unknown(op.results[0])
+    return known[source]
 
 
 def _either(op: ir.OpView, known: BoundsAnalysis) -> Range:

@@ -156,8 +156,9 @@ class Multistage:
         def copies() -> list[ir.Value]:
             for filling, loads in self.fillings:
                 for load in loads:
-                    into = at.view(self._buffers[load.load.results[0]], slot.index)
-                    filling.fill(at, load, into, slot, self._place(load.slice, values))
+                    with at.instead_of(load.load):
+                        into = at.view(self._buffers[load.load.results[0]], slot.index)
+                        filling.fill(at, load, into, slot, self._place(load.slice, values))
             end = self.block.operations[len(self.block.operations) - 1]
             after = self._place(self.updates, values)
             return [after.of(end.operands[at]) for at in self.carried]
@@ -188,7 +189,8 @@ class Multistage:
         else:
             outer = at.place
             at.move(ir.InsertionPoint(load.load))
-            tile = at.read(at.view(self._buffers[old], slot.index), old.type)
+            with at.instead_of(load.load):
+                tile = at.read(at.view(self._buffers[old], slot.index), old.type)
             masked = masked_by(load.load)
             if masked is not None:
                 tile = at.create("arith.select", [masked[0], tile, masked[1]], [old.type]).result

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
@@ -29,6 +30,15 @@ class Writer(Inserter):
     def move(self, place: ir.InsertionPoint) -> None:
         """Make what follows there."""
         self._ip = place
+
+    @contextmanager
+    def instead_of(self, op: ir.OpView) -> Iterator[None]:
+        """What is made meanwhile does the work of `op`, and has its place in the program."""
+        outer, self._location = self._location, op.location
+        try:
+            yield
+        finally:
+            self._location = outer
 
     def choice(
         self,

@@ -82,12 +82,8 @@ class _TensorCores:
         """The new accumulator."""
         batches, ms, ns, ks = self.counts
         total = self.op.operands[2]
-        following = [operand.step(self.cx, 0) for operand in self.operands]
         for k in range(ks):
-            a, b = following
-            if k + 1 < ks:
-                # Read while this step multiplies.
-                following = [operand.step(self.cx, k + 1) for operand in self.operands]
+            a, b = (operand.step(self.cx, k) for operand in self.operands)
             elements = (str(element_of(a.type)), str(element_of(b.type)))
             name, body = mma_fragments(
                 self.atom, (*elements, str(element_of(total.type))), (batches, ms, ns, 1)
