@@ -3,7 +3,8 @@
 One cluster is recorded whole. Of the others the first accesses are enough: how far an instruction's
 first address lies from that of the recorded cluster is how far all its addresses lie. The accesses
 of the CTAs that are on the GPU at the same time are laid side by side, and go through an L2 of
-least recently used lines; both are thinned out alike where they are many.
+least recently used lines. Where they are many, a sample of the addresses goes through a cache that
+is smaller by as much (spatial sampling: Waldspurger et al., SHARDS, FAST 2015).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from operator import length_hint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from tile_sim.errors import SimError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tile_sim.machine.access import Part
     from tile_sim.machine.group import Group
     from tile_sim.machine.wave import Wave
+    from tile_sim.program.flow import Block
 
     from tile_core.machines import Machine
     from tile_time.model import Kernel
@@ -35,15 +37,30 @@ _WAVES = 3
 _MOST_CLUSTERS = 512
 _WAVE_THREADS = 1 << 15
 _WAVE_BYTES = 64 << 20  # of registers
-_PROBE_BLOCKS = 100
+_PROBE_BLOCKS = 1000  # loads behind so many blocks of a warp are not looked for
+_UNSEEN = np.iinfo(np.int64).min
+_GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it lie evenly
 _APART = 48  # bits: no two addresses are that far apart
 
 
-class _Probe:
-    """A recorder of the first global address of each warp at each instruction."""
+class _AllSeen(Exception):
+    """There is nothing left that a probe looks for."""
 
-    def __init__(self) -> None:
+
+class _Probe:
+    """A recorder of the first global address of each warp at each instruction.
+
+    It ends the launch when all clusters have come by what is `wanted`: by the place of an
+    instruction, which warps of a cluster, `[warps]`.
+    """
+
+    def __init__(self, wanted: dict[int, Array]) -> None:
         self.first: dict[int, Array] = {}
+        self.wanted = dict(wanted)
+
+    def block(self, wave: Wave, block: Block, g: Group) -> None:
+        if not self.wanted:
+            raise _AllSeen
 
     def _note(self, wave: Wave, rows: Array, addresses: Array) -> None:
         block, steps = wave.cursor
@@ -53,6 +70,9 @@ class _Probe:
             known = self.first[pos] = np.full(wave.warps, -1, np.int64)
         new = known[rows] < 0
         known[rows[new]] = addresses[new]
+        warps = self.wanted.get(pos)
+        if warps is not None and (known.reshape(-1, len(warps))[:, warps] >= 0).all():
+            del self.wanted[pos]
 
     def _lanes(self, wave: Wave, rows: Array, start: Array) -> None:
         firsts = np.concatenate([[0], np.flatnonzero(np.diff(rows)) + 1])
@@ -74,19 +94,26 @@ class _Probe:
     def ignore(self, *_: Any, **__: Any) -> None:
         """Nothing to keep."""
 
-    block: Any = ignore
     mbarrier: Any = ignore
     product: Any = ignore
     commit: Any = ignore
     columns: Any = ignore
 
 
-Access = tuple[int, int, int, int]  # warp, place of the instruction, address, bytes
+class Access(NamedTuple):
+    """An access of a recorded cluster: which warp in which of its steps, `pos` of the instruction,
+    first address and bytes."""
+
+    step: int
+    warp: int
+    pos: int
+    address: int
+    size: int
 
 
 def accesses_of(recorder: Recorder, ctas: int) -> tuple[list[Access], set[int]]:
     """The global accesses of a recorded cluster, step by step of its warps, and which store."""
-    found: list[tuple[int, Access]] = []
+    found: list[Access] = []
     stores: set[int] = set()
     for cta in range(ctas):
         for w in range(recorder.per_cta):
@@ -96,13 +123,13 @@ def accesses_of(recorder: Recorder, ctas: int) -> tuple[list[Access], set[int]]:
                 for pos, notes in (step.notes or {}).items():
                     for note in notes:
                         if isinstance(note, Global):
-                            found.append((n, (key, pos, note.address, note.sectors * 32)))
+                            found.append(Access(n, key, pos, note.address, note.sectors * 32))
                         elif isinstance(note, Bulk) and note.address >= 0:
-                            found.append((n, (key, pos, note.address, note.size)))
+                            found.append(Access(n, key, pos, note.address, note.size))
                             if not note.ends:
                                 stores.add(pos)
-    found.sort(key=lambda pair: pair[0])
-    return [access for _, access in found], stores
+    found.sort(key=lambda access: access.step)
+    return found, stores
 
 
 def traffic_of(
@@ -127,9 +154,10 @@ def traffic_of(
     wave = max(int(machine.chip.sms) // size * resident, 1)
     probed = min(clusters, _WAVES * wave, max(wave, _MOST_CLUSTERS))
     warps = recorder.per_cta * size
-    seen = [*range(probed), recorded]
-    firsts = _first_addresses(kernel, grid, block, args, options, seen, warps)
-    return _through_l2(accesses, stores, firsts, wave, probed, clusters, machine, warm)
+    wanted = _wanted(accesses, stores, warps)
+    launch = (grid, block, args, options)
+    moved = _distances(kernel, launch, probed, recorded, warps, wanted)
+    return _through_l2(accesses, stores, moved, wave, probed, clusters, machine, warm)
 
 
 def _stores(kernel: Kernel) -> set[int]:
@@ -138,38 +166,63 @@ def _stores(kernel: Kernel) -> set[int]:
     }
 
 
-def _first_addresses(
+class _Wanted(NamedTuple):
+    """Which warps load at which instruction, and how many blocks of PTX a probe may take to see."""
+
+    warps: dict[int, Array]
+    blocks: int
+
+
+def _wanted(accesses: Sequence[Access], stores: set[int], warps: int) -> _Wanted:
+    found: dict[int, Array] = {}
+    last = 0
+    for a in accesses:
+        if a.step >= _PROBE_BLOCKS:
+            break
+        if a.pos not in stores:
+            which = found.setdefault(a.pos, np.zeros(warps, bool))
+            last = last if which[a.warp] else a.step
+            which[a.warp] = True
+    return _Wanted(found, 4 * (last + 1) + 100)  # warps that go apart run their own blocks
+
+
+def _distances(
     kernel: Kernel,
-    grid: Dim,
-    block: Dim | None,
-    args: Sequence[Any],
-    options: dict[str, Any],
-    seen: Sequence[int],
+    launch: tuple[Dim, Dim | None, Sequence[Any], dict[str, Any]],
+    probed: int,
+    recorded: int,
     warps: int,
+    wanted: _Wanted,
 ) -> dict[int, Array]:
-    """`[clusters seen, warps]` of each instruction, -1 where nothing was seen."""
+    """How far the first access of each cluster lies from that of the recorded one.
+
+    `[probed, warps]` of bytes for each instruction, _UNSEEN where one of them was not seen. Arrays
+    have other addresses in each launch of the simulator, so the recorded cluster is in all of them.
+    """
     from tile_time.model import record
 
+    grid, block, args, options = launch
     size = sum(kernel.module.program(kernel.entry).file.bits) // 8
-    at_once = max(min(_WAVE_THREADS, _WAVE_BYTES // max(size, 1)) // (32 * warps), 1)
+    at_once = max(min(_WAVE_THREADS, _WAVE_BYTES // max(size, 1)) // (32 * warps), 2) - 1
+    limited = {**options, "max_steps": wanted.blocks}
     found: dict[int, Array] = {}
-    for first in range(0, len(seen), at_once):
-        part = seen[first : first + at_once]
-        probe = _Probe()
-        # The steps that it may take are over soon; then the first addresses are known.
-        with suppress(SimError):
-            limited = {**options, "max_steps": _PROBE_BLOCKS}
+    for first in range(0, probed if wanted.warps else 0, at_once):
+        part = [*range(first, min(first + at_once, probed)), recorded]
+        probe = _Probe(wanted.warps)
+        with suppress(SimError, _AllSeen):  # some never come by all that is wanted
             record(kernel, probe, grid, block, args, part, limited, ("products", "copies"))
         for pos, addresses in probe.first.items():
-            whole = found.setdefault(pos, np.full((len(seen), warps), -1, np.int64))
-            whole[first : first + len(part)] = addresses.reshape(-1, warps)
+            whole = found.setdefault(pos, np.full((probed, warps), _UNSEEN, np.int64))
+            each = addresses.reshape(-1, warps)
+            seen = (each[:-1] >= 0) & (each[-1] >= 0)
+            whole[first : first + len(part) - 1] = np.where(seen, each[:-1] - each[-1], _UNSEEN)
     return found
 
 
 def _through_l2(
     accesses: list[Access],
     stores: set[int],
-    firsts: dict[int, Array],
+    moved: dict[int, Array],
     wave: int,
     probed: int,
     clusters: int,
@@ -177,42 +230,58 @@ def _through_l2(
     warm: bool,
 ) -> Traffic:
     """Run the accesses of the clusters, wave by wave, through an L2."""
-    thin = max(1, -(-len(accesses) * probed // _MOST_ACCESSES))
-    cache = _Cache(machine.chip.l2 / thin)
-    # Whole groups of accesses are left out, the same in every cluster, so that what is shared
-    # stays shared.
-    kept = [a for n, a in enumerate(accesses) if n // 4 % thin == 0] or accesses[:1]
+    kept, share = _sampled(accesses, -(-len(accesses) * probed // _MOST_ACCESSES))
+    cache = _Cache(machine.chip.l2 * share)
     asked: dict[int, float] = {}
     missed: dict[int, float] = {}
     written = 0.0
     for first in range(0, probed, wave):
-        for key, pos, address, size in kept:
-            last = min(first + wave, probed)
-            for there in _places(firsts.get(pos), key, address, first, last, pos in stores):
+        last = min(first + wave, probed)
+        for _, warp, pos, address, size in kept:
+            far = moved[pos][first:last, warp] if pos in moved else None
+            for there in _places(far, address, range(first, last), pos in stores):
                 if pos in stores:
                     written += 0.0 if cache.hit(there, size) else size
                     continue
                 asked[pos] = asked.get(pos, 0.0) + size
                 if not cache.hit(there, size):
                     missed[pos] = missed.get(pos, 0.0) + size
-    scale = clusters / max(probed, 1) * thin
+    scale = clusters / max(probed, 1) / share
     fits = warm and sum(missed.values()) * scale < machine.chip.l2
     miss = {pos: 0.0 if fits else missed.get(pos, 0.0) / total for pos, total in asked.items()}
     out = written * scale
     return Traffic(miss, max(0.0, 1.0 - machine.chip.l2 / 2 / out) if out else 0.0)
 
 
-def _places(
-    known: Array | None, key: int, address: int, first: int, last: int, stored: bool
-) -> Sequence[int]:
-    """Where the clusters from `first` to `last` make the access that the last one seen makes.
+def _sampled(accesses: list[Access], thin: int) -> tuple[list[Access], float]:
+    """The accesses of about one in `thin` addresses, and their share of all bytes touched.
 
-    Where no first address was seen, loads are taken for those of all clusters, stores for own.
+    An address is kept or left out whole, in all clusters alike, so what is shared stays shared;
+    each instruction keeps one at least. Hashes are of places in the launch's memory, not of
+    addresses, which change from one launch to the next.
     """
-    if known is None or known[-1, key] < 0:
-        return [address + (n << _APART if stored else 0) for n in range(first, last)]
-    column = known[first:last, key]
-    return (address + np.where(column < 0, 0, column - known[-1, key])).tolist()
+    if thin <= 1:
+        return accesses, 1.0
+    base = min(a.address for a in accesses)
+    sizes = {a.address: a.size for a in accesses}
+    hashed = {at: ((at - base) // 32 + 1) * _GOLDEN % (1 << 64) for at in sizes}
+    lowest: dict[int, int] = {}  # address, by instruction
+    for a in accesses:
+        lowest[a.pos] = min(a.address, lowest.get(a.pos, a.address), key=hashed.__getitem__)
+    touched = {at for at in sizes if hashed[at] < (1 << 64) // thin} | set(lowest.values())
+    kept = [a for a in accesses if a.address in touched]
+    return kept, sum(sizes[at] for at in touched) / sum(sizes.values())
+
+
+def _places(
+    far: Array | None, address: int, clusters: Sequence[int], stored: bool
+) -> Sequence[int]:
+    """Where clusters make the access of the recorded one, `far` from it as their first ones were.
+
+    Where those were not seen, loads are taken for shared by all clusters, stores for own.
+    """
+    own = np.array(clusters, np.int64) << _APART if stored else np.zeros(len(clusters), np.int64)
+    return (address + (own if far is None else np.where(far == _UNSEEN, own, far))).tolist()
 
 
 class _Cache:

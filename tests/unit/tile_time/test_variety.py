@@ -50,6 +50,17 @@ def test_of_clusters_side_by_side_the_longest_decides() -> None:
     assert ragged.cycles == pytest.approx(_turns(8 * 63 + 1, 0, 64, 64).cycles, rel=0.01)
 
 
+@pytest.mark.parametrize("ctas", [5, 9, 33])
+def test_clusters_that_end_together_start_no_more_than_there_are(ctas: int) -> None:
+    """A place is claimed when a cluster ends, though it is free a little later only."""
+    machine = builtin_machines()["h100-sxm"].with_number("chip.sms", 1)
+    machine = machine.with_number("chip.ctas", 4)
+    arguments = [np.zeros(1, np.float32), np.uint32(8), np.uint32(0)]
+    found = time_kernel(load_kernel(_TURNS, machine), (ctas, 1, 1), None, arguments)
+    one = _turns(8, 0, 1, 1)
+    assert found.issued == ctas * one.issued
+
+
 def test_equal_clusters_are_one_kind() -> None:
     assert variety_of(lambda which: [7] * len(which), 7, 1000, 10, 100) == SAME
     assert variety_of(lambda which: [], 7, 1, 10, 1) == SAME

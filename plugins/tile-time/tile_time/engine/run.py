@@ -86,7 +86,7 @@ class Engine:
 
     def run(self) -> Outcome:
         for _ in range(min(self.load.resident, self.load.clusters)):
-            self._start(0.0, None)
+            self._start(self._claim(), 0.0, None)
         while (self.heap or self._live) and self.issued < self.most:
             if not self.heap:
                 self._force()
@@ -102,14 +102,18 @@ class Engine:
         self._serial += 1
         heapq.heappush(self.heap, (t, self._serial, what))
 
-    def _start(self, t: float, way: Way) -> None:
-        """The next cluster takes a free place."""
-        cluster = Cluster(self._started, start=t)
+    def _claim(self) -> int:
+        """The number of the next cluster, which nobody else starts."""
         self._started += 1
+        return self._started - 1
+
+    def _start(self, number: int, t: float, way: Way) -> None:
+        """A cluster takes a free place."""
+        cluster = Cluster(number, start=t)
         delay = self.machine.launch.cta
         kind = self.load.variety.kind(cluster.number, self.load.clusters)
-        for number, warps in enumerate(self.load.kinds[kind]):
-            cta = Cta(number, cluster, self.sms[number])
+        for place, warps in enumerate(self.load.kinds[kind]):
+            cta = Cta(place, cluster, self.sms[place])
             cluster.ctas.append(cta)
             cta.left = len(warps)
             for w, actions in enumerate(warps):
@@ -224,7 +228,9 @@ class Engine:
             if self._started < self.load.clusters:
                 free = t + self.machine.launch.exit
                 way = (w.way, LAUNCH, self.machine.launch.exit)
-                self.later(free, lambda now: self._start(now, way))
+                # Claimed now: another cluster may end before this place is free.
+                following = self._claim()
+                self.later(free, lambda now: self._start(following, now, way))
 
     def _force(self) -> None:
         """Nothing can go on though warps wait: a wait that the model does not understand ends."""
