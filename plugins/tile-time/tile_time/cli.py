@@ -222,7 +222,10 @@ def _cutile(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[str
         if given[name]:
             flag = name.rstrip("s").replace("_", "-")
             raise UsageError(f"--{flag} is for one kernel; with --cutile the program launches")
-    return time_program(machine, given)
+    found, ended = time_program(machine, given)
+    if ended is not None:
+        click.echo(f"note: {ended}", err=True)
+    return found
 
 
 def _write(path: str | None, what: Any) -> None:

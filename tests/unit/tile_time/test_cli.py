@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tile_core.cli.main import run
 
+HAVE_CUTILE = bool(importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.tile"))
 ROOT = Path(__file__).parents[3]
 ADD = str(ROOT / "examples" / "bytecode" / "vector_add_f32.tileirbc")
 SIZES = ["--grid", "1024", "--with-shape", *(["--arg", "f32[1048576]"] * 3)]
@@ -57,3 +61,36 @@ def test_ptx_for_another_gpu_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     ptx.write_text(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { ret; }\n")
     assert run(["time", str(ptx), "--gpu", "a100", "--grid", "1"]) != 0
     assert "does not run on NVIDIA A100" in capsys.readouterr().err
+
+
+_SCRIPT = """
+import numpy as np
+import cuda.tile as ct
+
+@ct.kernel
+def scale(x, y):
+    ct.store(y, (ct.bid(0),), ct.load(x, (ct.bid(0),), (128,)) * 2.5)
+
+x, y = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
+ct.launch(None, (8,), scale, (x, y))
+"""
+
+
+@pytest.mark.skipif(not HAVE_CUTILE, reason="cuda-tile is not installed")
+@pytest.mark.parametrize(
+    ("rest", "code", "said"),
+    [
+        ("", 0, ""),
+        ("assert y[0] == 1", 0, "{script}:11:8: launches are timed and not run"),
+        ("print(z)", 5, "NameError"),
+    ],
+)
+def test_launches_of_a_program(tmp_path: Path, rest: str, code: int, said: str) -> None:
+    """They are not run, so that a program which checks its results fails, and is timed."""
+    script = tmp_path / "program.py"
+    script.write_text(_SCRIPT + rest)
+    command = [sys.executable, "-m", "tile_core", "time", str(script), "--gpu", "h100"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert said.format(script=script.name) in done.stderr
+    assert ("h100-sxm" in done.stdout) == (code == 0)
