@@ -23,7 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from math import exp, log
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from resource import RLIMIT_CPU, RUSAGE_CHILDREN, RUSAGE_SELF, getrusage, setrlimit
+from signal import SIGKILL, SIGXCPU
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ BEGIN, END = "<!-- speed: begin -->", "<!-- speed: end -->"
 COMPILERS = ("tilec", "tileiras")
 #: What a row may take of one core and of memory.
 MOST_SECONDS, MOST_BYTES = 15.0, 2 << 30
-_KILLED_AFTER = 300.0
+#: Seconds of processor time, then of waiting for it, after which a row is given up.
+_KILLED_AFTER, _WAITED_FOR = 120, 3600.0
 Found = dict[str, Any]
 
 
@@ -43,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
     given = _parser().parse_args(argv)
     if given.one is not None:
+        setrlimit(RLIMIT_CPU, (_KILLED_AFTER, _KILLED_AFTER))
         print(json.dumps(_measure(*given.one, given)))
         return 0
     rows = [row for row in rows_of(given.rows) if _wanted(row, given)]
@@ -178,12 +181,14 @@ def run_rows(
 def _process(name: str, gpu: str, compiler: str, options: Sequence[str]) -> Found:
     command = [sys.executable, __file__, "--one", name, gpu, compiler, *options]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_KILLED_AFTER)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_WAITED_FOR)
         last = done.stdout.strip().splitlines()[-1:] if done.returncode == 0 else []
         errors = done.stderr.strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
+        if done.returncode in (-SIGKILL, -SIGXCPU):
+            errors = [f"more than {_KILLED_AFTER} s of processor time"]
         found = json.loads(last[0]) if last else {"error": errors[0]}
     except subprocess.TimeoutExpired:
-        found = {"error": f"more than {_KILLED_AFTER:g} s"}
+        found = {"error": f"more than {_WAITED_FOR:g} s of waiting for a processor"}
     said = found.get("error") or found.get("skipped") or f"{found['us']:.1f} us"
     took = f" ({found['seconds']:.1f} s, {found['bytes'] >> 20} MiB)" if "seconds" in found else ""
     print(f"{gpu} {compiler} {name}: {said}{took}", file=sys.stderr, flush=True)

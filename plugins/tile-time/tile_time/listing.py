@@ -21,6 +21,7 @@ from tile_sim.ptx.syntax import Instr
 
 from tile_time.graph import PtxGraph, SassGraph
 from tile_time.sass.code import NEVER, Sass, SassKernel
+from tile_time.sass.cold import cold_code
 from tile_time.sass.opcodes import ANCHORS, kind_of, ptx_kind
 
 _WIDTH = re.compile(r"\.(U8|S8|U16|S16|64|128|256|ENL2\.256)(?=\.|$)")
@@ -74,7 +75,10 @@ class _Matcher:
         self.code = sass.kernel.code
         self.of_line: dict[int, list[int]] = defaultdict(list)
         self.homeless: list[int] = []
+        cold = cold_code(sass.kernel)
         for index, one in enumerate(self.code):
+            if index in cold:
+                continue
             if one.line in ptx.block_of_line:
                 self.of_line[one.line].append(index)
             else:

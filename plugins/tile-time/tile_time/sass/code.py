@@ -27,8 +27,8 @@ _INSTRUCTION = re.compile(
     r"/\* 0x([0-9a-f]{16}) \*/\s*$"
 )
 _UPPER = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
-_LABEL = re.compile(r"^(\.L\w+):")
-_TARGET = re.compile(r"`\((\.L\w+)\)")
+_LABEL = re.compile(r"^(\.L\w+|\$[\w$]+):")
+_TARGET = re.compile(r"`\((\.L\w+|\$[\w$]+)\)")
 
 
 @dataclass
