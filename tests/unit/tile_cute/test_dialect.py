@@ -246,44 +246,72 @@ def test_instructions(
     ("flags", "chip", "message"),
     [
         ({"kind": "i8"}, "sm_100f", "INT8 type is supported only on arch-conditional variants."),
-        ({"kind": "mxf4", "sparse": True}, "sm_100f", "MXF4 and MXF4NVF4 types with Sparsity"),
-        ({"kind": "mxf4", "scale_size": "2X"}, "sm_100f", "Explicit scale vector size"),
-        ({"kind": "f16", "scale_input_accumulator": True}, "sm_90a", "not supported on this arch"),
-        ({"kind": "i8", "scale_input_accumulator": True}, "sm_100a", "f16 and tf32 types"),
-        ({"kind": "f16", "block_scale": True}, "sm_100a", "Block scale is not supported for"),
+        (
+            {"kind": "mxf4", "sparse": True},
+            "sm_100f",
+            "MXF4 and MXF4NVF4 types with Sparsity are supported only on arch-conditional variants.",
+        ),
+        (
+            {"kind": "mxf4", "scale_size": "2X"},
+            "sm_100f",
+            "Explicit scale vector size is supported only on arch-conditional variants.",
+        ),
+        (
+            {"kind": "f16", "scale_input_accumulator": True},
+            "sm_90a",
+            "Scale input accumulator is not supported on this architecture.",
+        ),
+        (
+            {"kind": "i8", "scale_input_accumulator": True},
+            "sm_100a",
+            "Scale input accumulator can only be used with f16 and tf32 types",
+        ),
+        (
+            {"kind": "f16", "block_scale": True},
+            "sm_100a",
+            "Block scale is not supported for f16, tf32, f8f6f4, and i8 types",
+        ),
         (
             {"kind": "mxf4", "block_scale": True, "ashift": True},
             "sm_100a",
-            "ashift is not supported",
+            "ashift is not supported with tcgen05.mma.block_scale variants",
         ),
         (
             {"kind": "f16", "weight_stationary": True, "cta_group": 2},
             "sm_100a",
-            "cta_group::2 is not",
+            "cta_group::2 is not supported with weight stationary",
         ),
-        ({"kind": "mxf4", "weight_stationary": True}, "sm_100a", "Cannot use weight stationary"),
-        ({"kind": "f16", "ashift": True, "collector": "fill"}, "sm_100a", "colletor::a::fill"),
+        (
+            {"kind": "mxf4", "weight_stationary": True},
+            "sm_100a",
+            "Cannot use weight stationary with mxf8f6f4 and fp4 types",
+        ),
+        (
+            {"kind": "f16", "ashift": True, "collector": "fill"},
+            "sm_100a",
+            "Cannot use collector::a::use or colletor::a::fill with ashift",
+        ),
         (
             {"kind": "mxf8f6f4", "scale_size": "2X"},
             "sm_100a",
-            "2X or 4X as scale vector size for mxf8",
+            "Cannot use 2X or 4X as scale vector size for mxf8f6f4 type",
         ),
         (
             {"kind": "mxf4nvf4", "scale_size": "1X"},
             "sm_100a",
-            "1X as scale vector size for mxf4nvf4",
+            "Cannot use 1X as scale vector size for mxf4nvf4 type",
         ),
         (
             {"kind": "mxf4", "scale_size": "4X"},
             "sm_100a",
-            "1X or 4X as scale vector size for mxf4 type",
+            "Cannot use 1X or 4X as scale vector size for mxf4 type",
         ),
     ],
 )
 def test_kind_ladder(flags: dict[str, object], chip: str, message: str) -> None:
     with pytest.raises(LayoutError) as error:
         check_tensor_mma(TensorMmaFlags(**flags), chip)  # type: ignore[arg-type]
-    assert message in str(error.value)
+    assert str(error.value) == message
 
 
 def test_kind_ladder_lets_legal_ones_pass() -> None:

@@ -101,3 +101,31 @@ def test_mutable_fields() -> None:
     for field, index in (("stride", 0), ("swizzle", 0)):
         with pytest.raises(LayoutError, match="TMA descriptor field is not device-mutable"):
             check_mutable(field, index)
+
+
+@pytest.mark.parametrize(
+    ("smem", "gmem", "v_map", "message"),
+    [
+        (None, "(8,8):(8,1)", "(8,8):(1@0,1@1)",
+         "invalid smem layout type, expected LayoutType or ComposedLayoutType, got None"),
+        ("(8,8):(8,1)", None, "(8,8):(1@0,1@1)",
+         "unsupported layout for the GMEM tensor, got None"),
+        ("(8,8):(8,1)", "(8,8):(1@0,1@1)", "(8,8):(1@0,1@1)",
+         "expected the GMEM and SMEM layouts to have integer stride elements, but got "
+         "(8,8):(1@0,1@1) and (8,8):(8,1)"),
+        ("(8,?):(?,1)", "(8,8):(8,1)", "(8,8):(1@0,1@1)",
+         "expected the SMEM layout and the CTA V-map to be static, but got (8,?):(?,1) and "
+         "(8,8):(1@0,1@1)"),
+        ("(8,8):(8,1)", "(8,8):(8,1)", "(4,8):(1@0,1@1)",
+         "expected top-level shape equivalence between the SMEM layout and the CTA V-map, but got "
+         "(8,8):(8,1) and (4,8):(1@0,1@1)"),
+        ("S<1,4,2> o 0 o (8,8):(8,1)", "(8,8):(8,1)", "(8,8):(1@0,1@1)",
+         "expected the SMEM layout to be a swizzle layout, but got S<1,4,2> o 0 o (8,8):(8,1)"),
+    ],
+)  # fmt: skip
+def test_words(smem: str | None, gmem: str | None, v_map: str, message: str) -> None:
+    smem_layout = parse_layout(smem) if smem else None
+    gmem_layout = parse_layout(gmem) if gmem else None
+    with pytest.raises(LayoutError) as caught:
+        partition(smem_layout, gmem_layout, parse_layout(v_map), 16)  # type: ignore[arg-type]
+    assert str(caught.value) == message

@@ -163,13 +163,16 @@ ASK = """
     ("key", "message"),
     [
         (r'llvm.mlir.global internal constant @key("__CUDA_FTZ\00")', None),
-        (r'llvm.mlir.global internal @key("__CUDA_FTZ\00")', "must be a constant string"),
+        (r'llvm.mlir.global internal @key("__CUDA_FTZ\00")', "argument must be a constant string"),
         (
             "llvm.mlir.global internal constant @key(dense<1> : tensor<4xi8>) : !llvm.array<4xi8>",
-            "must be a string constant",
+            "argument must be a string constant",
         ),
-        ('llvm.mlir.global internal constant @key("FTZ")', "must be a null-terminated string"),
-        (r'llvm.mlir.global internal constant @key("\00")', "cannot be empty"),
+        (
+            'llvm.mlir.global internal constant @key("FTZ")',
+            "argument must be a null-terminated string",
+        ),
+        (r'llvm.mlir.global internal constant @key("\00")', "argument cannot be empty"),
     ],
 )
 def test_reflection(key: str, message: str | None) -> None:
@@ -178,7 +181,7 @@ def test_reflection(key: str, message: str | None) -> None:
     if message is None:
         assert "__nvvm_reflect" in kept(ASK, extra=REFLECT + key)
     else:
-        assert f"__nvvm_reflect argument {message}" in broken(ASK, extra=REFLECT + key)
+        assert f"__nvvm_reflect {message}" in broken(ASK, extra=REFLECT + key)
 
 
 def test_reflection_is_a_call_of_one_argument() -> None:

@@ -21,7 +21,7 @@ WEAK = {"memory_ordering_semantics": "weak"}
 
 
 @cache
-def ptx(stages: int) -> str:
+def ptx(stages: int, when: str = "always") -> str:
     """The sum of tiles `first` to `last` of x, tile by tile."""
     p, tile = Program(), t.Tile((WIDTH,), t.F32)
     base = p.argument(t.Tile((), t.Pointer(t.F32)))
@@ -46,6 +46,7 @@ def ptx(stages: int) -> str:
         emit="ptx",
         keep_stages=False,
         options={"unspecialized-pipeline-num-stages": stages},
+        pass_options={"tileas-prefetch-loads.when": when},
     )
     return str(made.stage("ptx"))
 
@@ -74,6 +75,12 @@ def test_any_trip_count(stages: int) -> None:
 
 def test_one_stage_is_no_pipeline() -> None:
     assert "cp.async" not in ptx(1)
+
+
+def test_an_estimate_leaves_loops_alone_that_have_enough_in_flight() -> None:
+    """16 blocks of 2 KiB keep an A100 at work."""
+    assert "cp.async" in ptx(3, when="always")
+    assert "cp.async" not in ptx(3, when="estimate")
 
 
 def test_no_wait_or_commit_can_go() -> None:
