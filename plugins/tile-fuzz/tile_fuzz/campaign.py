@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tile_fuzz.generator import Settings
 from tile_fuzz.oracle import LEVELS, TARGETS, Failure, Setting
@@ -18,8 +19,9 @@ class Plan:
 
     Each program is compiled as often as there are levels or targets, whichever are more, so that
     every level and every target occurs, in pairs that change from seed to seed; with `every`, for
-    all pairs. `base` has what the settings share (a pipeline, options). `witness` is another
-    compiler, whose code for the same targets has to give the same results.
+    all pairs. `base` has what the settings share (a pipeline, options); with `each`, every pair is
+    compiled once with each of these options over it, and code that comes out the same runs once.
+    `witness` is another compiler, whose code for the same targets has to give the same results.
     """
 
     seeds: range
@@ -31,6 +33,7 @@ class Plan:
     jobs: int = 1
     patience: float = PATIENCE
     witness: str | None = None
+    each: Sequence[Mapping[str, Any]] = ({},)
 
     def settings(self, seed: int) -> tuple[Setting, ...]:
         """What the program of a seed is compiled for, and then by the witness, if there is one."""
@@ -50,6 +53,7 @@ class Plan:
             replace(self.base, target=target, opt_level=level)
             for target, level in dict.fromkeys(pairs)
         ]
+        own = [replace(s, options={**s.options, **more}) for s in own for more in self.each]
         if self.witness is None:
             return tuple(own)
         plain = {s.target: Setting(s.target, witness=self.witness) for s in own}

@@ -94,6 +94,7 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Set an option of a pass or emitter.",
 )
 @click.option("--every", is_flag=True, help="Every level on every architecture.")
+@click.option("--each", metavar="OPTION=V1,V2,...", help="Compile once with each of these values.")
 @click.option("--save", metavar="DIR", help="Write failing programs to a folder.")
 @click.option("--coverage", is_flag=True, help="Only tell what of the language they consist of.")
 @click.option("--stop-after", default=0, metavar="COUNT", help="End after so many failures.")
@@ -185,7 +186,18 @@ def _plan(given: dict[str, Any]) -> Any:
         given["jobs"],
         given["patience"],
         given["witness"],
+        _each(given["each"]),
     )
+
+
+def _each(text: str | None) -> tuple[dict[str, Any], ...]:
+    """The options of `--each OPTION=V1,V2`, a dictionary per value; one without any, else."""
+    if text is None:
+        return ({},)
+    name, _, values = text.partition("=")
+    if not name or not all(values.split(",")):
+        raise UsageError(f"--each '{text}' is not OPTION=V1,V2,...")
+    return tuple(settings_of((f"{name}={value}",), None, None) for value in values.split(","))
 
 
 def _seeds(text: str) -> range:

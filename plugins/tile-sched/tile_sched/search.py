@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tile_core.sched import (
+    Decision,
     Infeasible,
     LoopGraph,
     MachineModel,
@@ -17,6 +18,7 @@ from tile_core.sched import (
 )
 from tile_core.sched.graph import Use
 from tile_sched.graph.bounds import Bounds, bounds, longest_interval
+from tile_sched.graph.exclusion import Exclusions
 from tile_sched.listing import list_schedule
 from tile_sched.placement.costs import spill_surcharge
 from tile_sched.placement.groups import Groups, groups_of
@@ -28,6 +30,8 @@ from tile_sched.pressure import pressure
 #: smallest feasible interval by less than 2 %.
 SMALL_STEPS = 16
 _SMALL, _LARGE = 256, 64
+#: Intervals tried between the first at which everything was placed and the one that failed before.
+_BETWEEN = 3
 #: Intervals that are tried where only one stage is allowed, for which a list schedule is close to
 #: the best, and in each round of refinement.
 _FEW = 8
@@ -49,6 +53,7 @@ class Problem:
     near: Neighbours
     bounds: Bounds
     fallback: Schedule  # one iteration after the other; keeps every constraint
+    exclusions: Exclusions
     surcharges: tuple[tuple[tuple[int, int], int], ...] = ()
     lifted: bool = False
 
@@ -77,12 +82,19 @@ def problem_of(loop: LoopGraph, model: MachineModel) -> Problem | Infeasible:
     if found is None:
         return Infeasible("it depends on itself within one iteration")
     near = Neighbours.of(loop)
-    return Problem(loop, model, near, found, list_schedule(loop, model, near))
+    fallback = list_schedule(loop, model, near)
+    return Problem(loop, model, near, found, fallback, Exclusions(loop, model))
 
 
 def intervals(problem: Problem, *, few: bool = False) -> Iterator[int]:
-    """Intervals to try, from the lower bound up to that of the list schedule."""
+    """Intervals to try, up to that of the list schedule: the lower bound, then from where shared
+    resources stop excluding them.
+    """
     ii, last = problem.bounds.mii, problem.fallback.ii
+    if ii > last:
+        return
+    yield ii
+    ii = max(ii + 1, problem.exclusions.first_possible(ii, last))
     if few or problem.loop.options.max_stages == 1:
         yield from range(ii, last + 1, max(1, -(-(last - ii) // _FEW)))
         return
@@ -100,15 +112,14 @@ def search(problem: Problem, placer: Placer, *, few: bool = False) -> Schedule:
     """
     if not problem.loop.is_loop:
         return problem.fallback
-    decisions = []
+    decisions: list[Decision] = []
+    failed = problem.bounds.mii - 1
     for ii in intervals(problem, few=few):
-        state = problem.state(ii)
-        placed = placer(state)
-        decisions += state.decisions
-        if placed:
-            starts = [at for at in state.start if at is not None]
-            assert len(starts) == len(state.start), "an op was left out"
-            return Schedule(_from_zero(starts, ii), ii, tuple(decisions))
+        found = _attempt(problem, placer, ii, decisions)
+        if found is not None:
+            found = found if few else _shorter(problem, placer, failed, found, decisions)
+            return replace(found, decisions=tuple(decisions))
+        failed = ii
     notes = ()
     if problem.loop.options.max_stages != 1:
         notes = (
@@ -116,6 +127,32 @@ def search(problem: Problem, placer: Placer, *, few: bool = False) -> Schedule:
             "after the other",
         )
     return replace(problem.fallback, decisions=tuple(decisions), notes=notes)
+
+
+def _attempt(
+    problem: Problem, placer: Placer, ii: int, decisions: list[Decision]
+) -> Schedule | None:
+    state = problem.state(ii)
+    placed = placer(state)
+    decisions += state.decisions
+    if not placed:
+        return None
+    starts = [at for at in state.start if at is not None]
+    assert len(starts) == len(state.start), "an op was left out"
+    return Schedule(_from_zero(starts, ii), ii)
+
+
+def _shorter(
+    problem: Problem, placer: Placer, failed: int, found: Schedule, decisions: list[Decision]
+) -> Schedule:
+    """The best of a few intervals between one that failed and one that did not."""
+    for _ in range(_BETWEEN):
+        middle = (failed + found.ii) // 2
+        if middle <= failed or problem.exclusions.excluded(middle):
+            break
+        better = _attempt(problem, placer, middle, decisions)
+        failed, found = (middle, found) if better is None else (failed, better)
+    return found
 
 
 def _from_zero(starts: list[int], ii: int) -> tuple[int, ...]:

@@ -56,6 +56,17 @@ def test_a_failure_is_reported_saved_and_made_small(
     assert small.read_text().startswith("module {")
 
 
+def test_a_program_is_compiled_once_with_each_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """`blocked` passes, and a failure names the value that it is of."""
+    options = ("--gpu-name", "sm_90", "-O", "2", "--operations", "6", "--elements", "16")
+    assert run(["fuzz", "--seeds", "3", *options, "--each", "layout-strategy=blocked,absent"]) != 0
+    text = capsys.readouterr().out
+    assert "(--gpu-name sm_90 -O2 --set layout-strategy=absent)" in text
+    assert run(["fuzz", "--seeds", "3", *options, "--each", "scheduler=list,ims"]) == 0
+    assert run(["fuzz", "--seeds", "3", *options, "--each", "scheduler=list,,ims"]) == 1
+    assert "is not OPTION=V1,V2" in capsys.readouterr().err
+
+
 def test_undefined_programs_are_no_failures_of_the_compiler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,13 +14,23 @@ from hypothesis import strategies as st
 from support.loops import SMALL, loops
 from tile_sched.graph.bounds import bounds
 from tile_sched.graph.closure import closure
+from tile_sched.graph.exclusion import Exclusions
 from tile_sched.schedulers.cost import CostScheduler, FastScheduler
 from tile_sched.schedulers.exact import ExactScheduler
 from tile_sched.schedulers.ims import IterativeScheduler
 from tile_sched.schedulers.list import ListScheduler
 from tile_sched.schedulers.serial import SerialScheduler
 
-from tile_core.sched import LoopGraph, Schedule, Use, stage_orders, violations
+from tile_core.sched import (
+    Edge,
+    LoopGraph,
+    LoopOp,
+    MachineModel,
+    Schedule,
+    Use,
+    stage_orders,
+    violations,
+)
 from tile_core.sched.reservation import ReservationTable
 
 ALL = (SerialScheduler, ListScheduler, CostScheduler, FastScheduler, IterativeScheduler)
@@ -166,6 +176,41 @@ def test_small_loops_against_exhaustive_search(loop: LoopGraph) -> None:
         found = scheduler().schedule(loop, SMALL)
         assert isinstance(found, Schedule)
         assert found.ii >= exact.ii
+
+
+@settings(max_examples=300, deadline=None)
+@given(loop=loops())
+def test_no_interval_is_excluded_that_has_a_schedule(loop: LoopGraph) -> None:
+    for scheduler in (*MODULO, ListScheduler):
+        found = scheduler().schedule(loop, SMALL)
+        assert isinstance(found, Schedule)
+        assert not Exclusions(loop, SMALL).excluded(found.ii)
+
+
+def test_intervals_are_excluded_by_resources_within_a_recurrence() -> None:
+    """y[i] += x[i] through memory: the store may not begin while the next load holds its unit.
+
+    RecMII is 10 + 4 = 14, at which store and next load would start in one cycle.
+    """
+    load = LoopOp("load", "load", 10, uses=(Use("lsu", 3),))
+    add = LoopOp("add", "compute", 4, uses=(Use("alu", 1),))
+    store = LoopOp("store", "store", 1, uses=(Use("lsu", 3),))
+    edges = (Edge(0, 1, 10), Edge(1, 2, 4), Edge(2, 0, 0, distance=1))
+    loop, model = LoopGraph((load, add, store), edges), MachineModel("sm_90", (("lsu", 1),), 4)
+    assert mii_of(loop, model) == 14
+    exclusions = Exclusions(loop, model)
+    assert [ii for ii in range(14, 20) if exclusions.excluded(ii)] == [14, 15, 16]
+    assert exclusions.first_possible(14, 30) == 17
+    for scheduler in (CostScheduler, IterativeScheduler):
+        found = scheduler().schedule(loop, model)
+        assert isinstance(found, Schedule)
+        assert found.ii == 17
+
+
+def mii_of(loop: LoopGraph, model: MachineModel) -> int:
+    found = bounds(loop, model)
+    assert found is not None
+    return found.mii
 
 
 def test_never_better_than_exact_and_the_gap(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,8 @@ from tile_sched.graph.closure import heights
 from tile_sched.placement.gates import GATES, Gate, Group, Resources
 from tile_sched.placement.state import State
 
-#: Placements per op before an interval is given up (Rau found 2 enough; 6 costs little).
-BUDGET = 6
+#: Placements per op before an interval is given up (Rau found 2 enough).
+BUDGET = 3
 
 
 def place_iteratively(state: State, gates: tuple[Gate, ...] = GATES, budget: int = BUDGET) -> bool:

@@ -11,7 +11,7 @@ from tile_sched.schedulers.ims import IterativeScheduler
 from tile_sched.schedulers.serial import SerialScheduler
 from tile_sched.search import Problem, problem_of
 
-#: Deterministic time (CP-SAT's own unit, about a second) for one interval.
+#: Deterministic time (CP-SAT's own unit, about a second) for all intervals of a loop.
 LIMIT = 30.0
 
 
@@ -19,8 +19,9 @@ class ExactScheduler:
     """Interval by interval from the lower bound, each proven infeasible or solved.
 
     Intervals from that of `ims` on are not tried, since it has a schedule. Below, among those of
-    the shortest interval, one of least total start. If an interval cannot be decided within the
-    limit, the answer says so in its notes and is not proven optimal.
+    the shortest interval, one of least total start. Intervals that shared resources exclude
+    (`Exclusions`) need no solver. If an interval cannot be decided within the limit, the answer
+    says so in its notes and is not proven optimal.
     """
 
     name: ClassVar[str] = "exact"
@@ -37,43 +38,48 @@ class ExactScheduler:
         undecided: list[int] = []
         known = IterativeScheduler().schedule(loop, model)
         assert isinstance(known, Schedule), "a problem has a schedule of one stage at least"
+        left = self.limit
         for ii in range(problem.bounds.mii, known.ii):
-            start = self._solve(problem, ii)
-            if isinstance(start, tuple):
+            table = ReservationTable(ii, model)
+            if not all(table.fits(op.footprint) for op in loop.ops):
+                continue
+            if problem.exclusions.excluded(ii):
+                continue
+            start, spent = _solve(problem, ii, left) if left > 0 else (None, 0.0)
+            left -= spent
+            if isinstance(start, tuple) and start:
                 return Schedule(start, ii, notes=_doubt(undecided))
-            if start == "undecided":
+            if start is None:
                 undecided.append(ii)
         return Schedule(known.start, known.ii, notes=_doubt(undecided))
 
-    def _solve(self, problem: Problem, ii: int) -> tuple[int, ...] | str:
-        """Starts at `ii`, "infeasible" or "undecided"."""
-        loop = problem.loop
-        table = ReservationTable(ii, problem.model)
-        if not all(table.fits(op.footprint) for op in loop.ops):
-            return "infeasible"
-        cp_model = _cp_sat()
-        model = cp_model.CpModel()
-        horizon = _horizon(problem, ii)
-        cycles = [model.new_int_var(0, ii - 1, f"cycle{op}") for op in range(len(loop.ops))]
-        stages, starts = [], []
-        for op, node in enumerate(loop.ops):
-            limit = depth_limit(loop, node.constraints.max_depth)
-            most = horizon // ii if limit is None else min(limit, horizon // ii)
-            stages.append(model.new_int_var(0, most, f"stage{op}"))
-            starts.append(stages[op] * ii + cycles[op])
-        for edge in loop.edges:
-            model.add(starts[edge.dst] + ii * edge.distance >= starts[edge.src] + edge.latency)
-        _joint(model, problem, stages)
-        _resources(model, problem, ii, cycles)
-        model.minimize(sum(starts))
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 0
-        solver.parameters.max_deterministic_time = self.limit
-        status = solver.solve(model)
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return tuple(int(solver.value(start)) for start in starts)
-        return "infeasible" if status == cp_model.INFEASIBLE else "undecided"
+
+def _solve(problem: Problem, ii: int, limit: float) -> tuple[tuple[int, ...] | None, float]:
+    """Starts at `ii`, () if there are none, None if that is not known; deterministic time taken."""
+    loop, cp_model = problem.loop, _cp_sat()
+    model = cp_model.CpModel()
+    horizon = _horizon(problem, ii)
+    cycles = [model.new_int_var(0, ii - 1, f"cycle{op}") for op in range(len(loop.ops))]
+    stages, starts = [], []
+    for op, node in enumerate(loop.ops):
+        last = depth_limit(loop, node.constraints.max_depth)
+        most = horizon // ii if last is None else min(last, horizon // ii)
+        stages.append(model.new_int_var(0, most, f"stage{op}"))
+        starts.append(stages[op] * ii + cycles[op])
+    for edge in loop.edges:
+        model.add(starts[edge.dst] + ii * edge.distance >= starts[edge.src] + edge.latency)
+    _joint(model, problem, stages)
+    _resources(model, problem, ii, cycles)
+    model.minimize(sum(starts))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 0
+    solver.parameters.max_deterministic_time = limit
+    status = solver.solve(model)
+    spent = solver.response_proto.deterministic_time
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return tuple(int(solver.value(start)) for start in starts), spent
+    return () if status == cp_model.INFEASIBLE else None, spent
 
 
 def _doubt(undecided: list[int]) -> tuple[str, ...]:
