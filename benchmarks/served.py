@@ -57,7 +57,7 @@ def _tools(theirs: str, folder: Path) -> dict[str, tuple[str, dict[str, str]]]:
     ours = str(folder / "nvidia" / "cu13" / "bin" / "tileiras")
     base = {
         **os.environ, "TILEC_SERVER_DIR": str(folder / "run"), "TILEC_CACHE_DIR": str(folder / "c"),
-        "TILEC_CACHE": "off", "TILEC_SERVER": "on",
+        "TILEC_CACHE": "off", "TILEC_SERVER": "wait",
     }  # fmt: skip
     return {
         "theirs": (theirs, base),

@@ -14,13 +14,17 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
-#: Path, modification time in ns, size; -1 and -1 for a path that is not there.
-Stamp = tuple[str, int, int]
+#: Path, modification time in ns and size, -1 and -1 for a path that is not there; for a folder a
+#: digest of the names in it, else "".
+Stamp = tuple[str, int, int, str]
 
 #: Rises when what a snapshot holds changes its form.
-_FORM = 1
+_FORM = 2
+#: Python makes one in each folder that it imports from, which changes nothing that is installed.
+_COMPILED = "__pycache__"
 
 
 def cache_folder() -> Path:
@@ -39,9 +43,37 @@ def stamp(path: str | Path) -> Stamp:
     """What a file or folder looks like now."""
     try:
         found = os.stat(path)
+        names = _names(path) if S_ISDIR(found.st_mode) else ""
     except OSError:
-        return str(path), -1, -1
-    return str(path), found.st_mtime_ns, found.st_size
+        return str(path), -1, -1, ""
+    return str(path), found.st_mtime_ns, found.st_size, names
+
+
+def _names(folder: str | Path) -> str:
+    text = "\n".join(sorted(name for name in os.listdir(folder) if name != _COMPILED))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def renewed(stamps: Iterable[Stamp]) -> list[Stamp] | None:
+    """The stamps as they would be made now, if they mean the same; None if something has changed.
+
+    A file means the same by its time and size, a folder by the names in it.
+    """
+    now: list[Stamp] = []
+    for old in stamps:
+        new = old if _untouched(old) else stamp(old[0])
+        if new != old and (not new[3] or new[3] != old[3]):
+            return None
+        now.append(new)
+    return now
+
+
+def _untouched(old: Stamp) -> bool:
+    try:
+        found = os.stat(old[0])
+    except OSError:
+        return old[1] == -1
+    return (found.st_mtime_ns, found.st_size) == old[1:3]
 
 
 def installation() -> str:
@@ -83,8 +115,12 @@ def remembered(name: str, make: Callable[[], tuple[Any, Iterable[str | Path]]]) 
     path = cache_folder() / "snapshots" / f"{name}-{installation()}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(path.read_bytes())
-        if kept["form"] == _FORM and all(stamp(s[0]) == tuple(s) for s in kept["stamps"]):
-            return kept["answer"]
+        if kept["form"] == _FORM:
+            now = renewed(map(tuple, kept["stamps"]))
+            if now is not None:
+                if now != [tuple(s) for s in kept["stamps"]]:
+                    _write(path, kept | {"stamps": now})
+                return kept["answer"]
     stamps = watched_folders()
     answer, behind = make()
     stamps += [stamp(file) for file in behind]

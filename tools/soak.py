@@ -45,7 +45,7 @@ class Soak:
         (self.folder / "out").mkdir()
         (self.folder / "garbage.bc").write_bytes(b"garbage")
         self.environment = {
-            **os.environ, "TILEC_SERVER": "on", "TILEC_SERVER_DIR": str(self.folder / "run"),
+            **os.environ, "TILEC_SERVER": "wait", "TILEC_SERVER_DIR": str(self.folder / "run"),
             "TILEC_CACHE": "off", "TILEC_CACHE_DIR": str(self.folder / "cache"),
             "TMPDIR": str(self.folder / "tmp"), "PYTHONPATH": str(ROOT / "tests"),
         }  # fmt: skip

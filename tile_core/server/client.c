@@ -49,7 +49,7 @@ static void become_python(int count, char **arguments) {
 /* Whether TILEC_SERVER lets a server be used; what else it may say, client.py knows. */
 static int server_wanted(void) {
     const char *mode = getenv("TILEC_SERVER");
-    static const char *const yes[] = {"", "on", "1", "true", "running"};
+    static const char *const yes[] = {"", "on", "1", "true", "wait", "running"};
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         if (mode == NULL || strcasecmp(mode, yes[i]) == 0) return 1;
     return 0;

@@ -23,13 +23,14 @@ REPLY_BYTES = len(MAGIC) + 6
 HEAD_BYTES = len(MAGIC) + 5
 STREAMS = 4  # stdin, stdout, stderr, the working directory
 
-#: "off": never use a server; "on": use and start one; "running": use one that is there.
+#: "off": never use a server; "on": use one, and start one for those to come; "wait": for itself,
+#: too; "running": use one that is there.
 MODE = "TILEC_SERVER"
 FOLDER = "TILEC_SERVER_DIR"
 #: Objects between two runs of Python's collector of cycles; a compilation makes few.
 COLLECT_AFTER = 50_000
 #: How long a server may take until it listens, in steps of 5 ms.
-_START_STEPS = 1000
+_START_STEPS = 4000
 
 
 class Unavailable(Exception):
@@ -106,13 +107,16 @@ def reply(status: int, code: int) -> bytes:
     return MAGIC + bytes([PROTOCOL, status]) + code.to_bytes(4, "little", signed=True)
 
 
-def ask(entry: str, program: str, arguments: list[str], *, start: bool) -> tuple[int, int]:
+def ask(entry: str, program: str, arguments: list[str], mode: str) -> tuple[int, int]:
     """Have a server do it; the status and the exit code.
+
+    Args:
+        mode: "on", "wait" or "running".
 
     Raises:
         Unavailable: there is none, or it cannot be used; nothing has been done then.
     """
-    connection = _connected(entry, start)
+    connection = _connected(entry, mode)
     message = request(entry, program, arguments)
     streams = _streams()
     try:
@@ -151,13 +155,14 @@ def _streams() -> list[int]:
     return [*found, os.open(".", os.O_RDONLY)]
 
 
-def _connected(entry: str, start: bool) -> _socket.socket:
+def _connected(entry: str, mode: str) -> _socket.socket:
     if not hasattr(_socket, "AF_UNIX") or not hasattr(os, "fork"):
         raise Unavailable("this system has no Unix sockets")
     path = f"{address()}.socket"
     connection = _try(path)
-    if connection is None and start:
+    if connection is None and mode != "running" and not _is_loading():
         _start(entry)
+    if connection is None and mode == "wait":
         for _ in range(_START_STEPS):
             connection = _try(path)
             if connection is not None:
@@ -187,6 +192,20 @@ def _try(path: str) -> _socket.socket | None:
     return connection
 
 
+def _is_loading() -> bool:
+    """Whether a server has been started that does not listen yet: it holds the lock."""
+    import fcntl
+
+    try:
+        with open(f"{address()}.lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def _start(entry: str) -> None:
     """Start a server that outlives this process and holds nothing of it open."""
     child = os.fork()
@@ -211,7 +230,7 @@ def _start(entry: str) -> None:
 
 
 def wants_server(default: str) -> str:
-    """The mode that the environment asks for: "off", "running" or "on"."""
+    """The mode that the environment asks for: "off", "running", "on" or "wait"."""
     mode = os.environ.get(MODE, "").strip().lower()
     return {"": default, "0": "off", "false": "off", "1": "on", "true": "on"}.get(mode, mode)
 
@@ -223,10 +242,10 @@ def served(entry: str, program: str, arguments: list[str], default: str) -> int 
         default: the mode when the environment says nothing.
     """
     mode = wants_server(default)
-    if mode not in ("on", "running"):
+    if mode not in ("on", "wait", "running"):
         return None
     try:
-        status, code = ask(entry, program, arguments, start=mode == "on")
+        status, code = ask(entry, program, arguments, mode)
     except Unavailable:
         return None
     except KeyboardInterrupt:

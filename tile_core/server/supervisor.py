@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tile_core.server import client as wire
 from tile_core.server.worker import DONE, FILE, LEAVING, Worker
-from tile_core.snapshot import Stamp, stamp, trust, watched_folders
+from tile_core.snapshot import Stamp, renewed, stamp, trust, watched_folders
 
 #: A worker that is asked to stop has this many seconds to clean up.
 _GRACE = 1.0
@@ -88,12 +88,7 @@ def serve(settings: Settings) -> int:
         return 0  # another one is serving, or about to
     os.ftruncate(lock, 0)
     os.write(lock, str(os.getpid()).encode())
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(f"{path}.socket")  # a server before this one was killed
-    listener.bind(f"{path}.socket")
-    listener.listen(256)
-    supervisor = Supervisor(settings, listener, path)
+    supervisor = Supervisor(settings, path)
     try:
         supervisor.run()
     finally:
@@ -104,9 +99,9 @@ def serve(settings: Settings) -> int:
 class Supervisor:
     """The event loop."""
 
-    def __init__(self, settings: Settings, listener: socket.socket, path: str) -> None:
+    def __init__(self, settings: Settings, path: str) -> None:
         self.settings = settings
-        self.listener = listener
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.path = path
         self.slots: dict[int, _Slot] = {}  # by file descriptor of `control`
         self.waiting: deque[socket.socket] = deque()
@@ -125,7 +120,8 @@ class Supervisor:
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
         self.stamps = load(self.settings.preload)
-        self.poll.register(self.listener, select.POLLIN)
+        # Only now: until it can answer, clients do their work themselves.
+        self._listen()
         self._fork()
         self.last = time.monotonic()
         while not self._finished():
@@ -137,6 +133,14 @@ class Supervisor:
             slot.kill_at = time.monotonic() + _GRACE
         while self.slots:
             self._turn()
+
+    def _listen(self) -> None:
+        path = f"{self.path}.socket"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # a server before this one was killed
+        self.listener.bind(path)
+        self.listener.listen(256)
+        self.poll.register(self.listener, select.POLLIN)
 
     def _turn(self) -> None:
         events = self.poll.poll(self._patience() * 1000)
@@ -200,9 +204,13 @@ class Supervisor:
         if not wire.same_user(connection):
             connection.close()
             return
-        if not self.leaving and any(stamp(s[0]) != s for s in self.stamps):
-            # What is installed has changed; whoever comes next starts a new server.
-            self.close()
+        if not self.leaving:
+            stamps = renewed(self.stamps)
+            if stamps is None:
+                # What is installed has changed; whoever comes next starts a new server.
+                self.close()
+            else:
+                self.stamps = stamps
         if self.leaving:
             _answer(connection, wire.AWAY, 0)
         else:

@@ -30,7 +30,7 @@ class Served:
         self.environment = {
             **os.environ,
             "TILEC_SERVER_DIR": str(folder / "run"),
-            "TILEC_SERVER": "on",
+            "TILEC_SERVER": "wait",
             "TILEC_CACHE_DIR": str(folder / "cache"),
             "PYTHONPATH": str(ROOT / "tests"),
             "TILEC_SERVER_JOBS": "2",
@@ -215,3 +215,38 @@ def test_many_clients_at_once(served: Served) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(one, range(56)))
     assert not list(served.folder.glob("*out*"))
+
+
+def test_a_server_stays_when_python_compiles_a_module(served: Served, tmp_path: Path) -> None:
+    """`__pycache__` in a folder that it watches is no change of what is installed."""
+    more = tmp_path / "more"
+    more.mkdir()
+    served.environment["PYTHONPATH"] += f"{os.pathsep}{more}"
+    assert served.ask("tell")[0] == 0
+    pid = served.pid
+    (more / "__pycache__").mkdir()
+    assert (served.ask("tell")[0], served.pid) == (0, pid)
+    (more / "module.py").touch()
+    # The server that is asked leaves; the client does the work itself.
+    assert served.ask("tell", "a")[0] == 1
+    assert served.ask("tell")[0] == 0
+    assert served.pid != pid
+
+
+def test_the_first_client_waits_for_no_server(served: Served) -> None:
+    served.environment["TILEC_SERVER"] = "on"
+    process = served.start("whose")
+    assert process.communicate(timeout=60)[0] == f"{process.pid}\n"
+    wait_until(lambda: bool(list((served.folder / "run").glob("*.socket"))))
+    process = served.start("whose")
+    assert process.communicate(timeout=60)[0] != f"{process.pid}\n"
+
+
+def test_one_server_is_started_by_many_clients(served: Served) -> None:
+    served.environment["TILEC_SERVER"] = "on"
+    clients = [served.start("whose") for _ in range(4)]
+    assert [client.communicate(timeout=60)[0] for client in clients] == [
+        f"{client.pid}\n" for client in clients
+    ]
+    wait_until(lambda: bool(list((served.folder / "run").glob("*.socket"))))
+    assert len(list((served.folder / "run").glob("*.lock"))) == 1

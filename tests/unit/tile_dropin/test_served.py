@@ -36,7 +36,7 @@ def tool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     folder = tmp_path_factory.mktemp("served")
     made = os.environ | {
-        "TILEC_SERVER": "on", "TILEC_SERVER_DIR": str(folder / "run"),
+        "TILEC_SERVER": "wait", "TILEC_SERVER_DIR": str(folder / "run"),
         "TILEC_CACHE_DIR": str(folder / "cache"), "TILEC_CACHE": "off",
     }  # fmt: skip
     yield made
