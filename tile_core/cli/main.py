@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from tile_core import own_process
 from tile_core.blame import TRACEBACK
 from tile_core.diagnostics import ExitCode, TileError, UsageError, nearest
 from tile_core.excerpt import rendered
@@ -187,6 +188,7 @@ def main() -> None:
     warnings.showwarning = _show_warning
     # A compilation makes few cycles; looking for them while modules load costs a tenth of it.
     gc.set_threshold(_COLLECT_AFTER)
+    own_process.claim()
     code = int(run())
     try:
         sys.stdout.flush()

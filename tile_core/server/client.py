@@ -276,8 +276,10 @@ def here(entry: str, program: str, arguments: list[str]) -> int:
     gc.set_threshold(COLLECT_AFTER)
     sys.path[:1] = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
     site.main()
+    from tile_core import own_process
     from tile_core.generated_code import keep
 
+    own_process.claim()
     code = keep()
     module, _, name = entry.partition(":")
     sys.argv = [program, *arguments]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from tile_core import own_process
 from tile_core.cli import output
 from tile_core.server import client as wire
 
@@ -59,6 +60,7 @@ class Worker:
 
     def run(self) -> None:
         """Work until the supervisor goes or this worker has grown too large."""
+        own_process.claim(serves=True)
         signal.signal(signal.SIGTERM, _leave)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._limit_memory()

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from tile_core import own_process
 from tile_core.diagnostics import ExitCode
 from tile_dropin.command_line import Given, parse
 
@@ -70,6 +71,7 @@ def _compile(given: Given) -> int:
 def main() -> None:
     """Entry point of `tileiras`."""
     gc.set_threshold(_COLLECT_AFTER)
+    own_process.claim()
     code = int(run(sys.argv[1:], sys.argv[0]))
     try:
         sys.stdout.flush()

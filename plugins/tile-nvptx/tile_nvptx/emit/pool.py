@@ -6,26 +6,19 @@ import atexit
 import os
 import re
 import select
-import subprocess
-import sys
 import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-import tile_core
 from tile_core.diagnostics import CompileError
-from tile_nvptx.emit import toolchain
+from tile_core.own_process import may_fork, waits
+from tile_nvptx.emit import child, toolchain
 from tile_nvptx.emit.worker import FAILED, LOAD_MLIR, REFUSED, read_message, write_message
 
 #: How many compilations may run at once in one process.
 MAX_WORKERS = 4
-
-_BOOT = (
-    "import sys; sys.path[:] = {path!r}; "
-    "from tile_nvptx.emit.worker import main; main({libdevice!r})"
-)
 
 
 class WorkerFailure(CompileError):
@@ -37,21 +30,7 @@ class Worker:
 
     def __init__(self, libdevice: Path | None = None) -> None:
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
-        # `site` costs a third of the start; the search path of this process says all of it.
-        homes = [str(Path(file).parents[1]) for file in (Path(__file__).parent, tile_core.__file__)]
-        path = [*homes, *(p for p in sys.path if p)]
-        library = None if libdevice is None else str(libdevice)
-        boot = _BOOT.format(path=path, libdevice=library)
-        self.process = subprocess.Popen(
-            [sys.executable, "-S", "-c", boot],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            bufsize=0,
-        )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._stdin, self._stdout = self.process.stdin, self.process.stdout
+        self.process = child.start(self.log.fileno(), str(libdevice) if libdevice else None)
         self._log_read = 0
         self._knows_mlir = False
         self.usable = True
@@ -61,7 +40,7 @@ class Worker:
         if not self._knows_mlir:
             self._knows_mlir = True
             with suppress(OSError):  # it is gone: whoever asks will see
-                write_message(self._stdin.fileno(), LOAD_MLIR)
+                write_message(self.process.requests, LOAD_MLIR)
 
     def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Send `request` and wait for the answer, at most `timeout` seconds.
@@ -72,11 +51,11 @@ class Worker:
             TileError: what the work itself found wrong.
         """
         try:
-            write_message(self._stdin.fileno(), request)
-            if not select.select([self._stdout], [], [], timeout)[0]:
+            write_message(self.process.requests, request)
+            if not select.select([self.process.replies], [], [], timeout)[0]:
                 self.kill()
                 raise WorkerFailure(f"LLVM did not finish within {timeout:g} s")
-            status, value = read_message(self._stdout.fileno())
+            status, value = read_message(self.process.replies)
         except (EOFError, OSError):
             raise self._post_mortem() from None
         except BaseException:
@@ -118,14 +97,22 @@ class Worker:
     def kill(self) -> int:
         """End the process now; its exit status."""
         self.usable = False
-        self.process.kill()
-        return self.process.wait()
+        return self.process.kill()
 
     def close(self) -> None:
         """Let go of the pipes: the process sees its input end and exits."""
         self.usable = False
-        for stream in (self._stdin, self._stdout, self.log):
-            stream.close()
+        self.process.close()
+        self.log.close()
+
+    def wait(self) -> None:
+        """Until the process has ended."""
+        self.process.wait()
+
+    def forget(self) -> None:
+        """Let go of a worker that belongs to the process that this one was forked from."""
+        self.close()
+        self.process.forget()
 
 
 #: How LLVM starts the line before it ends the process.
@@ -153,11 +140,15 @@ class WorkerPool:
     def prewarm(self, *, translate: bool = False) -> None:
         """Start a worker, unless there is one, and return at once.
 
-        With `translate` it loads MLIR, too, if it is not at work.
+        With `translate` it loads MLIR, too, if it is not at work. Where it is to be a fork, only
+        then: this process has loaded by now what the worker would have to load again.
         """
+        if not translate and may_fork():
+            return
         with self._changed:
             if not self._all:
-                library = toolchain.find("libdevice")
+                # 30 ms for what most programs do not call: only where nobody waits for it.
+                library = toolchain.find("libdevice") if waits() else None
                 self._idle.append(self._start(library.path if library else None))
             if translate and self._idle:
                 self._idle[-1].load_mlir()
@@ -204,14 +195,13 @@ class WorkerPool:
         with self._changed:
             for worker in self._idle:
                 self._drop(worker)
-                worker.process.wait()
+                worker.wait()
             self._idle.clear()
 
     def abandon(self) -> None:
         """Forget inherited workers in a forked child: they belong to the parent."""
         for worker in self._all:
-            worker.close()
-            worker.process.returncode = 0  # not ours to wait for
+            worker.forget()
         self.__init__(self.limit)
 
 
