@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,10 @@ class Served:
     @property
     def pid(self) -> int | None:
         """The supervisor."""
-        found = list((self.folder / "run").glob("*.lock"))
-        return int(found[0].read_text()) if found else None
+        for path in (self.folder / "run").glob("*.lock"):
+            with suppress(FileNotFoundError):  # it goes just now
+                return int(path.read_text())
+        return None
 
     def stop(self) -> None:
         if self.pid is not None:
