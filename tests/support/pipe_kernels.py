@@ -162,7 +162,8 @@ class Doubling:
   "nv_tileas.fence"() {{proxy = "async"}} : () -> ()
   "nv_tileas.sync"() : () -> ()
   %row = arith.muli {number}, %eight : i32
-  %w = "nv_tileas.async_tiled_tma_store"(%dy, %out, %row, %zero) : (!d, !v, i32, i32) -> !async
+  %w = "nv_tileas.async_tiled_tma_store"(%dy, %out, %row, %zero)
+    {{operandSegmentSizes = array<i32: 1, 1, 2, 0>}} : (!d, !v, i32, i32) -> !async
   %h = "nv_tileas.async_commit_group"(%w) {{group = "bulk"}} : (!async) -> !async
 """
 

@@ -55,6 +55,7 @@ class TileNode:
     depth: int = 0  # loops around it
     atom: str = field(default="", kw_only=True)  # of a product: the name of an MMA, or "fma"
     permutation: tuple[int, ...] = ()  # of a permutation: the source's axis per result axis
+    by_threads: bool = True  # of an access: False if all layouts of the tile do as well
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,11 @@ def tile_passes() -> Iterable[Lazy]:
             "pipes are used in turn, and all agents can finish",
         ),
         Lazy(
+            "lower-tma-load-store-to-async",
+            "tile_tileas.passes.lower_tma_load_store_to_async:LowerTmaLoadStoreToAsync",
+            "stores by tensor maps, through shared memory",
+        ),
+        Lazy(
             "tileas-separate-host-tma",
             "tile_tileas.passes.separate_host_tma:SeparateHostTma",
             "tensor maps that a launch can make become hidden parameters",

@@ -108,7 +108,7 @@ def test_reductions_and_hints(hint: str) -> None:
 {expect(2048)}
 {tma_load("async_tiled_tma_load", "!d", "!v", ["%zero", "%zero"], 2048, extra)}
 {WAIT}
-%e = "nv_tileas.async_tiled_tma_reduce"(%dy, %s, %zero, %zero) {{{alone}rmw_mode = "add"}} : (!d, !v, i32, i32) -> !async
+%e = "nv_tileas.async_tiled_tma_reduce"(%dy, %s, %zero, %zero) {{{alone}rmw_mode = "add", operandSegmentSizes = array<i32: 1, 1, 2, 0>}} : (!d, !v, i32, i32) -> !async
 {DONE}"""  # noqa: E501
     ptx = compile_("%dx: !d, %dy: !d", body)
     assert "prefetch.tensormap" in ptx
@@ -127,7 +127,7 @@ def test_rows_by_index() -> None:
     body = f"""{alloc("!four")}{BARRIER}{expect(1024)}
 {tma_load("async_gather_tma_load", "!dr", "!four", rows, 1024)}
 {WAIT}
-%e = "nv_tileas.async_scatter_tma_store"(%dy, %s, %zero, %e0, %c, %b, %a) : (!dr, !four, {kinds}) -> !async
+%e = "nv_tileas.async_scatter_tma_store"(%dy, %s, %zero, %e0, %c, %b, %a) {{operandSegmentSizes = array<i32: 1, 1, 5, 0>}} : (!dr, !four, {kinds}) -> !async
 {DONE}"""  # noqa: E501
     ptx = compile_("%dx: !dr, %dy: !dr, %a: i32, %b: i32, %c: i32, %e0: i32", body, "sm_100")
     x, y = numbers(16, 64), np.zeros((16, 64), np.float32)

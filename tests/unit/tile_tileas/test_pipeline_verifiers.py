@@ -140,6 +140,8 @@ def store(
     attributes: str = "",
 ) -> str:
     coords, kinds = ", %i" * count, ", i32" * count
+    sizes = f"operandSegmentSizes = array<i32: 1, 1, {count}, 0>"
+    attributes = f"{sizes}, {attributes}" if attributes else sizes
     return (
         f'%x = "nv_tileas.{name}"({desc}, {source}{coords}) {{{attributes}}} : '
         f"(!{desc[1:]}, !{source[1:]}{kinds}) -> !async"

@@ -222,6 +222,7 @@ def outgoing(
     span: Array,
     read: Callable[[], Array],
     write: Callable[[Array], None],
+    awaited: Callable[[bool], None] | None = None,
 ) -> None:
     """An operation in the bulk group of a thread: read the shared bytes `span`, later write."""
     taken: list[Array] = []
@@ -235,7 +236,7 @@ def outgoing(
 
     if wave.monitor is not None:
         wave.monitor.source(span, 1)
-    operation = Operation(lambda: write(taken[0]), take)
+    operation = Operation(lambda: write(taken[0]), take, awaited=awaited)
     wave.asyncs.groups(thread).open.append(operation)
     wave.asyncs.issue(thread // 32, operation)
 

@@ -15,6 +15,7 @@ from tile_sim.machine.access import parts
 from tile_sim.machine.asyncs import Operation
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import threads
+from tile_sim.machine.monitor import Monitor
 from tile_sim.machine.tensormap import IMMEDIATE, REPLACEABLE, SIZE, TensorMap, decode, edits_of
 from tile_sim.machine.wave import Wave
 from tile_sim.program.decode import Decode, Exec, Getter, instruction
@@ -231,7 +232,13 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
                 first = tma.first_byte(tensor, base, where)
                 wave.trace.bulk(wave, int(row), amount, first, tensor.inner_bytes, [])
             give = _giver(wave, tensor, base, where, op)
-            outgoing(wave, int(thread), places, _taker(wave, places), give)
+            awaited = None
+            if wave.monitor is not None:
+                spans = tma.written_bytes(wave, tensor, base, where)
+                wave.monitor.bulk_store(int(row), spans, "tensor store", op is not None)
+                give = _noting(wave.monitor, spans, give)
+                awaited = _telling(wave.monitor, int(row), places, spans)
+            outgoing(wave, int(thread), places, _taker(wave, places), give, awaited)
 
     return execute
 
@@ -254,6 +261,22 @@ def _giver(
     wave: Wave, tensor: TensorMap, base: int, where: Array, op: str | None
 ) -> Callable[[Array], None]:
     return lambda data: tma.store_elements(wave, tensor, base, where, data, op)
+
+
+def _noting(
+    monitor: Monitor, spans: list[tuple[Array, Array]], give: Callable[[Array], None]
+) -> Callable[[Array], None]:
+    def write(data: Array) -> None:
+        give(data)
+        monitor.bulk_stored(spans)
+
+    return write
+
+
+def _telling(
+    monitor: Monitor, row: int, source: Array, spans: list[tuple[Array, Array]]
+) -> Callable[[bool], None]:
+    return lambda read_only: monitor.bulk_awaited(row, source, None if read_only else spans)
 
 
 # --- changing tensor maps -----------------------------------------------------------------------

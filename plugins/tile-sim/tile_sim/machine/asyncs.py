@@ -24,12 +24,14 @@ class Operation:
     """One asynchronous operation of one thread (or of one instruction for many).
 
     `read` takes what the operation reads from memory, `write` stores it and signals. `signals`
-    says that an mbarrier learns of the end, so that time alone may finish it.
+    says that an mbarrier learns of the end, so that time alone may finish it. `awaited` is told
+    when the thread that began it has waited: for its reads alone (True), or for all of it.
     """
 
     write: Callable[[], None]
     read: Callable[[], None] | None = None
     signals: bool = False
+    awaited: Callable[[bool], None] | None = None
     is_read: bool = False
     is_done: bool = False
     known: Any = None
@@ -141,5 +143,8 @@ class AsyncQueue:
                     operation.take()
             else:
                 self.finish(group)
+            for operation in group:
+                if operation.awaited is not None:
+                    operation.awaited(read_only)
         if not read_only and count > 0:
             del groups.committed[:count]

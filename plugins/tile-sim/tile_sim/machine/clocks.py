@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 
 Array = np.ndarray
 #: Kinds of knowledge that travel along every synchronisation. An event of another warp happened
-#: before; a proxy fence makes it visible to the asynchronous proxy, too; a
-#: `tcgen05.fence::before_thread_sync` (or a commit) stands behind it.
-ORDERED, PROXIED, TENSOR = range(3)
+#: before; a proxy fence makes it visible to the asynchronous proxy, too, in shared or in global
+#: memory; a `tcgen05.fence::before_thread_sync` (or a commit) stands behind it.
+ORDERED, PROXIED, TENSOR, PROXIED_GLOBAL = range(4)
+#: Memory that a proxy fence is of -> what it makes known.
+PROXY_KINDS = {"shared": PROXIED, "global": PROXIED_GLOBAL}
 
 
 class Clocks:
@@ -22,7 +24,7 @@ class Clocks:
     """
 
     def __init__(self, warps: int) -> None:
-        self.known = np.zeros((3, warps, warps), np.int32)
+        self.known = np.zeros((4, warps, warps), np.int32)
         np.fill_diagonal(self.known[ORDERED], 1)
         self.tensor = np.zeros((warps, warps), np.int32)
         self._locations: dict[Hashable, Array] = {}
@@ -32,10 +34,11 @@ class Clocks:
         """`[warps, warps]`: of whose events a warp knows that they happened before."""
         return self.known[ORDERED]
 
-    @property
-    def proxied(self) -> Array:
-        """`[warps, warps]`: whose events a warp's asynchronous operations see."""
-        return self.known[PROXIED]
+    def proxied(self, space: str) -> Array:
+        """`[warps, warps]`: whose events in "shared" or "global" memory a warp's asynchronous
+        operations see.
+        """
+        return self.known[PROXY_KINDS[space]]
 
     def now(self, warps: Array) -> Array:
         """The numbers of the warps' present events."""
@@ -76,9 +79,10 @@ class Clocks:
 
     # --- fences -----------------------------------------------------------------------------
 
-    def proxy_fence(self, rows: Array) -> None:
+    def proxy_fence(self, rows: Array, spaces: Iterable[str] = PROXY_KINDS) -> None:
         """What the warps did, or have heard of, is visible to the asynchronous proxy."""
-        self.known[PROXIED, rows] = np.maximum(self.known[PROXIED, rows], self.known[ORDERED, rows])
+        for kind in (PROXY_KINDS[space] for space in spaces):
+            self.known[kind, rows] = np.maximum(self.known[kind, rows], self.known[ORDERED, rows])
         self._advance(rows)
 
     def before_thread_sync(self, rows: Array) -> None:

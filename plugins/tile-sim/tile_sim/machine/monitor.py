@@ -17,7 +17,7 @@ import numpy as np
 
 from tile_sim.errors import Where
 from tile_sim.machine.access import Part
-from tile_sim.machine.clocks import ORDERED, PROXIED, Clocks
+from tile_sim.machine.clocks import ORDERED, PROXIED, PROXY_KINDS, Clocks
 from tile_sim.machine.group import Group
 from tile_sim.machine.registerwatch import RegisterWatch
 from tile_sim.machine.shadow import Shadow
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tile_sim.machine.wave import Wave
 
 Array = np.ndarray
+#: Bytes of global memory: the data of buffers, and offsets in each.
+Spans = list[tuple[Array, Array]]
 # More locations than this in one atomic instruction are counters, not locks.
 _SYNC_LOCATIONS = 64
 _WARPS_AT_ONCE = 256
@@ -117,6 +119,7 @@ class Monitor:
         if kind == "atomic" or g.wave.strong:
             self._synchronise(shadow, at, warp, kind)
             return
+        self._check_landed(shadow, at, f"{kind} of")
         if kind == "read":
             self._read(shadow, at, warp, part.space)
         else:
@@ -128,10 +131,13 @@ class Monitor:
     def _shadow(self, part: Part) -> Shadow:
         if part.space == "shared":
             return self.shared
-        key = part.data.__array_interface__["data"][0]
+        return self._shadow_of(part.data)
+
+    def _shadow_of(self, data: Array) -> Shadow:
+        key = data.__array_interface__["data"][0]
         found = self.buffers.get(key)
         if found is None:
-            found = self.buffers[key] = Shadow(part.data.nbytes + 8)
+            found = self.buffers[key] = Shadow(data.nbytes + 8)
         return found
 
     def _read(
@@ -271,13 +277,13 @@ class Monitor:
     # --- the asynchronous proxy -------------------------------------------------------------
 
     def proxy_fence(self, g: Group, space: str | None) -> None:
-        if space is None or space.startswith("shared"):
-            self.clocks.proxy_fence(g.rows)
+        name = "" if space is None else space.split("::")[0]
+        self.clocks.proxy_fence(g.rows, PROXY_KINDS if space is None else (name,))
 
     def async_write(self, row: int, where: Array, what: str) -> None:
         """An asynchronous operation that a warp starts will write shared bytes."""
         at, warp = self._bytes(row, where)
-        self._check_fenced(row, at, f"{what} writes", over_reads=True)
+        self._check_fenced(self.shared, "shared", row, at, f"{what} writes", over_reads=True)
         self._write(self.shared, at, warp, "shared", generic=False)
         self._check_source(where, np.array([row]))
 
@@ -290,12 +296,52 @@ class Monitor:
         """An asynchronous operation that a warp starts will read shared bytes."""
         at, warp = self._bytes(row, where)
         self._read(self.shared, at, warp, "shared", generic=False)
-        self._check_fenced(row, at, f"{what} reads")
+        self._check_fenced(self.shared, "shared", row, at, f"{what} reads")
 
-    def _check_fenced(self, row: int, at: Array, doing: str, over_reads: bool = False) -> None:
+    def bulk_store(self, row: int, spans: Spans, what: str, combines: bool) -> None:
+        """An asynchronous operation that a warp starts will write global bytes, or combine
+        something into them.
+        """
+        for data, where in spans:
+            shadow = self._shadow_of(data)
+            at = shadow.covering(where)
+            self._check_fenced(shadow, "global", row, at, f"{what} writes", over_reads=True)
+            if not combines:
+                self._check_landed(shadow, at, f"{what} writes")
+            warp = np.full(len(at), row)
+            self._write(shadow, at, warp, "global", generic=False, atomic=combines)
+            shadow.lands(at, 1)
+
+    def bulk_awaited(self, row: int, source: Array, spans: Spans | None) -> None:
+        """The warp that began a bulk copy has waited until its shared source was read and, with
+        `spans`, these global bytes were written: both happened by now.
+        """
+        at, warp = self._bytes(row, source)
+        now, place = self.clocks.now(warp), self.place()
+        self.shared.note_read(at, warp, now, place, generic=False)
+        for data, where in spans or ():
+            shadow = self._shadow_of(data)
+            at = shadow.covering(where)
+            warp = np.full(len(at), row)
+            shadow.note_write(at, warp, self.clocks.now(warp), place)
+
+    def bulk_stored(self, spans: Spans) -> None:
+        """The operation has written them."""
+        for data, where in spans:
+            shadow = self._shadow_of(data)
+            shadow.lands(shadow.covering(where), -1)
+
+    def _check_landed(self, shadow: Shadow, at: Array, doing: str) -> None:
+        if shadow.in_flight and shadow.landing[at].any():
+            message = f"{doing} global memory that a pending bulk copy writes"
+            self._report("destination-in-flight", message, self.place(), -1, 1)
+
+    def _check_fenced(
+        self, s: Shadow, space: str, row: int, at: Array, doing: str, over_reads: bool = False
+    ) -> None:
         """Between an access of the generic proxy and an asynchronous one stands a proxy fence, of
         the warp of the first or of whoever heard of it, that the warp `row` has heard of."""
-        s = self.shared
+        heard = self.clocks.proxied(space)[row]
         before = [
             (s.writer[at], s.generic[at], s.write_clock[at], s.write_place[at], "written by st")
         ]
@@ -306,9 +352,9 @@ class Monitor:
                 for k in range(2)
             ]  # fmt: skip
         for warp, generic, clock, place, how in before:
-            bad = (warp >= 0) & generic & (self.clocks.proxied[row, np.maximum(warp, 0)] < clock)
+            bad = (warp >= 0) & generic & (heard[np.maximum(warp, 0)] < clock)
             if bad.any():
-                message = f"{doing} shared memory {how} without a fence.proxy.async"
+                message = f"{doing} {space} memory {how} without a fence.proxy.async"
                 other, count = int(place[bad][0]), int(bad.sum())
                 self._report("missing-proxy-fence", message, self.place(), other, count)
 

@@ -28,6 +28,9 @@ class Shadow:
         self.generic = np.zeros(count, bool)
         self.read_generic = np.zeros((2, count), bool)
         self.atomic = np.zeros(count, bool)
+        #: How many pending bulk copies write each granule, and how many granules of copies that is.
+        self.landing = np.zeros(0, np.int16)
+        self.in_flight = 0
 
     def spans(self, start: Array, width: int) -> Array:
         """Granules `[accesses, n]` of accesses of `width` bytes at byte offsets."""
@@ -41,7 +44,24 @@ class Shadow:
             setattr(self, name, np.repeat(getattr(self, name), _COARSE))
         for name in ("reader", "read_clock", "read_place", "read_generic"):
             setattr(self, name, np.repeat(getattr(self, name), _COARSE, axis=1))
+        self.landing = np.repeat(self.landing, _COARSE)
         self.granule = 1
+
+    def covering(self, where: Array) -> Array:
+        """The granules of bytes, each once; they hold no other bytes."""
+        where = np.unique(where)
+        at = np.unique(where // self.granule)
+        if len(at) * self.granule != len(where):
+            self._refine()
+            return where
+        return at
+
+    def lands(self, at: Array, delta: int) -> None:
+        """Pending bulk copies that write granules begin (1) or end (-1)."""
+        if not len(self.landing):
+            self.landing = np.zeros(len(self.writer), np.int16)
+        self.landing[at] += np.int16(delta)
+        self.in_flight += delta * (len(at) * self.granule)
 
     def note_write(self, at: Array, warp: Array, clock: Array, place: int) -> None:
         self.writer[at] = warp

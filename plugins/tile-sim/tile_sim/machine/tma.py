@@ -127,6 +127,22 @@ def _nan_bytes(tensor: TensorMap) -> Array:
     raise SimError("tensormap", f"NaN fill is for floating types, not {tensor.type}")
 
 
+def written_bytes(
+    wave: Wave, tensor: TensorMap, base: int, coordinates: Array
+) -> list[tuple[Array, Array]]:
+    """What a store of the units writes: the data of buffers, and offsets of bytes in each."""
+    here = inside(tensor, coordinates)
+    found: list[tuple[Array, Array]] = []
+    if not here.any():
+        return found
+    where, size = addresses(tensor, base, coordinates[here]), tensor.unit_bytes
+    for buffer, pick in wave.memory.split(where, size):
+        mine = where if pick is None else where[pick]
+        index = (mine - np.uint64(buffer.base)).astype(np.int64)[:, None] + np.arange(size)
+        found.append((buffer.data, index.reshape(-1)))
+    return found
+
+
 def store_elements(
     wave: Wave, tensor: TensorMap, base: int, coordinates: Array, data: Array, op: str | None
 ) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.tokens import BULK_STORES
 from tile_tileas.dot_plan import family_of
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 
 #: Copies by the copy engine, and what they do to shared memory.
-_READS = (
-    "nv_tileas.async_copy", "nv_tileas.async_scatter_tma_store", "nv_tileas.async_tiled_tma_reduce",
-    "nv_tileas.async_tiled_tma_store",
-)  # fmt: skip
+_READS = ("nv_tileas.async_copy", *BULK_STORES)
 _WRITES = (
     "nv_tileas.async_copy", "nv_tileas.async_gather_tma_load", "nv_tileas.async_tiled_tma_load",
 )  # fmt: skip
@@ -25,3 +23,10 @@ def reads_by_async_proxy(op: ir.OpView) -> bool:
 def writes_by_async_proxy(op: ir.OpView) -> bool:
     """Whether an operation writes its buffers by the asynchronous proxy."""
     return op.operation.name in _WRITES
+
+
+def is_bulk_store(op: ir.OpView) -> bool:
+    """Whether an operation begins a store of shared memory by the asynchronous proxy, which a bulk
+    group completes.
+    """
+    return op.operation.name in BULK_STORES

@@ -11,12 +11,19 @@ from tile_core.mlir import ir
 
 LOADS = ("nv_tileas.load", "nv_tileas.tiled_load")
 STORES = ("nv_tileas.store", "nv_tileas.tiled_store")
+#: Stores that tensor maps make; they land some time later.
+BULK_STORES = (
+    "nv_tileas.async_scatter_tma_store", "nv_tileas.async_tiled_tma_reduce",
+    "nv_tileas.async_tiled_tma_store",
+)  # fmt: skip
 ATOMICS = ("nv_tileas.atomic_cas", "nv_tileas.atomic_rmw", "nv_tileas.multimem")
-ACCESSES = (*LOADS, *STORES, *ATOMICS)
+ACCESSES = (*LOADS, *STORES, *BULK_STORES, *ATOMICS)
 
 
 def is_weak(op: ir.OpView | ir.Operation) -> bool:
     """Whether nobody outside the tile block may rely on when the access happens."""
+    if op.operation.name in BULK_STORES:  # of the asynchronous proxy, whose accesses all are weak
+        return True
     return ir.StringAttr(op.attributes["mem_semantic"]).value == "weak"
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tile_cute.atoms.records import SHARED
 from tile_cute.atoms.tma import MAX_BOX, MAX_RANK
-from tile_tileaa.dialect.types import bits_of, memref_parts, view_parts
+from tile_tileaa.dialect.types import bits_of, is_token, memref_parts, view_parts
 
 from tile_core.dialect import (
     WRITE,
@@ -36,7 +36,7 @@ from tile_tileas.dialect.barriers import barrier_problem
 from tile_tileas.dialect.base import NvTileAS
 from tile_tileas.dialect.buffers import Buffer, is_async_token
 from tile_tileas.dialect.effects import effects
-from tile_tileas.dialect.fields import operand_of, operands_of
+from tile_tileas.dialect.fields import operand_of, operands_of, results_of
 from tile_tileas.dialect.pipelines import is_producer_token
 from tile_tileas.dialect.staging import buffer_problem, is_index
 
@@ -227,6 +227,12 @@ def _done(op: ir.OpView) -> str | None:
     return None if is_async_token(type_) else f"expects an async token, but got {type_}"
 
 
+def _tokens(op: ir.OpView) -> str | None:
+    tokens = (*operands_of(op, "token"), *results_of(op, "result_token"))
+    wrong = [value.type for value in tokens if not is_token(value.type)]
+    return f"expects a memory token, but got {wrong[0]}" if wrong else None
+
+
 def _mode(op: ir.OpView) -> str | None:
     mode = op.rmw_mode.value
     if mode in REDUCTIONS:
@@ -258,9 +264,16 @@ _LOADED: dict[str, Any] = {
     **_DONE,
     "tx_count": ir.IntegerAttr,
 }
-_STORED: dict[str, Any] = {**_DESC, "source": Operand[Any], **_COORDS, **_DONE}
+_STORED: dict[str, Any] = {
+    **_DESC,
+    "source": Operand[Any],
+    **_COORDS,
+    "token": Operand[Any] | None,
+    **_DONE,
+    "result_token": Result[Any] | None,
+}
 _LOAD_CHECKS = (_box_in("destination"), _coordinates, _completes, _multicast, _hint, _done)
-_STORE_CHECKS = (_box_in("source"), _coordinates, _hint, _done)
+_STORE_CHECKS = (_box_in("source"), _coordinates, _hint, _done, _tokens)
 _WRITES, _READS = effects(writes=("destination",)), effects(reads=("source",))
 
 

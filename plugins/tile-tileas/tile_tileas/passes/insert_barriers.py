@@ -10,15 +10,18 @@ branches and loops are taken together and a barrier inside them is safe.
 Where the asynchronous proxy reads a buffer that threads have written, the writers fence before
 that barrier (PTX ISA, "Async proxy"): before each `sync` behind which something unfenced may be
 read so, and, where none stands between, before one of its own.
+
+Bulk stores go on behind the operation that begins them. The thread that began them waits before
+somebody overwrites what they may still read, before an access that a token orders behind them, and,
+as memory of a block ends with it, before the kernel returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext, error_at
+from tile_core.passes import Pass, PassContext
 from tile_tileas.analysis.alias import (
     AliasAnalysis,
     elements_apart,
@@ -27,78 +30,46 @@ from tile_tileas.analysis.alias import (
     may_alias,
     tile_apart,
 )
-from tile_tileas.analysis.buffers import allocation_of, is_shared, stage_bytes
-from tile_tileas.analysis.proxies import reads_by_async_proxy, writes_by_async_proxy
+from tile_tileas.analysis.pieces import Piece, overlap, pieces, touch
+from tile_tileas.analysis.proxies import is_bulk_store, reads_by_async_proxy, writes_by_async_proxy
 from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
-from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.effects import buffer_effects
 from tile_tileas.dialect.exchange import EXCHANGES
-from tile_tileas.pipelining.multistage import PIPELINED
+from tile_tileas.dialect.fields import operand_of
 
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
+_RETURN = "func.return"
 #: Copies of threads, which are done when the thread has waited for them.
 _CP_ASYNC = ("nv_tileas.async_load", "nv_tileas.async_tiled_load")
-
-#: The first byte of a piece of shared memory, the first one behind it, and the pipelined buffer
-#: that it belongs to: what its loop does to that is ordered by the loop's own waits and meetings.
-Piece = tuple[int, int, ir.Value | None]
-
-
-def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
-    """Where the memory of a buffer lies that `op` works on.
-
-    Raises:
-        CompileError: nobody has given it a place.
-    """
-    made = allocation_of(buffer)
-    if made is None or "shared_offset" not in made.attributes:
-        raise error_at(op, "works on a buffer without a place; run 'tileas-allocate-shared' before")
-    whole = Buffer.of(made.results[0].type)
-    assert whole is not None
-    start = ir.IntegerAttr(made.attributes["shared_offset"]).value
-    pipelined = made.results[0] if PIPELINED in made.attributes else None
-    return start, start + stage_bytes(whole) * whole.stages, pipelined
-
-
-def _overlap(left: set[Piece], right: set[Piece]) -> bool:
-    return any(
-        a < d and c < b and (one is None or other is None or one != other)
-        for a, b, one in left
-        for c, d, other in right
-    )
-
-
-def _touch(left: set[Piece], right: set[Piece]) -> bool:
-    """Whether they have memory in common."""
-    return any(a < d and c < b for a, b, _ in left for c, d, _ in right)
-
-
-def _pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
-    """What an operation reads or writes of shared memory."""
-    for effect, value in buffer_effects(op):
-        if effect == kind and is_shared(value.type):
-            yield piece_of(op, value)
-    if op.operation.name == "nv_tileaa.print" and kind == "read":
-        yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))
+#: Fences between accesses of threads and of the asynchronous proxy.
+_SHARED, _GLOBAL = "async", "async.global"
+#: Groups of bulk stores: all is done, or all is read.
+_BULK, _BULK_READ = "bulk", "bulk.read"
 
 
 @dataclass
 class AsyncProxy:
-    """What the asynchronous proxy reads and writes of shared memory."""
+    """What the asynchronous proxy reads and writes of shared memory, and the accesses of global
+    memory that come before its stores.
+    """
 
+    order: TokenOrder
     reads: set[Piece] = field(default_factory=set)
     writes: set[Piece] = field(default_factory=set)
+    followed: set[ir.Value] = field(default_factory=set)
 
     def add(self, region: ir.Region) -> AsyncProxy:
         """Take in what operations inside of `region` do."""
         for block in region.blocks:
             for op in block.operations:
                 if reads_by_async_proxy(op):
-                    self.reads |= set(_pieces(op, "read"))
+                    self.reads |= set(pieces(op, "read"))
                 if writes_by_async_proxy(op):
-                    self.writes |= set(_pieces(op, "write"))
+                    self.writes |= set(pieces(op, "write"))
+                if is_bulk_store(op):
+                    token = operand_of(op, "token")
+                    self.followed |= set() if token is None else self.order.before(token)
                 for inner in op.regions:
                     self.add(inner)
         return self
@@ -120,27 +91,31 @@ class _Pending:
     unfenced: set[Piece] = field(default_factory=set)
     unfenced_reads: set[Piece] = field(default_factory=set)
     flying: set[Piece] = field(default_factory=set)
+    #: Accesses of threads since the last fence of global memory that a bulk store comes after.
+    unfenced_accesses: set[ir.Value] = field(default_factory=set)
+    #: Bulk stores that nobody has waited for: what they read, and the stores themselves.
+    leaving: set[Piece] = field(default_factory=set)
+    landing: set[ir.Value] = field(default_factory=set)
+
+    def _sets(self) -> list[set[Piece] | set[ir.Value]]:
+        return [getattr(self, one.name) for one in fields(self)]
 
     def copy(self) -> _Pending:
-        return _Pending(
-            set(self.reads), set(self.writes), set(self.accesses), set(self.unfenced),
-            set(self.unfenced_reads), set(self.flying),
-        )  # fmt: skip
+        return _Pending(*(set(one) for one in self._sets()))  # pyright: ignore[reportArgumentType]
 
     def join(self, other: _Pending) -> bool:
         """Add what `other` holds; whether that changed anything."""
-        before = self._sizes()
-        self.reads |= other.reads
-        self.writes |= other.writes
-        self.accesses |= other.accesses
-        self.unfenced |= other.unfenced
-        self.unfenced_reads |= other.unfenced_reads
-        self.flying |= other.flying
-        return before != self._sizes()
+        before = [len(one) for one in self._sets()]
+        for mine, more in zip(self._sets(), other._sets(), strict=True):
+            mine.update(more)  # pyright: ignore[reportArgumentType]
+        return before != [len(one) for one in self._sets()]
 
-    def _sizes(self) -> tuple[int, ...]:
-        sets = self.reads, self.writes, self.accesses, self.unfenced, self.unfenced_reads
-        return (*map(len, sets), len(self.flying))
+    def become(self, branches: list[_Pending]) -> None:
+        """One of the branches was taken."""
+        for one in self._sets():
+            one.clear()
+        for branch in branches:
+            self.join(branch)
 
     def clear(self) -> None:
         """All threads have met."""
@@ -148,10 +123,21 @@ class _Pending:
         self.writes.clear()
         self.accesses.clear()
 
-    def fence(self) -> None:
+    def waited(self, group: str) -> None:
+        """The thread that began bulk stores has waited for them; others know when they meet it."""
+        self.reads |= self.leaving
+        self.leaving.clear()
+        if group == _BULK:
+            self.accesses |= self.landing
+            self.landing.clear()
+
+    def fence(self, proxy: str) -> None:
         """All threads have fenced."""
-        self.unfenced.clear()
-        self.unfenced_reads.clear()
+        if proxy == _SHARED:
+            self.unfenced.clear()
+            self.unfenced_reads.clear()
+        elif proxy == _GLOBAL:
+            self.unfenced_accesses.clear()
 
 
 @dataclass(frozen=True)
@@ -164,20 +150,24 @@ class InsertBarriers(Pass):
     statistics = {
         "barriers": "barriers in front of operations",
         "fences": "fences in front of barriers",
+        "waits": "waits for bulk stores",
     }
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        walk = _Walk(cx.analysis(AliasAnalysis, op), AsyncProxy().add(op.regions[0]))
+        order = TokenOrder()
+        proxy = AsyncProxy(order).add(op.regions[0])
+        walk = _Walk(cx.analysis(AliasAnalysis, op), order, proxy)
         walk.region(op.regions[0], _Pending())
         cx.count("barriers", walk.barriers)
         cx.count("fences", walk.fences)
+        cx.count("waits", walk.waits)
 
 
 class _Walk:
-    def __init__(self, roots: AliasAnalysis, proxy: AsyncProxy) -> None:
-        self.barriers = self.fences = 0
+    def __init__(self, roots: AliasAnalysis, order: TokenOrder, proxy: AsyncProxy) -> None:
+        self.barriers = self.fences = self.waits = 0
         self._proxy = proxy
-        self._order = TokenOrder()
+        self._order = order
         self._roots = roots
 
     def region(self, region: ir.Region, pending: _Pending) -> None:
@@ -187,65 +177,81 @@ class _Walk:
 
     def _operation(self, op: ir.OpView, pending: _Pending) -> None:
         if op.name in ("scf.for", "scf.while"):
-            # The body runs after itself: repeat until what it leaves behind adds nothing.
-            while True:
-                after, grown = pending.copy(), False
-                for region in op.regions:
-                    self.region(region, after)
-                    # A `while` ends behind its first region, before the second clears anything.
-                    grown |= pending.join(after)
-                if not grown:
-                    return
+            self._loop(op, pending)
         elif op.name == "scf.if":
             self._before_copies(op, pending)
             branches = [pending.copy() for _ in op.regions]
             for region, branch in zip(op.regions, branches, strict=True):
                 self.region(region, branch)
-            pending.clear()
-            pending.fence()
-            for branch in branches:
-                pending.join(branch)
+            pending.become(branches)
         elif op.name == _SYNC:
             self._fence_before(op, pending)
             pending.clear()
-        elif op.name == _FENCE and ir.StringAttr(op.attributes["proxy"]).value == "async":
-            pending.fence()
-        elif op.name == _WAIT and ir.StringAttr(op.attributes["group"]).value == "cp.async":
-            pending.unfenced |= pending.flying
+        elif op.name == _FENCE:
+            pending.fence(ir.StringAttr(op.attributes["proxy"]).value)
+        elif op.name == _WAIT:
+            self._waited(op, pending)
+        elif op.name == _RETURN and pending.leaving:
+            self._wait_before(op, _BULK_READ, pending)
         else:
             if op.name in ACCESSES:
                 self._access(op, pending)
             self._buffers(op, pending)
 
+    def _loop(self, op: ir.OpView, pending: _Pending) -> None:
+        """The body runs after itself: repeat until what it leaves behind adds nothing."""
+        grown = True
+        while grown:
+            after, grown = pending.copy(), False
+            for region in op.regions:
+                self.region(region, after)
+                # A `while` ends behind its first region, before the second clears anything.
+                grown |= pending.join(after)
+
+    @staticmethod
+    def _waited(op: ir.OpView, pending: _Pending) -> None:
+        group = ir.StringAttr(op.attributes["group"]).value
+        if group == "cp.async":
+            pending.unfenced |= pending.flying
+        elif group in (_BULK, _BULK_READ) and not ir.IntegerAttr(op.attributes["pending"]).value:
+            pending.waited(group)
+
     def _before_copies(self, op: ir.OpView, pending: _Pending) -> None:
         """Meet before a branch that fills stages of a loop, as others like it follow."""
         inside = [inner for block in op.regions[0].blocks for inner in block.operations]
-        written = {piece for inner in inside for piece in _pieces(inner, "write")}
+        written = {piece for inner in inside for piece in pieces(inner, "write")}
         filled = {piece for piece in written if piece[2] is not None}
-        if _overlap(filled, pending.reads | pending.writes):
+        if overlap(filled, pending.leaving):
+            self._wait_before(op, _BULK_READ, pending)
+        if overlap(filled, pending.reads | pending.writes):
             self._meet_before(op, pending)
             pending.clear()
 
     def _buffers(self, op: ir.OpView, pending: _Pending) -> None:
         """Others' writes before reads, others' reads and writes before writes."""
-        reads, writes = (set(_pieces(op, kind)) for kind in ("read", "write"))
+        reads, writes = (set(pieces(op, kind)) for kind in ("read", "write"))
+        if overlap(writes, pending.leaving):
+            self._wait_before(op, _BULK_READ, pending)
         if op.operation.name in EXCHANGES:
             # Writes, meets the others, and reads.
-            if _overlap(writes, pending.reads | pending.writes):
+            if overlap(writes, pending.reads | pending.writes):
                 self._meet_before(op, pending)
             pending.clear()
         elif (
-            _overlap(reads, pending.writes)
-            or _overlap(writes, pending.reads | pending.writes)
-            or (reads_by_async_proxy(op) and _touch(reads, pending.unfenced))
+            overlap(reads, pending.writes)
+            or overlap(writes, pending.reads | pending.writes)
+            or (reads_by_async_proxy(op) and touch(reads, pending.unfenced))
             or (
                 writes_by_async_proxy(op)
-                and _overlap(writes, pending.unfenced | pending.unfenced_reads)
+                and overlap(writes, pending.unfenced | pending.unfenced_reads)
             )
         ):
             self._meet_before(op, pending)
             pending.clear()
-        pending.reads |= reads
+        if is_bulk_store(op):
+            pending.leaving |= reads
+        else:
+            pending.reads |= reads
         if op.operation.name not in EXCHANGES:
             pending.writes |= writes
         if op.operation.name in _CP_ASYNC:
@@ -256,10 +262,37 @@ class _Walk:
             pending.unfenced_reads |= reads
 
     def _access(self, op: ir.OpView, pending: _Pending) -> None:
-        if self._conflicts(op, pending.accesses):
+        """Meet who made accesses that this one comes behind; wait for bulk stores among them."""
+        token, stores = operand_of(op, "token"), is_bulk_store(op)
+        earlier = frozenset() if token is None else self._order.before(token)
+        if earlier & pending.landing:
+            self._wait_before(op, _BULK, pending)
+            if stores:  # by the thread that has waited
+                pending.accesses -= self._bulk_stores(pending.accesses)
+        unfenced = stores and self._conflicts(op, earlier & pending.unfenced_accesses)
+        if unfenced or self._conflicts(op, earlier & pending.accesses):
             self._meet_before(op, pending)
             pending.clear()
+        if stores:
+            pending.landing.add(op.results[0])
+            return
         pending.accesses.add(op.results[0])
+        if op.results[0] in self._proxy.followed:
+            pending.unfenced_accesses.add(op.results[0])
+
+    @staticmethod
+    def _bulk_stores(accesses: set[ir.Value]) -> set[ir.Value]:
+        return {result for result in accesses if is_bulk_store(maker(result))}
+
+    def _wait_before(self, op: ir.OpView, group: str, pending: _Pending) -> None:
+        """The thread that begins bulk stores waits for all of them."""
+        self.waits += 1
+        attributes = {
+            "pending": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0),
+            "group": ir.StringAttr.get(group),
+        }
+        ir.Operation.create(_WAIT, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op))
+        pending.waited(group)
 
     def _meet_before(self, op: ir.OpView, pending: _Pending) -> None:
         self.barriers += 1
@@ -267,26 +300,28 @@ class _Walk:
         ir.Operation.create(_SYNC, loc=op.location, ip=ir.InsertionPoint(op))
 
     def _fence_before(self, op: ir.OpView, pending: _Pending) -> None:
-        """A fence where the next thing behind `op` may be an access by the asynchronous proxy: a
-        read of what threads wrote, or a write of what they wrote or read.
+        """Fences where the next thing behind `op` may be an access by the asynchronous proxy: of
+        shared memory, a read of what threads wrote, or a write of what they wrote or read; of
+        global memory, a store behind accesses of threads.
         """
         proxy = self._proxy
-        written = _touch(pending.unfenced, proxy.reads | proxy.writes)
-        if not written and not _touch(pending.unfenced_reads, proxy.writes):
-            return
+        written = touch(pending.unfenced, proxy.reads | proxy.writes)
+        if written or touch(pending.unfenced_reads, proxy.writes):
+            self._fence(op, _SHARED, pending)
+        if pending.unfenced_accesses:
+            self._fence(op, _GLOBAL, pending)
+
+    def _fence(self, op: ir.OpView, proxy: str, pending: _Pending) -> None:
         self.fences += 1
-        attributes = {"proxy": ir.StringAttr.get("async")}
+        pending.fence(proxy)
+        attributes = {"proxy": ir.StringAttr.get(proxy)}
         ir.Operation.create(
             _FENCE, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op)
         )
-        pending.fence()
 
-    def _conflicts(self, op: ir.OpView, earlier: set[ir.Value]) -> bool:
-        if not earlier or op.token is None:
-            return False
-        return any(
-            self._meets(maker(result), op) for result in self._order.before(op.token) & earlier
-        )
+    def _conflicts(self, op: ir.OpView, earlier: set[ir.Value] | frozenset[ir.Value]) -> bool:
+        """Whether one thread may see what others did in one of the accesses before it."""
+        return any(self._meets(maker(result), op) for result in earlier)
 
     def _meets(self, before: ir.OpView, op: ir.OpView) -> bool:
         """Whether one thread may see what another did in an earlier access."""

@@ -14,6 +14,7 @@ from tile_tileas.analysis.tokens import LOADS, TokenOrder
 from tile_tileas.narrowness import Narrowness, narrowness_of_pointers, narrowness_of_tiled
 from tile_tileas.tma import benefit
 from tile_tileas.tma.refusals import SINCE, Knowledge, refusals
+from tile_tileas.tma.staging import staged_store
 
 _TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store", "nv_tileas.async_tiled_load")
 _POINTER = ("nv_tileas.load", "nv_tileas.store", "nv_tileas.async_load")
@@ -49,6 +50,11 @@ class PlanAccesses(Pass):
     tma_descriptors: str = option(
         "off", "where tensor maps come from; 'off': threads copy", choices=("host", "off")
     )
+    tma_stores: str = option(
+        "estimate",
+        "tiles that tensor maps store: where it is estimated to pay, or wherever one may",
+        choices=("estimate", "always", "never"),
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         known = cx.analysis(AxisAnalysis, op)
@@ -68,17 +74,20 @@ class PlanAccesses(Pass):
             access.attributes["access"] = plan.attribute()
             if plan.vector > 1:
                 cx.count("vectorised")
-            if narrow.reasons:
+            stored = plan.copy == BY_TMA and access.name not in LOADS
+            if narrow.reasons and not stored:
                 _remark_narrow(access, plan, narrow, cx)
 
-    @staticmethod
     def _by_tma(
-        access: ir.OpView, plan: AccessPlan, known: Knowledge, cx: PassContext
+        self, access: ir.OpView, plan: AccessPlan, known: Knowledge, cx: PassContext
     ) -> AccessPlan:
         """`plan`, by a tensor map if one may and that pays; else a remark that says why not."""
         reads = access.name in LOADS
-        loss = benefit.load_loss(access) if reads else benefit.store_loss(access)
+        loss = benefit.load_loss(access) if reads else self._store_loss(access)
         reasons = refusals(access, known) if loss is None else [loss]
+        if not reads and not reasons:
+            staged = staged_store(access, plan, cx.target.max_shared)
+            reasons = [staged] if isinstance(staged, str) else []
         if not reasons:
             cx.count("tma")
             return replace(plan, copy=BY_TMA)
@@ -90,6 +99,12 @@ class PlanAccesses(Pass):
             reasons=[f"TMA: {reason}" for reason in reasons],
         )
         return plan
+
+    def _store_loss(self, access: ir.OpView) -> str | None:
+        """Why a store is left to threads whether or not a tensor map may make it."""
+        if self.tma_stores == "never":
+            return "the option tma-stores is 'never'"
+        return benefit.store_loss(access) if self.tma_stores == "estimate" else None
 
     @staticmethod
     def _tiled(

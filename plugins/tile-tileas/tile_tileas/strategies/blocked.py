@@ -89,7 +89,9 @@ class BlockedStrategy:
             return value not in loads or not wasteful(loads[value], found)
 
         def stored(node: TileNode, found: LinearLayout) -> LinearLayout:
-            return layout(found.shape, node.order) if wasteful(node, found) else found
+            if node.by_threads and wasteful(node, found):
+                return layout(found.shape, node.order)
+            return found
 
         spreading = Propagation(graph, accepts)
         seed_accumulators(spreading)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from tile_tileaa.dialect.base import MemTokenType
+
 from tile_core.mlir import ir
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.ranges import Range
@@ -21,6 +23,7 @@ from tile_tileas.storage import storage_bits
 from tile_tileas.tma.boxes import Boxes, boxes_of
 from tile_tileas.tma.refusals import MOST_ELEMENTS, innermost, map_axes
 
+_STORE = "nv_tileas.async_tiled_tma_store"
 _ULE, _NE, _EQ = 7, 1, 0  # arith.CmpIPredicate
 
 
@@ -103,14 +106,24 @@ class TileCopy:
             at.create("nv_tileas.async_tiled_tma_load", operands, [async_token()], attributes)
 
     def store(
-        self, at: Writer, view: ir.Value, coords: Sequence[ir.Value], source: ir.Value
-    ) -> None:
-        """Copies of `source` to the tile at `coords` of `view`."""
+        self,
+        at: Writer,
+        view: ir.Value,
+        coords: Sequence[ir.Value],
+        source: ir.Value,
+        token: Sequence[ir.Value],
+    ) -> list[ir.Operation]:
+        """Copies of `source` to the tile at `coords` of `view`, each behind `token`, if any."""
         map_, starts = self._map(at, view), self._starts(at, coords)
+        sizes = [1, 1, len(self.axes), len(token)]
+        attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes)}
+        types = [async_token(), MemTokenType.get()]
+        found: list[ir.Operation] = []
         for origin in self.boxes.origins:
             place = self._moved(at, starts, [origin[self._tile_axis(axis)] for axis in self.axes])
-            operands = [map_, self._part(at, source, origin), *place]
-            at.create("nv_tileas.async_tiled_tma_store", operands, [async_token()])
+            operands = [map_, self._part(at, source, origin), *place, *token]
+            found.append(at.create(_STORE, operands, types, attributes))
+        return found
 
     def _map(self, at: Writer, view: ir.Value) -> ir.Value:
         attributes = {

@@ -119,11 +119,20 @@ def barrier_wait(op: ir.OpView, cx: Kernel) -> None:
 @rules.on("nv_tileas.async_commit_group")
 def async_commit_group(op: ir.OpView, cx: Kernel) -> ir.Value:
     """async_commit_group => cp.async.commit_group"""
-    run(cx, device.commit_group(text(op, "group")))
+    group = text(op, "group")
+    with when(cx, _issuer(cx, group)):
+        run(cx, device.commit_group(group))
     return token(cx)
 
 
 @rules.on("nv_tileas.async_wait")
 def async_wait(op: ir.OpView, cx: Kernel) -> None:
     """async_wait => cp.async.wait_group"""
-    run(cx, device.wait_group(text(op, "group"), op.pending.value))
+    group = text(op, "group")
+    with when(cx, _issuer(cx, group)):
+        run(cx, device.wait_group(group, op.pending.value))
+
+
+def _issuer(cx: Kernel, group: str) -> ir.Value | None:
+    """Who has groups of a kind: bulk copies are begun by one thread; None: everybody."""
+    return first_thread(cx) if group.startswith("bulk") else None

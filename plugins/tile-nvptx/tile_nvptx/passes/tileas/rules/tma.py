@@ -40,13 +40,13 @@ def _load(op: ir.OpView, cx: Kernel, mode: str) -> ir.Value:
     return token(cx)
 
 
-def _store(op: ir.OpView, cx: Kernel, mode: str, reduction: str = "") -> ir.Value:
+def _store(op: ir.OpView, cx: Kernel, mode: str, reduction: str = "") -> list[ir.Value]:
     coords = _innermost_first(operands_of(op, "coords"), mode)
     hint = text(op, "cache_hint")
     routine = device.tensor_store(_rank(cx, op), mode, len(coords), hint, reduction)
     with when(cx, first_thread(cx)):
         run(cx, routine, op.operands[1], op.operands[0], *coords)
-    return token(cx)
+    return [token(cx) for _ in op.results]
 
 
 @rules.on("nv_tileas.async_tiled_tma_load")
@@ -62,19 +62,19 @@ def gather_load(op: ir.OpView, cx: Kernel) -> ir.Value:
 
 
 @rules.on("nv_tileas.async_tiled_tma_store")
-def tiled_store(op: ir.OpView, cx: Kernel) -> ir.Value:
+def tiled_store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """async_tiled_tma_store => cp.async.bulk.tensor"""
     return _store(op, cx, "tile")
 
 
 @rules.on("nv_tileas.async_scatter_tma_store")
-def scatter_store(op: ir.OpView, cx: Kernel) -> ir.Value:
+def scatter_store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """async_scatter_tma_store => cp.async.bulk.tensor.tile::scatter4"""
     return _store(op, cx, "tile::scatter4")
 
 
 @rules.on("nv_tileas.async_tiled_tma_reduce")
-def tiled_reduce(op: ir.OpView, cx: Kernel) -> ir.Value:
+def tiled_reduce(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """async_tiled_tma_reduce => cp.reduce.async.bulk.tensor"""
     return _store(op, cx, "tile", text(op, "rmw_mode"))
 

@@ -1,0 +1,55 @@
+"""Pieces of shared memory that operations read and write, once buffers have their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_tileas.analysis.buffers import allocation_of, is_shared, stage_bytes
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.effects import buffer_effects
+from tile_tileas.pipelining.multistage import PIPELINED
+
+#: The first byte of a piece of shared memory, the first one behind it, and the pipelined buffer
+#: that it belongs to: what its loop does to that is ordered by the loop's own waits and meetings.
+Piece = tuple[int, int, ir.Value | None]
+
+
+def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
+    """Where the memory of a buffer lies that `op` works on.
+
+    Raises:
+        CompileError: nobody has given it a place.
+    """
+    made = allocation_of(buffer)
+    if made is None or "shared_offset" not in made.attributes:
+        raise error_at(op, "works on a buffer without a place; run 'tileas-allocate-shared' before")
+    whole = Buffer.of(made.results[0].type)
+    assert whole is not None
+    start = ir.IntegerAttr(made.attributes["shared_offset"]).value
+    pipelined = made.results[0] if PIPELINED in made.attributes else None
+    return start, start + stage_bytes(whole) * whole.stages, pipelined
+
+
+def pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
+    """What an operation reads or writes of shared memory; `kind` is "read" or "write"."""
+    for effect, value in buffer_effects(op):
+        if effect == kind and is_shared(value.type):
+            yield piece_of(op, value)
+    if op.operation.name == "nv_tileaa.print" and kind == "read":
+        yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))
+
+
+def overlap(left: set[Piece], right: set[Piece]) -> bool:
+    """Whether they have memory in common that no loop of theirs takes care of."""
+    return any(
+        a < d and c < b and (one is None or other is None or one != other)
+        for a, b, one in left
+        for c, d, other in right
+    )
+
+
+def touch(left: set[Piece], right: set[Piece]) -> bool:
+    """Whether they have memory in common."""
+    return any(a < d and c < b for a, b, _ in left for c, d, _ in right)
