@@ -329,3 +329,22 @@ def test_a_loop_that_reads_and_counts_is_no_deadlock(kernel: Kernel) -> None:
     assert out[1] == 1000
     with pytest.raises(SimError, match="no thread can go on"):
         kernel(POLL.replace("COUNT", ""), "u64 out").launch("k", (1, 1, 1), (1, 1, 1), [out])
+
+
+@pytest.mark.parametrize(
+    ("offset", "strict", "inside"),
+    [(60, True, True), (64, True, False), (124, False, True), (128, False, False)],
+)
+def test_shared_memory_is_given_out_in_units(
+    kernel: Kernel, offset: int, strict: bool, inside: bool
+) -> None:
+    """tileiras swizzles addresses of 64 bytes within 128 (`pack` of 32 halves)."""
+    body = f"""
+        .shared .align 128 .b8 part[64];
+        mov.b32 %r0, part;
+        st.shared.b32 [%r0+{offset}], %r0;
+        ld.shared.b32 %r1, [%r0+{offset}];
+    """
+    expected = nullcontext() if inside else pytest.raises(SimError, match="out-of-bounds")
+    with expected:
+        kernel(body).launch("k", (1, 1, 1), (1, 1, 1), [], check=True, strict=strict)

@@ -109,6 +109,8 @@ class Group:
         if not keep.any():
             return None
         mask = None if self.mask is None else self.mask[keep]
+        if mask is not None and mask.all():
+            mask = None
         return Group(self.wave, self.rows[keep], mask, self.polled)
 
 

@@ -22,7 +22,7 @@ from tile_sim.machine.mbarrier import Barriers64
 from tile_sim.machine.tensorloads import TensorLoads
 from tile_sim.machine.tmem import TensorMemory
 from tile_sim.machine.warpgroups import ProductQueue
-from tile_sim.program.layout import RANK_SHIFT, SHARED_START, align_up
+from tile_sim.program.layout import RANK_SHIFT, SHARED_START, SHARED_UNIT, align_up
 from tile_sim.program.types import STORAGE
 
 if TYPE_CHECKING:
@@ -190,6 +190,8 @@ class Wave:
         self.shared_start = SHARED_START
         end = self.program.shared_static + self.dynamic_shared
         self.total_shared = end - SHARED_START
+        if not self.settings.strict:
+            end = align_up(end, SHARED_UNIT)
         fill = 0 if self.settings.monitor is None else UNWRITTEN_BYTE
         self.shared = Space("shared", ctas, end, fill)
         self.local = Space("local", self.warps * 32, align_up(self.program.local_size, 16), fill)

@@ -25,6 +25,9 @@ WINDOW_SIZE = 1 << 32
 # The first bytes of shared memory belong to the system, as on sm_90, so that address 0 is wrong
 # and the first variable is aligned for every swizzle.
 SHARED_START = 1024
+# What a CTA is given is a multiple of this many bytes (CUDA's occupancy calculator, "shared memory
+# allocation unit size" of capabilities 8.0 and later).
+SHARED_UNIT = 128
 # A shared address holds the rank of its CTA in the cluster above these bits.
 RANK_SHIFT = 24
 
