@@ -160,6 +160,18 @@ def test_store_through_the_asynchronous_proxy(kernel: Kernel, old: str, kind: st
     assert (kind in kinds) if kind else kinds == set(), [str(f) for f in report.findings]
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_lanes_that_store_the_same_box(kernel: Kernel, strict: bool) -> None:
+    """tileiras has all lanes of a warp issue one tensor store; unless `strict`, it is one."""
+    text = TMA.replace("%r1, 0;", "%r1, 32;").replace("setp.eq", "setp.lt", 1)
+    module = kernel(text, "u64 map")
+    report = module.launch(
+        "k", (1, 1, 1), (128, 1, 1), [TensorMap(np.zeros(128, np.uint32), box=(128,))],
+        check=True, strict=strict,
+    )  # fmt: skip
+    assert {f.kind for f in report.findings} == ({"destination-in-flight"} if strict else set())
+
+
 def test_mbarrier_hand_over(kernel: Kernel) -> None:
     """Data passed between warps by an mbarrier; the clean one waits."""
     body = """

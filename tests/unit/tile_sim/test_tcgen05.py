@@ -281,7 +281,10 @@ def test_block_scaled(kernel: Kernel, kind, a, b, scale, word, blocks, first) ->
     np.testing.assert_allclose(out, exact, rtol=1e-4, atol=1e-4)
 
 
-def test_operand_a_in_tensor_memory(kernel: Kernel) -> None:
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+@pytest.mark.parametrize("overwritten", [False, True])
+def test_operand_a_in_tensor_memory(kernel: Kernel, overwritten: bool, schedule: str) -> None:
+    """The next product of the thread may write where this one reads A: they happen in order."""
     rng = np.random.default_rng(6)
     x, y = operand(rng, "f16", (128, 16)), operand(rng, "f16", (16, 16))
     image, _, db = _image(x.view(np.uint8), y.view(np.uint8), 32)
@@ -291,12 +294,16 @@ def test_operand_a_in_tensor_memory(kernel: Kernel) -> None:
     ld.global.v4.b32 {%r50,%r51,%r52,%r53}, [%rd6];
     ld.global.v4.b32 {%r54,%r55,%r56,%r57}, [%rd6+16];
     tcgen05.st.sync.aligned.32x32b.x8.b32 [%r41], {%r50,%r51,%r52,%r53,%r54,%r55,%r56,%r57};
+    add.u32 %r42, %r7, %r40;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r42], {%r50,%r51,%r52,%r53,%r54,%r55,%r56,%r57};
     tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; bar.sync 0;
+    tcgen05.fence::after_thread_sync;
     """
-    text = program(put + product("f16").replace("[%r6], da", "[%r6], [%r9]"), 16)
+    over = "tcgen05.mma.cta_group::1.kind::f16 [%r9], [%r7], db, idesc, %p4;" if overwritten else ""
+    text = program(put + product("f16", extra=over).replace("[%r6], da", "[%r6], [%r9]"), 16)
     out = np.zeros((128, 16), np.float32)
     args = [image, out, x, db, idesc("f16", "f16", "f32", 128, 16)]
-    kernel(text, PARAMS).launch("k", (1, 1, 1), (128, 1, 1), args)
+    kernel(text, PARAMS).launch("k", (1, 1, 1), (128, 1, 1), args, schedule=schedule)
     np.testing.assert_allclose(
         out, x.astype(np.float64) @ y.T.astype(np.float64), rtol=1e-4, atol=1e-4
     )

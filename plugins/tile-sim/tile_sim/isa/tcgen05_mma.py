@@ -29,8 +29,8 @@ def mma(cx: Decode) -> Exec:
         for i, (thread, row) in enumerate(zip(threads(g), g.lane_rows(), strict=True)):
             work, word = works[i]
             form = umma.decode(word, variant.kind, variant.group, variant.sparse, variant.ws)
-            product = Product(g.wave, int(g.wave.cta_of[row]), form, work, variant)
-            product.mark()
+            product = Product(g.wave, int(g.wave.cta_of[row]), form, work, variant, int(thread))
+            writes = product.mark()
             if g.wave.counters is not None:
                 g.wave.counters.products(g.wave, form.m * form.n * form.k)
             if g.wave.trace is not None:
@@ -40,7 +40,7 @@ def mma(cx: Decode) -> Exec:
                 product.observe(int(row))
             skipped = "products" in g.wave.settings.skipped
             run = product.forget if skipped else product.run
-            g.wave.tmem.issue(int(thread), Step(run))
+            g.wave.tmem.issue(int(thread), Step(run, writes=writes))
 
     return execute
 

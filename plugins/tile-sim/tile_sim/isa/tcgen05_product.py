@@ -16,7 +16,7 @@ from tile_sim.errors import SimError
 from tile_sim.isa.matrixread import observe_matrices, read_matrices
 from tile_sim.isa.mma import finish, read_accumulator
 from tile_sim.machine.access import PENDING, UNWRITTEN, WRITTEN
-from tile_sim.machine.tmem import LANES
+from tile_sim.machine.tmem import LANES, Cells
 from tile_sim.machine.wave import Wave
 from tile_sim.numeric import datapath, elements, sparsity
 from tile_sim.numeric.columnmask import source_columns
@@ -60,9 +60,11 @@ class Product:
     """The product of one CTA, or of a pair, which splits M and N between its CTAs."""
 
     def __init__(
-        self, wave: Wave, cta: int, form: Instruction, work: Work, variant: Variant
-    ) -> None:
+        self, wave: Wave, cta: int, form: Instruction, work: Work, variant: Variant,
+        thread: int | None = None,
+    ) -> None:  # fmt: skip
         self.wave, self.form, self.work, self.variant = wave, form, work, variant
+        self.thread = thread  # whose work happens in order
         pair = variant.group == 2
         self.ctas = [cta & ~1, cta | 1] if pair else [cta]
         if pair and (cta & 1 or wave.cluster_size % 2):
@@ -122,15 +124,17 @@ class Product:
         raw = np.array(words, "<u4").view(np.uint8)
         return np.unpackbits(raw, bitorder="little") == 0
 
-    def mark(self) -> None:
-        """Accumulators may not be read until the product is done."""
-        state = self.wave.tmem.state
+    def mark(self) -> list[Cells]:
+        """Accumulators may not be read until the product is done; these are they."""
+        state, marked = self.wave.tmem.state, []
         for which, (cta, (lane, column)) in enumerate(zip(self.ctas, self.places, strict=True)):
             live = self._enabled(which)[lane]
-            where = lane[live], column[live]
-            if self.work.accumulate and (state[(cta, *where)] == UNWRITTEN).any():
+            cells = (cta, lane[live], column[live])
+            if self.work.accumulate and (state[cells] == UNWRITTEN).any():
                 raise SimError("uninitialised", "tcgen05.mma adds to accumulators never written")
-            state[(cta, *where)] = PENDING
+            state[cells] = PENDING
+            marked.append(cells)
+        return marked
 
     def forget(self) -> None:
         """In place of `run`: accumulators may be read, and are what they were."""
@@ -280,7 +284,7 @@ class Product:
         self.wave.tmem.require(cta, first, count, what)
         lane = np.broadcast_to((lanes + self.lane)[:, None], (len(lanes), count))
         column = np.broadcast_to(first + np.arange(count)[None, :], lane.shape)
-        return self.wave.tmem.read(np.full_like(lane, cta), lane, column, what)
+        return self.wave.tmem.read(np.full_like(lane, cta), lane, column, what, self.thread)
 
     def _metadata(self, cta: int, bank: int) -> Array:
         """The 4 bits of each chunk of each row, `[rows, chunks]`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -219,8 +220,12 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
 
     def execute(g: Group) -> None:
         items = zip(threads(g), g.lane_rows(), target.read(g), addresses_of(g, of), strict=True)
+        stored: set[Any] = set()
         for thread, row, (place, start), origin in items:
             wave = g.wave
+            store = (int(row), place, start, origin)
+            again = not wave.settings.strict and store in stored
+            stored.add(store)
             base, tensor = _map(g, place, rank, "tensor store")
             where = _store_coordinates(tensor, mode, start)
             cta, offset = shared.locate(wave, int(row), origin, "tensor store")
@@ -235,7 +240,8 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             awaited = None
             if wave.monitor is not None:
                 spans = tma.written_bytes(wave, tensor, base, where)
-                wave.monitor.bulk_store(int(row), spans, "tensor store", op is not None)
+                combines = op is not None
+                wave.monitor.bulk_store(int(row), spans, "tensor store", combines, again)
                 give = _noting(wave.monitor, spans, give)
                 awaited = _telling(wave.monitor, int(row), places, spans)
             outgoing(wave, int(thread), places, _taker(wave, places), give, awaited)

@@ -298,15 +298,17 @@ class Monitor:
         self._read(self.shared, at, warp, "shared", generic=False)
         self._check_fenced(self.shared, "shared", row, at, f"{what} reads")
 
-    def bulk_store(self, row: int, spans: Spans, what: str, combines: bool) -> None:
+    def bulk_store(
+        self, row: int, spans: Spans, what: str, combines: bool, again: bool = False
+    ) -> None:
         """An asynchronous operation that a warp starts will write global bytes, or combine
-        something into them.
+        something into them; `again` where another lane of the warp started the same just now.
         """
         for data, where in spans:
             shadow = self._shadow_of(data)
             at = shadow.covering(where)
             self._check_fenced(shadow, "global", row, at, f"{what} writes", over_reads=True)
-            if not combines:
+            if not combines and not again:
                 self._check_landed(shadow, at, f"{what} writes")
             warp = np.full(len(at), row)
             self._write(shadow, at, warp, "global", generic=False, atomic=combines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,18 @@ LANES, COLUMNS, UNIT = 128, 512, 32
 _RANDOM_RATE = 0.15
 
 
+#: CTA of the wave, lanes and columns of some cells.
+Cells = tuple[int, Array, Array]
+
+
 @dataclass(eq=False)
 class Step:
-    """One asynchronous tcgen05 operation of a thread; `commit` steps signal."""
+    """One asynchronous tcgen05 operation of a thread; `commit` steps signal. `writes` are the cells
+    that were marked as pending for it."""
 
     run: Callable[[], None]
     commit: bool = False
+    writes: Sequence[Cells] = ()
 
 
 class TensorMemory:
@@ -100,14 +106,28 @@ class TensorMemory:
 
     # --- contents ---------------------------------------------------------------------------
 
-    def read(self, cta: Array, lane: Array, column: Array, what: str) -> Array:
+    def read(
+        self, cta: Array, lane: Array, column: Array, what: str, thread: int | None = None
+    ) -> Array:
+        """Words; those that work of `thread` behind this one will write are still there."""
         if self.wave.check_uninitialised:
             state = self.state[cta, lane, column]
-            if (state == PENDING).any():
+            pending = state == PENDING
+            if thread is not None and pending.any():
+                pending &= ~self._claimed(thread)[cta, lane, column]
+            if pending.any():
                 raise SimError("pending", f"{what} reads tensor memory that is still being written")
             if (state == UNWRITTEN).any():
                 raise SimError("uninitialised", f"{what} reads tensor memory never written")
         return self.data[cta, lane, column]
+
+    def _claimed(self, thread: int) -> Array:
+        """The cells that the steps of a thread which wait will write."""
+        found = np.zeros(self.state.shape, bool)
+        for step in self.queues.get(thread, ()):
+            for cells in step.writes:
+                found[cells] = True
+        return found
 
     def write(self, cta: Array | int, lane: Array, column: Array, values: Array) -> None:
         self.data[cta, lane, column] = values
