@@ -387,6 +387,7 @@ def _place_named(name: str) -> Iterator[None]:
     try:
         yield
     except TileError as error:
-        if isinstance(error.where, SourceLocation) and error.where.file == "-":
-            error.where = SourceLocation(name, error.where.line, error.where.column)
+        for one in error.every():
+            if isinstance(one.where, SourceLocation) and one.where.file == "-":
+                one.where = SourceLocation(name, one.where.line, one.where.column)
         raise

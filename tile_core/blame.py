@@ -17,6 +17,9 @@ TRACEBACK = "TILEC_TRACEBACK"
 _FRAMES = 3
 
 
+_MISTAKE = "internal error in"
+
+
 def internal_error(
     what: str,
     error: Exception,
@@ -46,10 +49,15 @@ def internal_error(
     if error.__cause__ is not None:
         place.append(f"caused by {type(error.__cause__).__name__}: {error.__cause__}")
     return kind(
-        f"internal error in {what}: {type(error).__name__}" + (f": {reason}" if reason else ""),
+        f"{_MISTAKE} {what}: {type(error).__name__}" + (f": {reason}" if reason else ""),
         notes=(*more, *place, *notes),
         hint=f"this is a mistake in {owner}{hint}; --traceback shows where",
     )
+
+
+def is_mistake(error: TileError) -> bool:
+    """Whether an error is one that `internal_error` made."""
+    return error.message.startswith(_MISTAKE)
 
 
 def _spelled(frame: FrameType, line: int) -> str:

@@ -5,6 +5,7 @@ The codes are those of the `tileiras` command line, so that a drop-in can pass t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self
@@ -39,6 +40,7 @@ class TileError(Exception):
 
     `message` is one line in MLIR's wording (lower case, no full stop). `where` names the
     place: a source location, an operation, or both. `notes` explain, `hint` says what to do.
+    `also` are errors of other places that were found in the same run.
     """
 
     exit_code: ExitCode = ExitCode.COMPILE
@@ -57,6 +59,7 @@ class TileError(Exception):
         self.where = where
         self.notes = notes
         self.hint = hint
+        self.also: tuple[TileError, ...] = ()
         if exit_code is not None:
             self.exit_code = exit_code
 
@@ -67,8 +70,22 @@ class TileError(Exception):
         # Errors cross process borders (the code generation worker): keep every field.
         return (
             _rebuild,
-            (type(self), self.message, self.where, self.notes, self.hint, self.exit_code),
+            (
+                type(self),
+                self.message,
+                self.where,
+                self.notes,
+                self.hint,
+                self.exit_code,
+                self.also,
+            ),
         )
+
+    def every(self) -> Iterator[TileError]:
+        """This error and those that it carries."""
+        yield self
+        for error in self.also:
+            yield from error.every()
 
     def noted(self, note: str) -> Self:
         """The same error with one more note."""
@@ -76,7 +93,7 @@ class TileError(Exception):
         return self
 
     def render(self) -> str:
-        """The error as `loc(...): error: message`, followed by notes and the hint."""
+        """The error as `loc(...): error: message`, then notes, the hint, and further errors."""
         place = ""
         if isinstance(self.where, SourceLocation):
             place = f'loc("{self.where.file}":{self.where.line}:{self.where.column}): '
@@ -86,11 +103,13 @@ class TileError(Exception):
         lines += [f"{place}note: {note}" for note in self.notes]
         if self.hint:
             lines.append(f"hint: {self.hint}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(error.render() for error in self.also)])
 
 
-def _rebuild(cls, message, where, notes, hint, exit_code) -> TileError:
-    return cls(message, where=where, notes=notes, hint=hint, exit_code=exit_code)
+def _rebuild(cls, message, where, notes, hint, exit_code, also=()) -> TileError:
+    error = cls(message, where=where, notes=notes, hint=hint, exit_code=exit_code)
+    error.also = also
+    return error
 
 
 class UsageError(TileError):

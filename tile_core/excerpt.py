@@ -15,6 +15,10 @@ def rendered(error: TileError) -> str:
     """`error.render()` with the line of the source below the first line, where it can be read."""
     first, *rest = error.render().split("\n")
     shown = excerpt(error.where) if isinstance(error.where, SourceLocation) else []
+    if error.also:
+        # Each of the others has a line of the source, too.
+        length = sum(len(other.render().split("\n")) for other in error.also)
+        rest = [*rest[:-length], *(rendered(other) for other in error.also)]
     return "\n".join([first, *shown, *rest])
 
 

@@ -89,7 +89,8 @@ def optimize(text: str, first_line: int, job: OptJob) -> OptResult:
             artifact.remarks, artifact.statistics = run.remarks, run.statistics
             run.execute()
         except TileError as error:
-            error.where = _moved(error.where, first_line, job.name)
+            for one in error.every():
+                one.where = _moved(one.where, first_line, job.name)
             raise
         asm = module.operation.get_asm(
             print_generic_op_form=job.generic, enable_debug_info=job.debug_info
@@ -221,9 +222,10 @@ def _observed(text: str, job: OptJob) -> list[_Diagnostic]:
     try:
         remarks = optimize(text, 0, quiet).artifact.remarks
     except TileError as error:
-        line = error.where.line if isinstance(error.where, SourceLocation) else None
-        found.append(_Diagnostic("error", line or None, error.message))
-        found += [_Diagnostic("note", None, note) for note in error.notes]
+        for one in error.every():
+            line = one.where.line if isinstance(one.where, SourceLocation) else None
+            found.append(_Diagnostic("error", line or None, one.message))
+            found += [_Diagnostic("note", None, note) for note in one.notes]
         return found
     for remark in remarks:
         kind = "warning" if remark.kind == "warning" else "remark"

@@ -111,6 +111,10 @@ class Services(Protocol):
 
     def remark(self, op: ir.Operation, kind: str, message: str, about: About) -> None: ...
 
+    def error(self, error: CompileError) -> None: ...
+
+    def permits(self, action: str, tag: str, op: ir.Operation) -> bool: ...
+
     def scope(self, name: str) -> AbstractContextManager[Any]: ...
 
     def scheduler(self, name: str) -> Any: ...
@@ -167,6 +171,17 @@ class PassContext:
     def observed(self, op: ir.Operation, message: str, **about: Unpack[About]) -> None:
         """Remark what is known of `op`: a remark of kind "analysis"."""
         self.services.remark(op, "analysis", message, about)
+
+    def error(self, op: ir.Operation, message: str, *, hint: str | None = None) -> None:
+        """Report an error at `op` and go on, to find what else is wrong: a soft failure.
+
+        The run fails as soon as the pass is done with its operation.
+        """
+        self.services.error(error_at(op, message, hint=hint))
+
+    def permits(self, action: str, tag: str, op: ir.Operation) -> bool:
+        """Whether whoever watches the run lets a step of a pass happen, e.g. one rewrite."""
+        return self.services.permits(action, tag, op)
 
     def scope(self, name: str) -> AbstractContextManager[Any]:
         """Time a named part of a pass: `with cx.scope("unroll"): ...`."""

@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
+
+if TYPE_CHECKING:
+    from tile_core.passes import PassContext
 
 #: None among several: the result is not used, and no value takes its place.
 Rewritten = ir.Value | Sequence[ir.Value | None] | None
@@ -58,8 +61,11 @@ class Rewrites:
             for name, rule in sorted(rules.items())
         }
 
-    def apply(self, root: ir.Operation) -> Counter[str]:
+    def apply(self, root: ir.Operation, cx: PassContext | None = None) -> Counter[str]:
         """Rewrite everything inside `root` until no rule matches.
+
+        Args:
+            cx: of the pass that does it, so that its watchers may count rules and hold them back.
 
         Returns:
             How often each rule (name with dashes) was applied.
@@ -67,7 +73,7 @@ class Rewrites:
         Raises:
             CompileError: rules undo each other.
         """
-        rewriter = Rewriter(self.rules)
+        rewriter = Rewriter(self.rules, self.name, cx)
         for _ in range(MAX_SWEEPS):
             if not rewriter.sweep(root):
                 return rewriter.applied
@@ -77,8 +83,11 @@ class Rewrites:
 class Rewriter(Inserter):
     """One run; makes operations before the one that a rule looks at."""
 
-    def __init__(self, rules: Mapping[str, list[Rule]]) -> None:
+    def __init__(
+        self, rules: Mapping[str, list[Rule]], name: str = "", cx: PassContext | None = None
+    ) -> None:
         super().__init__()
+        self._name, self._cx = name, cx
         self.applied: Counter[str] = Counter()
         self._rules = rules
 
@@ -93,6 +102,9 @@ class Rewriter(Inserter):
 
     def _visit(self, op: ir.OpView) -> None:
         for rule in self._rules.get(op.operation.name, ()):
+            tag = f"{self._name}.{rule.__name__.replace('_', '-')}"
+            if self._cx is not None and not self._cx.permits("apply-pattern", tag, op.operation):
+                continue
             self._ip, self._location = ir.InsertionPoint(op), op.location
             found = rule(op, self)
             if found is None:

@@ -33,6 +33,8 @@ def observe_options(command: F) -> F:
                          help="Print the IR after a pass that failed."),
             click.option("--print-ir-module-scope", is_flag=True,
                          help="Print whole modules instead of what a pass runs on."),
+            click.option("--filter-print-funcs", multiple=True, metavar="NAME,NAME",
+                         help="Print only the IR of these functions."),
             click.option("--diff", is_flag=True, help="Print what each pass changed, as a diff."),
             click.option("--pretty", is_flag=True, help="Print IR for reading: short locations, "
                          "names for long types."),
@@ -55,6 +57,15 @@ def observe_options(command: F) -> F:
                          help="If a pass fails, write what it takes to replay that."),
             click.option("--instrument", multiple=True, metavar="NAME",
                          help="Let a registered instrumentation watch the run."),
+            click.option("--opt-bisect-limit", type=click.IntRange(0), metavar="N",
+                         help="Leave out all but the first N passes that -O0 does without."),
+            click.option("--opt-bisect-funcs", multiple=True, metavar="NAME,NAME",
+                         help="Count and leave out passes on these functions alone."),
+            click.option("--debug-counter", multiple=True, metavar="TAG=FIRST-LAST",
+                         help="Of a pass, or a rewrite as PASS.RULE, let only these times happen."),
+            click.option("--log-actions-to", metavar="FILE",
+                         help="Write down every pass and every rewrite that is tried; '-' is "
+                         "standard error."),
             click.option("--verify-each", is_flag=True, help="Verify the IR after every pass."),
             click.option("--no-verify", is_flag=True, help="Never verify the IR."),
         )
@@ -159,13 +170,36 @@ def _instrumentations(values: Mapping[str, Any]) -> list[Any]:
                 after_failure=values["print_ir_after_failure"],
                 module_scope=values["print_ir_module_scope"],
                 readable=values["pretty"],
+                functions=_names(values["filter_print_funcs"]),
             )
         )
     if values["diff"]:
         found.append(DiffIR())
     if values["dump_dir"] is not None:
         found.append(DumpDirectory(values["dump_dir"]))
+    found += _over_actions(values)
     if (values["time_passes"] or values["trace"]) and not found:
         # A watcher keeps upstream passes apart, so that each has its own time.
         found.append(Instrumentation())
     return found
+
+
+def _over_actions(values: Mapping[str, Any]) -> list[Any]:
+    """Limits and counters first, so that the log has what they let happen behind what they say."""
+    from tile_core.pipeline.actions import BisectLimit, DebugCounter, LogActions
+
+    found: list[Any] = []
+    if values["opt_bisect_limit"] is not None:
+        functions = _names(values["opt_bisect_funcs"])
+        found.append(BisectLimit(values["opt_bisect_limit"], functions))
+    elif values["opt_bisect_funcs"]:
+        raise ConfigurationError("--opt-bisect-funcs needs --opt-bisect-limit")
+    if values["debug_counter"]:
+        found.append(DebugCounter(values["debug_counter"]))
+    if values["log_actions_to"]:
+        found.append(LogActions(values["log_actions_to"]))
+    return found
+
+
+def _names(texts: tuple[str, ...]) -> list[str]:
+    return [name for text in texts for name in text.split(",") if name]

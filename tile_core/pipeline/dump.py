@@ -13,6 +13,7 @@ import click
 
 from tile_core.diagnostics import ConfigurationError, nearest
 from tile_core.difference import coloured, unified
+from tile_core.pipeline.anchors import symbol
 from tile_core.pipeline.instrument import Instrumentation
 from tile_core.pretty import pretty
 
@@ -38,6 +39,7 @@ class PrintIR(Instrumentation):
         debug_info: print locations.
         stream: where to; stderr by default.
         readable: print short locations and names for long types, which `tilec opt` cannot read.
+        functions: print only operations of these names, and what holds one of them.
     """
 
     name = "print-ir"
@@ -53,8 +55,10 @@ class PrintIR(Instrumentation):
         debug_info: bool = False,
         stream: TextIO | None = None,
         readable: bool = False,
+        functions: Iterable[str] = (),
     ) -> None:
         self._readable = readable
+        self._functions = frozenset(functions)
         self._before, self._after = tuple(before), tuple(after)
         self._after_change, self._after_failure = after_change, after_failure
         self._module_scope = module_scope
@@ -82,6 +86,8 @@ class PrintIR(Instrumentation):
             self._print(f"IR Dump After {step.name} Failed", op, broken=True)
 
     def _print(self, title: str, op: ir.Operation, *, broken: bool = False) -> None:
+        if self._functions and not _holds(op, self._functions):
+            return
         whole = op
         while self._module_scope and whole.parent is not None:
             whole = whole.parent.operation
@@ -90,6 +96,17 @@ class PrintIR(Instrumentation):
         text = pretty(text) if self._readable else text
         stream = self._stream or sys.stderr
         stream.write(f"// *** {title} ***\n{text}\n\n")
+
+
+def _holds(op: ir.Operation, names: frozenset[str]) -> bool:
+    """Whether `op` has one of the names, or a symbol directly or indirectly inside of it does."""
+    if symbol(op) in names:
+        return True
+    inside = (
+        view.operation for region in op.regions for block in region.blocks
+        for view in block.operations if "sym_name" in view.operation.attributes
+    )  # fmt: skip
+    return any(_holds(inner, names) for inner in inside)
 
 
 class DiffIR(Instrumentation):

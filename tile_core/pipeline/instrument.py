@@ -40,6 +40,10 @@ class Instrumentation:
 
     def after_step(self, step: Step, run: Run) -> None: ...
 
+    def permits(self, action: str, tag: str, op: ir.Operation, run: Run) -> bool:
+        """Whether an action may happen (`tile_core.pipeline.actions`); asked right before it."""
+        return True
+
     def before_pass(self, step: Step, op: ir.Operation, run: Run) -> None: ...
 
     def after_pass(self, step: Step, op: ir.Operation, run: Run) -> None: ...

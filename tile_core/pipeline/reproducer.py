@@ -62,6 +62,7 @@ class Reproducer(Instrumentation):
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._before = ""
+        self._failed = False
 
     def before_pipeline(self, run: Run) -> None:
         self._write(run, _print(run), run.plan.steps())
@@ -70,7 +71,9 @@ class Reproducer(Instrumentation):
         self._before = _print(run)
 
     def after_pass_failed(self, step: Step, op: ir.Operation, run: Run, error: TileError) -> None:
-        self._write(run, self._before, [step])
+        if not self._failed:  # later passes saw the IR that this one has spoilt
+            self._write(run, self._before, [step])
+        self._failed = True
 
     def pipeline_failed(self, run: Run, error: TileError) -> None:
         error.noted(f"reproducer generated at `{self._path}`")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tile_core.blame import internal_error
-from tile_core.diagnostics import CompileError, SourceLocation, TileError
+from tile_core.blame import internal_error, is_mistake
+from tile_core.diagnostics import CompileError, TileError
 from tile_core.locations import source_location
 from tile_core.mlir import ir
 from tile_core.passes import PassContext
+from tile_core.pipeline.actions import PASS
 from tile_core.pipeline.anchors import anchors, symbol
 from tile_core.pipeline.build import ANY, Plan, PlanSegment, Step
+from tile_core.pipeline.failures import Failures, together
 from tile_core.pipeline.instrument import Instrumentation
 from tile_core.pipeline.legality import check_removed
 from tile_core.pipeline.results import Results
@@ -58,7 +60,8 @@ class Run:
         self._context = PassContext(plan.target, plan.options, self)
         self._step: Step | None = None
         self._anchor: ir.Operation | None = None
-        self._errors: list[tuple[str, SourceLocation | None]] = []
+        self._errors: list[CompileError] = []
+        self._failures = Failures()
 
     @property
     def context(self) -> PassContext:
@@ -94,6 +97,9 @@ class Run:
                 self._run_native_group(group)
             else:
                 self._run_step(group[0])
+            if self._failures and not self._anchors(group[-1]):
+                break
+        self._failures.raise_all()
         if self._verify == "segment" and segment.steps:
             self._verify_after(self.module.operation, segment.steps[-1], segment)
         check_removed(self.module, segment.removes, segment.name)
@@ -117,9 +123,11 @@ class Run:
         joined = replace(group[0], call=replace(group[0].call, name=names), native=text)
         self._step = joined
         with self.clock.span(names, "pass"):
-            for op in self._anchors(joined):
+            ops = self._anchors(joined)
+            for op in ops:
                 self._anchor = op
-                self._guarded(joined, op, lambda op=op: self._native(joined, text, op))
+                with self._going_on(ops, op):
+                    self._guarded(joined, op, lambda op=op: self._native(joined, text, op))
         kept = set(group[0].preserves).intersection(*(step.preserves for step in group))
         self._results.drop(tuple(sorted(kept)))
         self._step = self._anchor = None
@@ -130,11 +138,27 @@ class Run:
             self.session.load_dialects(step.work.dependent_dialects)
         self._before("before_step", step)
         with self.clock.span(step.name, "pass", segment=step.segment):
-            for op in self._anchors(step):
-                self._run_on(step, op)
+            ops = self._anchors(step)
+            for op in ops:
+                if self.permits(PASS, step.name, op):
+                    with self._going_on(ops, op):
+                        self._run_on(step, op)
         self._results.drop(step.preserves)
-        self._after("after_step", step)
+        if not self._failures:
+            self._after("after_step", step)
         self._step = None
+
+    @contextmanager
+    def _going_on(self, ops: Sequence[ir.Operation], op: ir.Operation) -> Iterator[None]:
+        """Where there are several anchors, an error of one is kept, and the others have their turn;
+        what is wrong with the configuration or the pass is wrong for all of them.
+        """
+        try:
+            yield
+        except CompileError as error:
+            if (len(ops) == 1 and not self._failures) or is_mistake(error):
+                raise
+            self._failures.add(op, error)
 
     def _run_on(self, step: Step, op: ir.Operation) -> None:
         self._anchor = op
@@ -169,9 +193,8 @@ class Run:
             work()
             if self._errors:
                 # An emitted error fails the run even if the pass went on.
-                message, where = self._errors[0]
-                others = tuple(text for text, _ in self._errors[1:])
-                raise CompileError(message, where=where, notes=others)
+                first, *rest = self._errors
+                raise together(first, rest)
         except TileError as error:
             raise error.noted(_running(step, op)) from error.__cause__
         except ir.MLIRError as error:
@@ -193,7 +216,7 @@ class Run:
         )
 
     def _anchors(self, step: Step) -> list[ir.Operation]:
-        return anchors(self.module.operation, step.nest)
+        return self._failures.without(anchors(self.module.operation, step.nest))
 
     def _verify_after(self, op: ir.Operation, step: Step, segment: PlanSegment | None) -> None:
         try:
@@ -224,9 +247,9 @@ class Run:
         for watcher in reversed(self._watchers):
             self._tell(watcher, hook, *args, self, *extra)
 
-    def _tell(self, watcher: Instrumentation, hook: str, *args: Any) -> None:
+    def _tell(self, watcher: Instrumentation, hook: str, *args: Any) -> Any:
         try:
-            getattr(watcher, hook)(*args)
+            return getattr(watcher, hook)(*args)
         except (TileError, OSError):
             raise
         except Exception as error:
@@ -234,11 +257,16 @@ class Run:
             what, owner = f"instrumentation '{name}'", type(watcher).__module__
             raise internal_error(what, error, self.session.registry, owner=owner) from error
 
+    def permits(self, action: str, tag: str, op: ir.Operation) -> bool:
+        """Whether all watchers let an action happen; each is asked, as some of them count."""
+        answers = [self._tell(w, "permits", action, tag, op, self) for w in self._watchers]
+        return all(answers)
+
     def _take_diagnostic(self, diagnostic: Any) -> bool:
         """Warnings and remarks become remarks; errors end the run when the pass is done."""
         if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
             place = source_location(diagnostic.location)
-            self._errors.append((str(diagnostic.message), place))
+            self._errors.append(CompileError(str(diagnostic.message), where=place))
             return True
         kind = "warning" if diagnostic.severity == ir.DiagnosticSeverity.WARNING else "analysis"
         name = self._step.name if self._step else ""
@@ -293,6 +321,10 @@ class Run:
         if made not in self._said:
             self._said.add(made)
             self.remarks.append(made)
+
+    def error(self, error: CompileError) -> None:
+        """Keep an error; the run fails when the pass is done with its operation."""
+        self._errors.append(error)
 
     def scope(self, name: str) -> AbstractContextManager[Any]:
         """Time a named part of a pass."""

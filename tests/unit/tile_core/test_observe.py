@@ -59,9 +59,10 @@ def test_after_change_is_silent_where_nothing_changed(execute) -> None:
 
 
 def test_after_failure(execute) -> None:
-    assert printed(execute, '"toy-mark", "toy-fail"', after_failure=True) == [
-        "IR Dump After toy-fail Failed"
-    ]
+    assert (
+        printed(execute, '"toy-mark", "toy-fail"', after_failure=True)
+        == ["IR Dump After toy-fail Failed"] * 2
+    )  # functions
 
 
 def test_module_scope(execute) -> None:
@@ -92,7 +93,7 @@ def test_only_changed_files_and_failures(execute, tmp_path) -> None:
             text('"mlir:cse", "toy-mark", "toy-fail"'), DumpDirectory(tmp_path, only_changed=True)
         )
     assert sorted(p.stem for p in tmp_path.iterdir()) == [
-        "000-input", "002-toy-mark", "003-toy-fail-failed",
+        "000-input", "002-toy-mark", "003-toy-fail-failed", "004-toy-fail-failed",
     ]  # fmt: skip
 
 

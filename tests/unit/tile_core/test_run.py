@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from tile_core.diagnostics import CompileError, ConfigurationError, TileError
@@ -99,12 +101,51 @@ def test_a_failing_pass_is_only_seen_to_fail(execute, toys) -> None:
     with pytest.raises(CompileError) as caught:
         execute(text('"toy-fail", "toy-mark"'), instrumentations=[toys.Recorder()])
     assert toys.Recorder.log == [
-        "before-pipeline", "before toy-fail", "failed toy-fail", "pipeline-failed",
+        "before-pipeline", "before toy-fail", "failed toy-fail", "before toy-fail",
+        "failed toy-fail", "pipeline-failed",
     ]  # fmt: skip
     assert caught.value.message == "'func.func' op cannot be done"
     assert caught.value.where.line == 3
     assert caught.value.hint == "try something else"
     assert caught.value.notes == ("in pass 'toy-fail' on 'func.func' @a",)
+
+
+def test_every_function_is_told_what_is_wrong(execute) -> None:
+    """Passes go on with the functions that have not failed, to the end of the segment."""
+    with pytest.raises(CompileError) as caught:
+        execute(
+            text('{ pass = "toy-fail-on", only = "a" }, { pass = "toy-fail-on", only = "b" }, '
+                 '{ pass = "toy-fail-on", only = "b", id = "again" }')
+        )  # fmt: skip
+    error = caught.value
+    assert error.message == "'func.func' op is called a"
+    assert error.notes == ("in pass 'toy-fail-on' on 'func.func' @a",)
+    assert [(e.message, e.where.line) for e in error.also] == [("'func.func' op is called b", 8)]
+    assert [line for line in str(error).splitlines() if "error:" in line] == [
+        "loc(\"-\":3:3): error: 'func.func' op is called a",
+        "loc(\"-\":8:3): error: 'func.func' op is called b",
+    ]
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error)
+
+
+def test_the_next_segment_does_not_run(execute) -> None:
+    more = f'[[segment]]\nname = "u"\nnest = [{NEST}]\npasses = ["toy-fail-on"]'
+    with pytest.raises(CompileError) as caught:
+        execute(text('{ pass = "toy-fail-on", only = "a" }', extra=more))
+    assert not caught.value.also
+
+
+def test_a_pass_may_go_on_behind_its_errors(execute) -> None:
+    """A soft failure: all that is wrong is reported, and the run fails."""
+    with pytest.raises(CompileError) as caught:
+        execute(text('"toy-complain"'))
+    error = caught.value
+    assert error.message == "'arith.constant' op is not liked"
+    assert [e.message for e in error.also] == [
+        "'arith.addi' op is not liked", "'func.return' op is not liked",
+        "'func.return' op is not liked",
+    ]  # fmt: skip
 
 
 def test_mistakes_of_passes_are_named(execute) -> None:

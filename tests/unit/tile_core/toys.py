@@ -83,6 +83,32 @@ class Fail(Pass):
 
 
 @dataclass(frozen=True)
+class FailOn(Pass):
+    """Fail on functions of a name."""
+
+    name = "toy-fail-on"
+    anchor = "func.func"
+    only: str = option("", "the name; empty: every function")
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        called = op.attributes["sym_name"].value
+        if called == self.only or not self.only:
+            raise error_at(op, f"is called {called}")
+
+
+@dataclass(frozen=True)
+class Complain(Pass):
+    """Report every operation, and go on."""
+
+    name = "toy-complain"
+    anchor = "func.func"
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        for inner in op.regions[0].blocks[0].operations:
+            cx.error(inner, "is not liked")
+
+
+@dataclass(frozen=True)
 class Publish(Pass):
     """Publish something."""
 
@@ -201,7 +227,7 @@ class Recorder(Instrumentation):
 
 @hookimpl
 def tile_passes() -> Iterable[Lazy]:
-    for known in (Mark, Look, Fail, Publish, Require, Module):
+    for known in (Mark, Look, Fail, FailOn, Complain, Publish, Require, Module):
         yield Lazy(known.name, f"tile_core_toys:{known.__name__}", known.description())
 
 

@@ -19,5 +19,5 @@ class Canonicalize(Pass):
     statistics = rules.statistics
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        for statistic, count in sorted(rules.apply(op).items()):
+        for statistic, count in sorted(rules.apply(op, cx).items()):
             cx.count(statistic, count)

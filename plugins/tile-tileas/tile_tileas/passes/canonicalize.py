@@ -23,8 +23,8 @@ class Canonicalize(Pass):
     )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        applied = rules.apply(op)
+        applied = rules.apply(op, cx)
         if self.coalesce_loops:
-            applied += coalescing.apply(op)
+            applied += coalescing.apply(op, cx)
         for statistic, count in sorted(applied.items()):
             cx.count(statistic, count)
