@@ -15,6 +15,7 @@ from tile_core.pipeline.instrument import Instrumentation, watchers
 from tile_core.pipeline.reproducer import is_reproducer, read_reproducer
 from tile_core.pipeline.resolve import Request, Resolved, load, resolve
 from tile_core.pipeline.text import parse_list, parse_text
+from tile_core.pipeline.tileir_text import DEFAULT_LEVEL, TileirText, is_tileir, parse_tileir
 from tile_core.pipeline.timing import Clock
 from tile_core.registry import Registry
 
@@ -35,6 +36,8 @@ class Selection:
     options: Mapping[str, Any] = field(default_factory=dict)
     pass_options: Mapping[str, Any] = field(default_factory=dict)
     target: str = "sm_100"
+    #: Whether somebody asked for that target; if not, a `tileir{}` text may.
+    target_given: bool = True
 
     def count(self) -> int:
         """How many of the exclusive choices are made."""
@@ -103,6 +106,8 @@ def optimize(text: str, first_line: int, job: OptJob) -> OptResult:
 def plan_of(text: str, job: OptJob) -> Plan:
     """What the job runs on `text`."""
     chosen = job.selection
+    if chosen.pass_pipeline is not None and is_tileir(chosen.pass_pipeline):
+        chosen = _of_tileir(chosen, parse_tileir(chosen.pass_pipeline))
     if chosen.pipeline is not None or (chosen.opt_level is not None and chosen.count() == 0):
         request = Request(
             chosen.target, chosen.opt_level, chosen.pipeline, chosen.options, chosen.pass_options
@@ -114,6 +119,20 @@ def plan_of(text: str, job: OptJob) -> Plan:
             resolved = resolved.upto(chosen.stop_after)
         return build(resolved, job.registry)
     return build(_free(text, chosen, job.registry), job.registry)
+
+
+def _of_tileir(chosen: Selection, asked: TileirText) -> Selection:
+    """The level that a `tileir{}` text stands for; the command line's own options go before it."""
+    level = asked.opt_level if asked.opt_level is not None else DEFAULT_LEVEL
+    target = chosen.target if chosen.target_given or asked.target is None else asked.target
+    return replace(
+        chosen,
+        pass_pipeline=None,
+        opt_level=level if chosen.opt_level is None else chosen.opt_level,
+        options={**asked.options, **chosen.options},
+        pass_options={**asked.pass_options, **chosen.pass_options},
+        target=target,
+    )
 
 
 def _free(text: str, chosen: Selection, registry: Registry) -> Resolved:

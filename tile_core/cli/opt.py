@@ -21,7 +21,12 @@ from tile_core.diagnostics import InputError, UsageError
     metavar="PASS,PASS{OPT=V}",
     help="Passes to run, each wherever its anchor is found.",
 )
-@click.option("--pass-pipeline", metavar="TEXT", help="A nested pipeline: builtin.module(...).")
+@click.option(
+    "--pass-pipeline",
+    metavar="TEXT",
+    help="A nested pipeline: "
+    "builtin.module(...); or tileir{opt-level=2 num-warps=8 ...}, a level's.",
+)
 @pipeline_options
 @click.option("--stop-after", metavar="STAGE", help="Segment or pass of --pipeline to end with.")
 @click.option("--start-at", metavar="STAGE", help="Segment or pass of --pipeline to begin with.")
@@ -67,6 +72,7 @@ def opt(
         options=settings_of(settings, scheduler, layout_strategy),
         pass_options=pass_settings_of(pass_settings),
         target=values["gpu_name"],
+        target_given=_is_given("gpu_name"),
     )
     if selection.count() > 1:
         raise UsageError("-p, --pass-pipeline, --pipeline and --run-reproducer exclude each other")
@@ -91,6 +97,12 @@ def opt(
             texts = [pretty(text) for text in texts]
         file.commit("// -----\n".join(texts))
     return 0
+
+
+def _is_given(name: str) -> bool:
+    context = click.get_current_context()
+    source = context.get_parameter_source(name) if context else None
+    return source is not None and source.name != "DEFAULT"
 
 
 def _report(problems: list[str]) -> int:
