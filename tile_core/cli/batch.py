@@ -16,6 +16,7 @@ from tile_core.batch import Job, Outcome, compile_batch
 from tile_core.cli.output import STDIO, read_bytes, write_file
 from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ConfigurationError, ExitCode, TileError, UsageError
+from tile_core.parts import Part
 
 
 def compile_many(
@@ -48,6 +49,42 @@ def compile_many(
         for source in sources
         for target in targets
     ]
+    return compile_jobs(jobs, names, workers=workers, as_json=as_json)
+
+
+def compile_parts(
+    source: str,
+    parts: Sequence[tuple[Part, str]],
+    arguments: dict[str, Any],
+    *,
+    folder: str | None,
+    suffix: str,
+    workers: int | None,
+    as_json: bool,
+    use_cache: bool,
+    disabled: tuple[str, ...],
+) -> int:
+    """Compile each `gpu.module` of `source` for its target; outputs have the modules' names.
+
+    Raises:
+        UsageError: two modules have one name.
+    """
+    stem = "stdin" if source == STDIO else Path(source).stem
+    jobs, names = [], {}
+    for part, target in parts:
+        job = Job(f"{source}@{part.name}", part.program, target, arguments, use_cache, disabled)
+        path = str(Path(folder or ".") / f"{stem}.{part.name}{suffix}")
+        if path in names.values():
+            raise UsageError(f"'{source}' has two gpu.modules @{part.name}")
+        jobs.append(job)
+        names[job.name, target] = path
+    return compile_jobs(jobs, names, workers=workers, as_json=as_json)
+
+
+def compile_jobs(
+    jobs: Sequence[Job], names: dict[tuple[str, str], str], *, workers: int | None, as_json: bool
+) -> int:
+    """Do all of `jobs`, in processes; `names` are the outputs by (name, target)."""
     count = min(workers or len(os.sched_getaffinity(0)), len(jobs))
     # A fork of a process with MLIR in it would share its locks.
     context = multiprocessing.get_context("spawn")

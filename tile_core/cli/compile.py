@@ -13,7 +13,7 @@ from tile_core.cli.crash import explained
 from tile_core.cli.observe import observe_options, observers
 from tile_core.cli.output import STDIO, Output, read_bytes
 from tile_core.cli.progress import Progress
-from tile_core.diagnostics import ExitCode, TileError, UsageError
+from tile_core.diagnostics import ExitCode, InputError, TileError, UsageError
 
 #: File name endings by kind of stage.
 _SUFFIXES = {"cubin": ".cubin", "ptx": ".ptx", "llvm": ".ll", "sass": ".sass", "obj": ".o"}
@@ -81,7 +81,8 @@ def compile_(
     """Compile each INPUT (TileIR bytecode or textual MLIR) for a GPU.
 
     Several inputs, or several GPUs (--gpu-name sm_80,sm_90), are compiled in parallel; those that
-    fail do not keep the others from being compiled.
+    fail do not keep the others from being compiled. So are several gpu.modules of one input, each
+    for the target that it carries.
     """
     watch = observers(observing)
     options: dict[str, Any] = settings_of(settings, scheduler, layout_strategy)
@@ -101,6 +102,21 @@ def compile_(
         "toolchain": {name: path for name, path in tools.items() if path is not None},
     }
     targets = [name for name in gpu_name.split(",") if name] or [gpu_name]
+    data = read_bytes(sources[0]) if len(sources) == len(targets) == 1 else b""
+    parts = _parts(data, targets[0], app)
+    if len(parts) > 1:
+        if watch.passes_are_watched or watch.remarks:
+            raise UsageError(
+                "passes of several gpu.modules cannot be watched at once",
+                hint="compile a program with one of them",
+            )
+        from tile_core.cli.batch import compile_parts
+
+        return compile_parts(
+            sources[0], parts, arguments, folder=output, suffix=_suffix(emit, stop_after),
+            workers=jobs, as_json=as_json, use_cache=not no_cache, disabled=app.disabled,
+        )  # fmt: skip
+    targets = [parts[0][1]] if parts else targets
     several = max(len(sources), len(targets)) > 1
     if several or jobs is not None or as_json:
         if watch.passes_are_watched or watch.remarks:
@@ -116,12 +132,29 @@ def compile_(
             use_cache=not no_cache, disabled=app.disabled,
         )  # fmt: skip
     use_cache = not (no_cache or watch.passes_are_watched)
-    _compile_one(sources[0], targets[0], output, arguments, watch, app, use_cache)
+    _compile_one(sources[0], data, targets[0], output, arguments, watch, app, use_cache)
     return ExitCode.OK
+
+
+def _parts(data: bytes, target: str, app: Any) -> list[tuple[Any, str]]:
+    """The gpu.modules of a program in MLIR's text, each with its target; empty for other input."""
+    from tile_core.parts import chosen, may_have_parts, parts_of
+
+    if not may_have_parts(data):
+        return []
+    context = click.get_current_context()
+    source = context.get_parameter_source("gpu_name") if context else None
+    given = source is not None and source.name != "DEFAULT"
+    try:
+        found = parts_of(data, app.registry)
+    except InputError:
+        return []  # said again, and in full, where the program is compiled
+    return [(part, chosen(part, target, given=given)) for part in found]
 
 
 def _compile_one(
     source: str,
+    data: bytes,
     target: str,
     output: str | None,
     arguments: dict[str, Any],
@@ -131,8 +164,6 @@ def _compile_one(
 ) -> None:
     from tile_core.cache import Cache
     from tile_core.cached import compile_cached
-
-    data = read_bytes(source)
 
     def work(more: tuple[Any, ...] = (), on_stage: Any = watch.on_stage) -> Any:
         return compile_cached(

@@ -35,6 +35,31 @@ def tile_passes() -> Iterable[Lazy]:
             "tile_nvptx.passes.verify_nvvm:VerifyNvvm",
             "what LLVM would crash on or silently change",
         ),
+        Lazy(
+            "nv-inline-must",
+            "tile_nvptx.passes.llvm.inline_must:InlineMust",
+            "functions that have to be inlined",
+        ),
+        Lazy(
+            "ipmsp",
+            "tile_nvptx.passes.llvm.memory_spaces:InterproceduralMemorySpaces",
+            "address spaces of pointers that functions take",
+        ),
+        Lazy(
+            "dead-sync-elim",
+            "tile_nvptx.passes.llvm.dead_sync:DeadSyncElim",
+            "barriers across which threads exchange nothing",
+        ),
+        Lazy(
+            "printf-lowering",
+            "tile_nvptx.passes.llvm.printf:PrintfLowering",
+            "calls of printf become calls of vprintf",
+        ),
+        Lazy(
+            "kernel-info",
+            "tile_nvptx.passes.llvm.kernel_info:KernelInfo",
+            "what kernels are made of, as remarks",
+        ),
     )
 
 
