@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 
-from mechanisms import Mechanism, every
+import numpy as np
+from tile_time.mechanisms import Mechanism, every
 from tile_time.model import load_kernel, time_kernel
 
 from tile_core.machines import builtin_machines
@@ -22,7 +23,11 @@ def measured(mechanism: Mechanism) -> float:
     kernel = load_kernel(mechanism.ptx, machine)
     clk = [
         time_kernel(
-            kernel, (mechanism.grid, 1, 1), None, [mechanism.array(), turns], warm=mechanism.warm
+            kernel,
+            (mechanism.grid, 1, 1),
+            None,
+            [mechanism.array(), turns, np.zeros(1, np.int64)],
+            warm=mechanism.warm,
         ).cycles
         for turns in mechanism.turns
     ]

@@ -38,7 +38,7 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_mechanisms_of_h100(name: str) -> None:
-    found = import_module("mechanisms").every()
+    found = import_module("tile_time.mechanisms").every()
     mechanism = next(m for m in found if m.name == name and m.gpu == "h100-sxm")
     assert import_module("timing").measured(mechanism) == pytest.approx(
         mechanism.expected, rel=0.10
@@ -48,7 +48,7 @@ def test_mechanisms_of_h100(name: str) -> None:
 @pytest.mark.slow
 def test_all_mechanisms() -> None:
     measured = import_module("timing").measured
-    for mechanism in import_module("mechanisms").every():
+    for mechanism in import_module("tile_time.mechanisms").every():
         assert measured(mechanism) == pytest.approx(mechanism.expected, rel=0.10), mechanism.name
 
 

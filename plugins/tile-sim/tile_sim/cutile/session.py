@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes as c
 import inspect
 import os
 import sys
@@ -22,8 +21,8 @@ from tile_sim.cutile.mappings import mappings_of
 from tile_sim.errors import SimError
 from tile_sim.machine.parameters import RawBuffer, as_array, byte_extent
 from tile_sim.module import Module
+from tile_sim.packing import gathered_parameters
 from tile_sim.peer.cubin import Cubin
-from tile_sim.program.layout import parameter_offsets, size_of
 
 if TYPE_CHECKING:
     from tile_sim.machine.launch import LaunchReport
@@ -180,7 +179,7 @@ class Session:
         if self.watch is not None:
             self.watch()
         compiled = self._loaded(image, name)
-        data = _parameter_bytes(compiled.module, name, parameters)
+        data = gathered_parameters(compiled.module, name, parameters)
         known = self._arrays if self._arrays is not None else mappings_of(data)
         buffers = [*known, *self.driver.allocations]
 
@@ -324,17 +323,3 @@ def _expose(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{f.name: _expose(getattr(value, f.name)) for f in fields(value)})
     return value
-
-
-def _parameter_bytes(module: Module, name: str, parameters: int) -> bytes:
-    """Gather parameters from an array of pointers to them, laid out as the kernel declares."""
-    program = module.program(name)
-    count = len(program.entry.params if module.hidden is None else program.visible)
-    raw = bytearray(parameter_offsets(program.entry.params[:count])[1])
-    pointers = c.cast(parameters, c.POINTER(c.c_void_p))
-    for i, (param, start) in enumerate(
-        zip(program.entry.params[:count], program.param_offsets[:count], strict=True)
-    ):
-        size = size_of(param)
-        raw[start : start + size] = c.string_at(pointers[i], size)
-    return bytes(raw)

@@ -66,8 +66,8 @@ KIND_OF = {op: kind for kind, ops in _PIPES.items() for op in ops.split()}
 ANCHORS = frozenset(
     {
         "load", "store", "atomic", "shared_load", "shared_store", "shared_atomic", "async_copy",
-        "mma", "wgmma", "bulk", "barrier", "mbarrier", "tensor_product", "tensor_load",
-        "tensor_store", "mufu", "shuffle",
+        "mma", "wgmma", "bulk", "barrier", "cluster_barrier", "mbarrier", "tensor_product",
+        "tensor_load", "tensor_store", "mufu", "shuffle",
     }
 )  # fmt: skip
 
@@ -93,6 +93,8 @@ def ptx_kind(ins: Instr) -> str | None:
         return f"{_SPACES[space]}{'load' if ins.op == 'ld' else 'store'}" if space else None
     if ins.op == "cp" and ins.mods[:1] == ("async",) and ins.mods[1:2] in (("ca",), ("cg",)):
         return "async_copy"
+    if ins.op == "barrier" and ins.mods[:1] == ("cluster",):
+        return "cluster_barrier"
     if ins.op == "wgmma":
         return "wgmma" if "mma_async" in ins.mods else None
     if ins.op == "tcgen05":
