@@ -6,6 +6,8 @@ VENV   ?= .venv
 JOBS   ?= auto
 SEEDS  ?= 1000:4000
 SOAK   ?= 120
+KIT    ?= build/gpu-kit
+GPUS   ?= sm_80 sm_90 sm_100 sm_120
 FUZZ_JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 BIN      := $(VENV)/bin
@@ -27,7 +29,7 @@ SUITE_VENV ?= $(VENV)-suite
 
 RELEASES := 13.1.80 13.2.51 13.2.78 13.2.86 13.3.36 13.4.59 13.4.92 13.5.37
 
-.PHONY: help demo test lint format unit fuzz bench conformance samples wheels soak cutile second-provider docs docs-links stubs examples clean releases judge
+.PHONY: help demo test lint format unit fuzz bench conformance samples wheels soak cutile second-provider docs docs-links stubs examples clean releases judge gpu-kit gpu
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -74,6 +76,16 @@ judge: $(DEV) releases ## the corpus, broken files, the examples beside tileiras
 bench: $(DEV) $(PEER) ## compile times and code size, beside NVIDIA's tileiras where it can be installed
 	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/static.py
+
+gpu-kit: $(DEV) ## a folder that checks compiler, simulator and model on a machine with a GPU (GPUS="sm_90")
+	$(BIN)/python tools/gpu_kit.py --target $(GPUS) --out $(KIT)
+	@echo "there: pip install numpy cuda-bindings; python run.py. Here: tilec gpu-report results.json --kit $(KIT)"
+
+gpu: $(DEV) gpu-kit ## on a machine with a GPU: the kit, its tests, its report
+	$(PIP) install --quiet cuda-bindings
+	TILEC_GPU_KIT=$(abspath $(KIT)) $(BIN)/pytest -m gpu tests/gpu
+	cd $(KIT) && $(abspath $(BIN)/python) run.py || true
+	$(BIN)/tilec gpu-report $(KIT)/results/results.json --kit $(KIT)
 
 conformance: $(SUITE_VENV)/.done ## cuTile's own test suite in the simulator: make conformance SUITE=folder CC="9.0"
 	$(SUITE_VENV)/bin/python tools/conformance.py --suite $(SUITE) --cc $(CC) --jobs 2 \

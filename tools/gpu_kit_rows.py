@@ -100,7 +100,7 @@ TIMES: tuple[Timed, ...] = (
     Timed("matmul f16 4096^3, 128x128x64"),
     Timed("attention full 1x32x4096x64, 128x64"),
     Timed("layer norm bf16 2048x8192"),
-    Timed("copy f16 8192^2, 64x128"),
+    Timed("copy f16 8192x8192, 64x128"),
     Timed("vector add f32 32M"),
     Timed("matmul f32 4096^3, 128x128x32"),
 )
@@ -131,8 +131,8 @@ FRAMEWORKS: tuple[dict[str, Any], ...] = (
                2 * 2.0 * 2048 * 8192, kind="bf16", rows=2048, columns=8192),
     _framework("transpose", "transpose of PyTorch", "transpose f16 12288x4096, 64x64", 0.0,
                2 * 2.0 * 12288 * 4096, kind="f16", rows=12288, columns=4096),
-    _framework("copy", "copy of PyTorch", "copy f16 8192^2, 64x128", 0.0, 2 * 2.0 * 8192**2,
+    _framework("copy", "copy of PyTorch", "copy f16 8192x8192, 64x128", 0.0, 2 * 2.0 * 8192**2,
                kind="f16", rows=8192, columns=8192),
-    _framework("cupy_copy", "copy by CuPy", "copy f16 8192^2, 64x128", 0.0, 2 * 2.0 * 8192**2,
+    _framework("cupy_copy", "copy by CuPy", "copy f16 8192x8192, 64x128", 0.0, 2 * 2.0 * 8192**2,
                rows=8192, columns=8192),
 )  # fmt: skip

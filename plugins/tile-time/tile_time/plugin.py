@@ -11,8 +11,11 @@ TILE_SPEC_VERSION = SPEC_VERSION
 
 @hookimpl
 def tile_cli_commands() -> Iterable[Lazy]:
-    """`tilec time`."""
-    return (Lazy("time", "tile_time.cli:time", "how long a kernel takes on a GPU, modelled"),)
+    """`tilec time`, `tilec gpu-report`."""
+    return (
+        Lazy("time", "tile_time.cli:time", "how long a kernel takes on a GPU, modelled"),
+        Lazy("gpu-report", "tile_time.kit.cli:gpu_report", "what a GPU kit found on a GPU"),
+    )
 
 
 @hookimpl

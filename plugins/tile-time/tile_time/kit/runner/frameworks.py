@@ -2,6 +2,7 @@
 
 Each is imported by the function that needs it; that it is missing is a result, not an error.
 """
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 

@@ -29,14 +29,15 @@ Found = dict[str, Any]
 
 def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
-    chosen = _manifest(given)
+    device = _facts(given.driver, given.gpu)
+    chosen = _manifest(given.target, device)
     about = json.loads(chosen.read_text())
     if given.list:
         for part in about["parts"]:
             print(f"{part['name']}: {len(part['cases'])} cases, {part['seconds']:g} s")
         return 0
     given.out.mkdir(parents=True, exist_ok=True)
-    results = Results(given.out / "results.json", about)
+    results = Results(given.out / "results.json", about, device)
     known = [part["name"] for part in about["parts"]]
     for name in given.only:
         if name not in known:
@@ -63,15 +64,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _manifest(given: argparse.Namespace) -> Path:
-    """The manifest for the device: its own target's, else the highest one that it runs."""
+def _manifest(target: str | None, device: Found) -> Path:
+    """The manifest for a target; without one, of the highest that the device runs."""
     made = sorted(KIT.glob("sm_*/manifest.json"), key=lambda path: int(path.parent.name[3:]))
     names = {path.parent.name: path for path in made}
-    if given.target is not None:
-        if given.target not in names:
-            sys.exit(f"the kit has nothing for {given.target}; it has: {', '.join(names)}")
-        return names[given.target]
-    major, minor = _capability(given.driver, given.gpu)
+    if target is not None:
+        if target not in names:
+            sys.exit(f"the kit has nothing for {target}; it has: {', '.join(names)}")
+        return names[target]
+    major, minor = device["capability"]
     fitting = [path for name, path in names.items()
                if int(name[3:]) // 10 == major and int(name[3:]) % 10 <= minor]  # fmt: skip
     if not fitting:
@@ -80,7 +81,7 @@ def _manifest(given: argparse.Namespace) -> Path:
     return fitting[-1]
 
 
-def _capability(driver: str, ordinal: int) -> tuple[int, int]:
+def _facts(driver: str, ordinal: int) -> Found:
     """Asked in a process of its own: a driver that hangs or crashes must not take this one."""
     asked = "import sys; from runner.main import told; told(*sys.argv[1:])"
     command = [sys.executable, "-c", asked, driver, str(ordinal)]
@@ -92,13 +93,12 @@ def _capability(driver: str, ordinal: int) -> tuple[int, int]:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
         sys.exit(f"no GPU: {last}")
-    major, minor = done.stdout.split()[-2:]
-    return int(major), int(minor)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def told(driver: str, ordinal: str) -> None:
-    """What `_capability` runs."""
-    print(*Gpu(driver, int(ordinal)).facts()["capability"])
+    """What `_facts` runs."""
+    print(json.dumps(Gpu(driver, int(ordinal)).facts()))
 
 
 def _environment() -> dict[str, str]:
@@ -109,18 +109,16 @@ def _environment() -> dict[str, str]:
 class Results:
     """What was found so far, written whole after each case."""
 
-    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, about: Mapping[str, Any], device: Found) -> None:
         self.path = path
         self.data: Found = {
-            "kit": about["kit"], "target": about["target"],
+            "kit": about["kit"], "target": about["target"], "device": device,
             "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "parts": {},
         }  # fmt: skip
 
     def add(self, part: Mapping[str, Any], case: Mapping[str, Any], found: Found) -> None:
         told = {k: case[k] for k in ("name", "kind", "about", "number", "row") if k in case}
         self.data["parts"].setdefault(part["name"], []).append({**told, **found})
-        if "facts" in found:
-            self.data["device"] = found["facts"]
         fresh = self.path.with_suffix(".part")
         fresh.write_text(json.dumps(self.data, indent=1) + "\n")
         fresh.replace(self.path)

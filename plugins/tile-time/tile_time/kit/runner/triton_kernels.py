@@ -1,4 +1,5 @@
 """Two kernels in Triton, to stand beside ours. Imported only where Triton is found."""
+# pyright: reportMissingImports=false, reportIndexIssue=false
 
 from __future__ import annotations
 
