@@ -102,7 +102,7 @@ TIMES: tuple[Timed, ...] = (
     Timed("layer norm bf16 2048x8192"),
     Timed("copy f16 8192x8192, 64x128"),
     Timed("vector add f32 32M"),
-    Timed("matmul f32 4096^3, 128x128x32"),
+    Timed("matmul tf32 4096^3, 128x128x32"),
 )
 
 
