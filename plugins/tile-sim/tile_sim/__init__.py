@@ -1,6 +1,7 @@
 """A simulator of PTX that runs compiled kernels with no GPU.
 
-`Module(ptx).launch(entry, grid, block, args)` runs a kernel on NumPy arrays.
+`Module(ptx).launch(entry, grid, block, args)` runs a kernel on NumPy arrays; `time(program, gpu,
+grid=..., args=...)` says how long a GPU takes for it (needs tile-time).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tile_time.api import time
+
     from tile_sim.device import Device
     from tile_sim.errors import SimError
     from tile_sim.machine.launch import LaunchReport
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from tile_sim.machine.tensormap import TensorMap
     from tile_sim.module import Module
 
-__all__ = ["Device", "LaunchReport", "Module", "RawBuffer", "SimError", "TensorMap"]
+__all__ = ["Device", "LaunchReport", "Module", "RawBuffer", "SimError", "TensorMap", "time"]
 
 _HOMES = {
     "Device": "tile_sim.device",
@@ -25,6 +28,8 @@ _HOMES = {
     "SimError": "tile_sim.errors",
     "TensorMap": "tile_sim.machine.tensormap",
     "LaunchReport": "tile_sim.machine.launch",
+    # How long it takes is another plugin's matter.
+    "time": "tile_time.api",
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from tile_core.diagnostics import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from tile_core.machines import Machine
+    from tile_time.api import Program
     from tile_time.result import Result
 
 _TRACE_CLK = 60_000.0
@@ -56,6 +56,12 @@ _TRACE_CLK = 60_000.0
     multiple=True,
     type=click.Choice(["tileiras"]),
     help="Also the code that NVIDIA's compiler makes of the same bytecode.",
+)
+@click.option(
+    "--tune", is_flag=True, help="Try a few pipeline options by the model, and take the fastest."
+)
+@click.option(
+    "--tuned", metavar="FILE.toml", help="Tune, and write the options as a pipeline to a file."
 )
 @click.option("--json", "json_file", metavar="FILE", help="Write the result to a file (- stdout).")
 @click.option("--chrome-trace", metavar="FILE", help="Write what one SM did, for chrome://tracing.")
@@ -98,7 +104,7 @@ def timed(app: Any, launch: Mapping[str, Any]) -> list[tuple[str, Result]]:
     """The kernels of an input and their times; `launch` holds options of the command, or some."""
     rest = {
         "block": None, "cluster": None, "shared": 0, "script_args": (), "peers": (),
-        "warm_l2": False, "numbers": (), "chrome_trace": None,
+        "warm_l2": False, "numbers": (), "chrome_trace": None, "tune": False, "tuned": None,
     }  # fmt: skip
     given = {**rest, **launch}
     return _kernels(app, _machine(app, given["gpu"], ()), given)
@@ -124,60 +130,30 @@ def _machine(app: Any, name: str, numbers: tuple[str, ...]) -> Machine:
     return machine
 
 
-@dataclass
-class _Input:
-    """PTX and what made it."""
-
-    name: str
-    ptx: str
-    hidden: Any = None
-
-
-def _inputs(app: Any, machine: Machine, given: dict[str, Any]) -> list[_Input]:
+def _inputs(app: Any, machine: Machine, given: dict[str, Any]) -> list[Program]:
     """The PTX of the input, and of the peers that are asked for."""
+    from tile_time.api import of_cubin, program_of
+
     data = read_bytes(given["source"])
-    head = data[:4096].decode("utf-8", "replace")
-    if data[:4] == b"\x7fELF":
-        return [_of_cubin(given["source"], data)]
-    if any(line.lstrip().startswith(".version") for line in head.splitlines()):
-        if given["peers"]:
-            raise UsageError("--with tileiras needs TileIR bytecode, the input is PTX")
-        return [_Input(given["source"], data.decode("utf-8", "replace"))]
-    found = [_compiled(app, machine, given, data)]
+    found = [program_of(data, machine, app.registry, given["source"], **_chosen(given))]
+    if found[0].name != "tilec":  # nothing was compiled
+        for flag, asked in (("--with tileiras", given["peers"]), ("--tune", given["tune"])):
+            if asked:
+                raise UsageError(f"{flag} needs TileIR bytecode, the input is PTX or a cubin")
     if "tileiras" in given["peers"]:
         from tile_sim.peer import tileiras
 
-        found.append(_of_cubin("tileiras", tileiras.find().compile(data, machine.target).data))
+        found.append(of_cubin("tileiras", tileiras.find().compile(data, machine.target).data))
     return found
 
 
-def _of_cubin(name: str, data: bytes) -> _Input:
-    """The PTX that a cubin keeps, with what fills its hidden parameters."""
-    from tile_sim.peer import Cubin
-
-    cubin = Cubin(data)
-    if not cubin.has_ptx:
-        raise UsageError(
-            f"the cubin '{name}' holds no PTX, and the simulator runs no SASS",
-            hint="compile it with --lineinfo, or give the program that it was made from",
-        )
-    return _Input(name, cubin.ptx, cubin.load().hidden)
-
-
-def _compiled(app: Any, machine: Machine, given: dict[str, Any], data: bytes) -> _Input:
-    from tile_core.api import compile as compile_program
-
-    options = settings_of(given["settings"], None, None)
-    if given["pipeline"] is None:
-        options = {"lineinfo": "true", **options}
-    made = compile_program(
-        data, machine.target, opt_level=given["opt_level"], pipeline=given["pipeline"],
-        options=options, pass_options=pass_settings_of(given["pass_settings"]), emit="cubin",
-        registry=app.registry, name=given["source"],
-    )  # fmt: skip
-    ptx = str(made.stage("ptx"))
-    hidden = _of_cubin(given["source"], made.cubin or b"").hidden if ".hidden" in ptx else None
-    return _Input("tilec", ptx, hidden)
+def _chosen(given: dict[str, Any]) -> dict[str, Any]:
+    """What the command line says of the compiler."""
+    return {
+        "opt_level": given["opt_level"], "pipeline": given["pipeline"],
+        "options": settings_of(given["settings"], None, None),
+        "pass_options": pass_settings_of(given["pass_settings"]),
+    }  # fmt: skip
 
 
 def _kernels(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[str, Result]]:
@@ -193,6 +169,8 @@ def _kernels(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[st
         raise UsageError(f"'{given['script_args'][0]}': arguments of a kernel are given by --arg")
     found: list[tuple[str, Result]] = []
     try:
+        if given["tune"] or given["tuned"]:
+            given = _tuned(app, machine, given)
         inputs = _inputs(app, machine, given)
     except SimError as error:
         raise as_tile_error(error, given["source"]) from None
@@ -215,17 +193,60 @@ def _kernels(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[st
     return found
 
 
+def _tuned(app: Any, machine: Machine, given: dict[str, Any]) -> dict[str, Any]:
+    """The options of the command with those that the model finds best."""
+    from tile_sim.arguments import parse_arguments, parse_extent, with_shape
+
+    from tile_core.cache import Cache
+    from tile_time.tune import Search, pipeline_file
+
+    if given["block"] or given["cluster"] or given["shared"]:
+        raise UsageError("--tune takes kernels that say themselves how many threads they have")
+    data = read_bytes(given["source"])
+    _inputs(app, machine, {**given, "tune": True})  # which says what cannot be tuned
+
+    def arguments() -> list[Any]:
+        values = parse_arguments(given["args"])
+        return with_shape(values) if given["with_shape"] else values
+
+    search = Search(
+        data, machine, parse_extent(given["grid"]), arguments, given["entry"], app.registry,
+        given["warm_l2"], _chosen(given),
+    )  # fmt: skip
+    tuning = search.run(Cache.of_environment())
+    click.echo(tuning.text, nl=False)
+    if given["tuned"]:
+        level = 3 if given["opt_level"] is None else given["opt_level"]
+        base = given["pipeline"] or f"O{level}"
+        _write_text(given["tuned"], pipeline_file(tuning, base, machine))
+    more = tuple(f"{name}={value}" for name, value in tuning.best.options.items())
+    return {**given, "settings": (*given["settings"], *more)}
+
+
 def _cutile(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[str, Result]]:
     from tile_time.programs import time_program
 
-    for name in ("entry", "grid", "block", "cluster", "shared", "args", "with_shape"):
+    one = ("entry", "grid", "block", "cluster", "shared", "args", "with_shape", "tune", "tuned")
+    for name in one:
         if given[name]:
             flag = name.rstrip("s").replace("_", "-")
             raise UsageError(f"--{flag} is for one kernel; with --cutile the program launches")
+    if given["peers"]:
+        raise UsageError(
+            "--with tileiras is for one kernel",
+            hint="for a program: TILE_SIM_COMPILER=tileiras tilec time --cutile ...",
+        )
     found, ended = time_program(machine, given)
     if ended is not None:
         click.echo(f"note: {ended}", err=True)
     return found
+
+
+def _write_text(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text)
+    except OSError as error:
+        raise UsageError(f"cannot write '{path}': {error.strerror}") from None
 
 
 def _write(path: str | None, what: Any) -> None:
@@ -235,7 +256,4 @@ def _write(path: str | None, what: Any) -> None:
     if path == "-":
         click.echo(text, nl=False)
         return
-    try:
-        Path(path).write_text(text)
-    except OSError as error:
-        raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+    _write_text(path, text)

@@ -1,0 +1,139 @@
+"""`--tune`: candidates by the model; and `tile_sim.time`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tile_sim
+import tomli
+from tile_time.tune import AXES, MOST, Candidate, Search, Tuning
+
+from tile_core.cache import Cache
+from tile_core.cli.main import run
+from tile_core.diagnostics import ConfigurationError, TileError
+from tile_core.machines import builtin_machines
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = ROOT / "examples" / "bytecode" / "matmul_large_f16.tileirbc"
+A100 = builtin_machines()["a100"]
+SIZE = 512
+
+
+def _arguments() -> list[Any]:
+    from tile_sim.arguments import with_shape
+
+    return with_shape([np.zeros((SIZE, SIZE), np.float16) for _ in range(3)])
+
+
+def _search(axes: Sequence[tuple[str, Sequence[str]]], **more: Any) -> Search:
+    return Search(PROGRAM.read_bytes(), A100, (4, 4, 1), _arguments, axes=axes, **more)
+
+
+WARPS = (("num-warps", ("4", "8")),)
+
+
+def test_the_best_candidate_is_what_the_model_gives_for_its_options(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    tuning = _search(WARPS).run(cache)
+    assert [c.options for c in tuning.candidates] == [{}, {"num-warps": "4"}, {"num-warps": "8"}]
+    us = {c.text: c.us for c in tuning.candidates}
+    assert len({us["num-warps=4"], us["num-warps=8"]}) == 2  # the option acts
+    direct = tile_sim.time(
+        PROGRAM.read_bytes(), "a100", grid=(4, 4), args=[np.zeros((SIZE, SIZE), np.float16)] * 3,
+        with_shape=True, options=dict(tuning.best.options),
+    )  # fmt: skip
+    assert direct.us == pytest.approx(tuning.best.us, abs=0.001)
+    assert tuning.best.us == min(c.us or 0 for c in tuning.candidates)
+
+    again = _search(WARPS).run(cache)
+    assert again.cached
+    assert again.candidates == tuning.candidates
+    other = Search(PROGRAM.read_bytes(), A100, (4, 2, 1), _arguments, axes=())
+    assert not other.run(cache).cached  # another launch, another search
+
+
+def test_a_search_is_bounded_and_what_was_asked_for_stays() -> None:
+    assert 1 + sum(len(values) for _, values in AXES) <= MOST
+    assert len(_search(WARPS, most=2).run().candidates) == 2
+    given = _search(WARPS, chosen={"options": {"num-warps": "8"}}).run()
+    assert [c.options for c in given.candidates] == [{}]
+
+
+def test_candidates_that_fail_are_told_and_left_out() -> None:
+    tuning = _search((("num-warps", ("3", "4")),)).run()
+    failed = tuning.candidates[1]
+    assert failed.us is None
+    assert failed.why
+    assert tuning.best is not failed
+    assert "failed  num-warps=3" in tuning.text
+
+
+def test_the_pipelines_own_choice_stays_unless_one_gains() -> None:
+    own, little, much = (
+        Candidate({}, 100.0), Candidate({"a": "1"}, 99.5), Candidate({"b": "1"}, 90.0)
+    )  # fmt: skip
+    assert Tuning((own, little)).best is own
+    assert Tuning((own, little, much)).best is much
+
+
+def test_axes_are_options_of_the_pipeline() -> None:
+    known = tomli.loads((ROOT / "pipelines" / "O0.toml").read_text())["options"]
+    assert {name for name, _ in AXES} <= set(known)
+
+
+def test_a_tuned_pipeline_compiles_to_the_same_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "tuned.toml"
+    sizes = ["--grid", "4,4", "--with-shape", *(["--arg", f"f16[{SIZE},{SIZE}]"] * 3)]
+    options = ["--gpu", "a100", "--set", "tma-descriptors=off", "--set", "mma=mma.sync"]
+    assert run(["time", str(PROGRAM), *options, *sizes, "--tuned", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "candidates, by the model:" in said
+    assert 'extends = "O3"' in file.read_text()
+    out = tmp_path / "k.cubin"
+    compiled = ["compile", str(PROGRAM), "--gpu-name", "sm_80", "--pipeline", str(file)]
+    assert run([*compiled, "-o", str(out)]) == 0
+    assert out.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--cutile", "--tune"], "--tune is for one kernel"),
+        (["--cutile", "--with", "tileiras"], "--with tileiras is for one kernel"),
+        (["--grid", "1", "--tune", "--block", "32"], "how many threads"),
+    ],
+)
+def test_what_cannot_be_tuned(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["time", str(PROGRAM), *arguments]) != 0
+    assert words in capsys.readouterr().err
+
+
+def test_ptx_is_not_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(".version 8.0\n.target sm_80\n.visible .entry k() { ret; }\n")
+    assert run(["time", str(path), "--gpu", "a100", "--grid", "1", "--tune"]) != 0
+    assert "--tune needs TileIR bytecode" in capsys.readouterr().err
+
+
+def test_time_from_python() -> None:
+    ptx = """.version 8.0
+.target sm_80
+.visible .entry k(.param .u64 p) .reqntid 32 { .reg .b64 %rd<2>; .reg .f32 %f<2>;
+ld.param.u64 %rd1, [p]; mov.f32 %f1, 0f3F800000; st.global.f32 [%rd1], %f1; ret; }
+"""
+    x = np.zeros(4, np.float32)
+    result = tile_sim.time(ptx, "a100", grid=1, args=[x])
+    assert 0 < result.us < 10
+    assert tile_sim.time(ptx, A100, grid=(1, 1), args=[x]).us == result.us
+    with pytest.raises(ConfigurationError, match="no GPU 'a10'"):
+        tile_sim.time(ptx, "a10", grid=1, args=[x])
+    with pytest.raises(TileError, match="unsupported Tile version"):
+        tile_sim.time(b"\x7fTileIR\x00garbage", "a100", grid=1)
