@@ -193,6 +193,6 @@ class Search:
 
 def _digest(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        data = hashlib.sha256(np.ascontiguousarray(value).view(np.uint8)).hexdigest()
+        data = hashlib.sha256(value.tobytes()).hexdigest()
         return [value.dtype.str, list(value.shape), list(value.strides), data]
     return repr(value)
