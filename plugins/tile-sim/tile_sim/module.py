@@ -192,9 +192,9 @@ class Module:
         False lets memory be read that nobody wrote; in check mode that is full of values that
         show, else of 0.
         `trace` is told what every warp does; `clusters` are the numbers of those clusters of
-        CTAs to run, others are left out. `skipped` may have "products" (of tensor cores) and
-        "copies" (data of tensor loads): the kernel runs on without their values. `names` is what
-        errors call the arguments.
+        CTAs to run, others are left out. `skipped` may have "products" (of tensor cores),
+        "copies" (data of tensor loads) and "values" (arithmetic that reaches no branch and no
+        address): the kernel runs on without them. `names` is what errors call the arguments.
 
         Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.
         """

@@ -175,7 +175,7 @@ def _steps(
     for first in range(0, len(clusters), _COUNTED_AT_ONCE):
         part = clusters[first : first + _COUNTED_AT_ONCE]
         counter = Counter(most)
-        record(kernel, counter, grid, block, args, part, options, ("products", "copies"))
+        record(kernel, counter, grid, block, args, part, options, ("values", "products", "copies"))
         found += [
             sum(counter.counts.get(n * size + cta, 0) for cta in range(size))
             for n in range(len(part))
@@ -191,12 +191,12 @@ def record(
     args: Sequence[Any],
     clusters: Sequence[int],
     options: dict[str, Any],
-    skipped: Sequence[str] = ("products",),
+    skipped: Sequence[str] = ("values", "products"),
 ) -> tuple[int, int, int]:
     """Run some clusters in the simulator; (threads of a CTA, CTAs of a cluster, of the grid).
 
-    Values of products are left out: no address and no branch is made of them, but in kernels that
-    skip work by what they computed.
+    Values that reach no branch and no address are not computed, nor are those of products: no
+    branch is made of them but in kernels that skip work by what they computed.
     """
     program = kernel.module.program(kernel.entry)
     try:

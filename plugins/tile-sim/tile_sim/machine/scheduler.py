@@ -50,6 +50,8 @@ class Scheduler:
             wave.tmem.idle,
         ]
         self._ticking = wave.settings.schedule == "random"
+        #: What to run of each block, where values that decide nothing are left out.
+        self._way = wave.program.way if "values" in wave.settings.skipped else None
         self._limit = wave.settings.max_steps or 1 << 62
         self._iterations = 0
         self._idles = 0
@@ -146,13 +148,14 @@ class Scheduler:
         counts[1] += 32 * len(g.rows) if g.mask is None else int(np.count_nonzero(g.mask))
         if wave.trace is not None:
             wave.trace.block(wave, block, g)
-        steps = iter(block.code)
+        code = block.code if self._way is None else self._way[block.number]
+        steps = iter(code)
         wave.cursor = (block, steps)
         try:
             for step in steps:
                 step(g)
         except SimError as error:
-            place = len(block.code) - 1 - length_hint(steps)
+            place = len(code) - 1 - length_hint(steps)
             raise error.at(wave.program.where(block.instrs[place])) from None
         if wave.polled:
             g.polled = True

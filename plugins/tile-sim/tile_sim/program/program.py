@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tile_sim.errors import SimError, Where
+from tile_sim.program.decode import Exec, Group
 from tile_sim.program.flow import Block, FunctionCode
 from tile_sim.program.layout import (
     FUNCTION_WINDOW,
@@ -16,6 +18,7 @@ from tile_sim.program.layout import (
     size_of,
 )
 from tile_sim.program.names import Names, Reg, RegisterFile, Var
+from tile_sim.program.needed import needed_instructions
 from tile_sim.program.order import weak_topological_order
 from tile_sim.program.reach import reachable, statements
 from tile_sim.program.types import TYPES
@@ -67,6 +70,16 @@ class Program:
     def hidden(self) -> tuple[Variable, ...]:
         """Those that follow them and are filled in at launch, such as tensor maps."""
         return tuple(p for p in self.entry.params if p.linkage == "hidden")
+
+    @cached_property
+    def way(self) -> list[list[Exec]]:
+        """The code of each block without what decides neither branches nor addresses."""
+        needed = needed_instructions(self.order)
+        return [
+            [run if id(ins) in needed else _nothing
+             for run, ins in zip(block.code, block.instrs, strict=True)]
+            for block in self.blocks
+        ]  # fmt: skip
 
     # --- memory layout ----------------------------------------------------------------------
 
@@ -176,3 +189,7 @@ class Program:
             for i in weak_topological_order(successors):
                 code.blocks[i].number = len(self.blocks)
                 self.blocks.append(code.blocks[i])
+
+
+def _nothing(g: Group) -> None:
+    """Stands for an instruction that is left out."""

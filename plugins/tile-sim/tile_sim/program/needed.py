@@ -1,0 +1,113 @@
+"""Which instructions decide where a kernel goes and what it touches; the rest only makes values.
+
+A record of a launch (`Module.launch(skipped={"values"})`) wants blocks, addresses and barriers.
+What is made by arithmetic on registers and reaches no branch, no address and no barrier need not be
+computed for it. The analysis goes by names of registers in the whole module, whatever the order,
+so it may keep too much, never too little: where a needed register is loaded from memory that the
+kernel itself writes, what it writes is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tile_sim.program.reach import operand_names, statements
+from tile_sim.ptx.syntax import Address, Function, Group, Instr, Operand, Vector
+
+#: Arithmetic on registers: nothing but its result comes of it. The first operand is the result.
+_PURE = frozenset({
+    "abs", "add", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot", "copysign", "cos", "cvt",
+    "div", "dp2a", "dp4a", "ex2", "fma", "fns", "lg2", "lop3", "mad", "mad24", "max", "min", "mov",
+    "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set",
+    "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "tanh", "testp", "xor",
+})  # fmt: skip
+#: Instructions whose values, those in braces, go to a product or to memory, or come from there.
+_MOVERS = frozenset({"st", "red", "stmatrix", "mma", "wgmma", "tcgen05", "ld", "ldu", "ldmatrix"})
+_LOADS = frozenset({"ld", "ldu", "ldmatrix", "atom"})
+#: Others whose results are made of operands that `_decisive` leaves out.
+_THROUGH = frozenset({"shfl", "mma", "wgmma", "tcgen05"})
+_SPACES = ("shared", "global", "local", "param", "const")
+
+
+def needed_instructions(functions: Iterable[Function]) -> frozenset[int]:
+    """Ids of the instructions that have to run for the way of the kernel to be right."""
+    every = [s for f in functions if f.body is not None for s in statements(f.body)
+             if isinstance(s, Instr)]  # fmt: skip
+    needed = {name for ins in every if not _pure(ins) for name in _decisive(ins)}
+    needed |= {ins.guard.name for ins in every if ins.guard is not None and not _pure(ins)}
+    while True:
+        more = set(_sources(every, needed))
+        if more <= needed:
+            break
+        needed |= more
+    return frozenset(
+        id(ins) for ins in every if not _pure(ins) or not needed.isdisjoint(_results(ins))
+    )
+
+
+def _pure(ins: Instr) -> bool:
+    """Carries go from one instruction to the next by no register that has a name."""
+    return ins.op in _PURE and "cc" not in ins.mods
+
+
+def _sources(every: list[Instr], needed: set[str]) -> Iterator[str]:
+    """What the instructions that make needed registers read."""
+    loaded: set[str] = set()
+    for ins in every:
+        if needed.isdisjoint(_results(ins)):
+            continue
+        if _pure(ins):
+            for operand in ins.operands[1:]:
+                yield from operand_names(operand)
+            if ins.guard is not None:
+                yield ins.guard.name
+                yield from _results(ins)
+        elif ins.op in _LOADS:
+            loaded |= _space(ins)
+        elif ins.op in _THROUGH:
+            for operand in ins.operands:
+                yield from operand_names(operand)
+    yield from _stored(every, loaded)
+
+
+def _stored(every: list[Instr], loaded: set[str]) -> Iterator[str]:
+    """What is written to memory that needed registers are loaded from."""
+    for ins in every:
+        stores = ins.op in ("st", "red", "stmatrix", "atom")
+        if loaded and stores and _meet(_space(ins), loaded):
+            for operand in ins.operands:
+                yield from operand_names(operand)
+
+
+def _results(ins: Instr) -> set[str]:
+    """Registers that an instruction may write: its first operand's, `p|q` both."""
+    return set(operand_names(ins.operands[0])) if ins.operands else set()
+
+
+def _space(ins: Instr) -> set[str]:
+    """The memory that an instruction names; generic addresses may lie anywhere."""
+    named = {mod.partition("::")[0] for mod in ins.mods} & set(_SPACES)
+    return named - {"param", "const"} if named else {"generic"}
+
+
+def _meet(one: set[str], other: set[str]) -> bool:
+    return bool(one & other) or "generic" in one | other
+
+
+def _decisive(ins: Instr) -> Iterator[str]:
+    """Registers that an instruction which is no arithmetic depends on in what it does."""
+    if ins.op == "shfl":
+        return  # moves values between lanes, as a `mov` does within one
+    for index, operand in enumerate(ins.operands):
+        if ins.op in _MOVERS and _is_value(ins, index, operand):
+            continue
+        yield from operand_names(operand)
+
+
+def _is_value(ins: Instr, index: int, operand: Operand) -> bool:
+    """Whether an operand is data that only goes to memory or to a product, or comes from there."""
+    if isinstance(operand, Address) or "param" in ins.mods:
+        return False  # parameters of calls are registers by another name
+    if isinstance(operand, Vector | Group):
+        return True
+    return (ins.op in ("st", "red") and index == 1) or (ins.op in ("ld", "ldu") and index == 0)
