@@ -16,7 +16,7 @@ from tile_sim.arguments import dtype_of
 
 #: Bits of the operands that a tensor core multiplies.
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "e4m3": 8}
-_DTYPES = {"e4m3": "f8e4m3"}
+_DTYPES = {"e4m3": "f8e4m3", "e8m0": "f8e8m0"}
 _SHORT = {"f32": "tf32"}
 
 
@@ -90,6 +90,27 @@ def persistent_row(kind: str, m: int, n: int, k: int, tile: Tile, ctas: int = 1)
         "speed_kernels:persistent_matmul", launch, 2.0 * m * n * k,
         _size(kind, (m, k), (k, n), (m, n)), _BITS[kind],
         "kernels.matmul:persistent_matmul_kernel", {"num_ctas": ctas},
+    )  # fmt: skip
+
+
+#: Elements along K that share a scale (OCP Microscaling Formats, "MXFP8").
+_BLOCK = 32
+
+
+def scaled_row(kind: str, m: int, n: int, k: int, tile: Tile) -> Row:
+    tm, tn, _ = tile
+
+    def launch(_: int) -> Launch:
+        a, b, c = zeros(kind, m, k), zeros(kind, n, k), zeros("f16", m, n)
+        scales = zeros("e8m0", m, k // _BLOCK), zeros("e8m0", n, k // _BLOCK)
+        arguments = (a, scales[0], b, scales[1], c, *tile, _BLOCK)
+        return Launch((ceil(m / tm) * ceil(n / tn), 1, 1), arguments)
+
+    return Row(
+        f"block-scaled {kind} {_shape(m, n, k)}, {_tile(tile)}", "speed_kernels:scaled_matmul",
+        launch, 2.0 * m * n * k,
+        _size(kind, (m, k), (n, k)) + _size("f16", (m, n))
+        + _size("e8m0", (m, k // _BLOCK), (n, k // _BLOCK)), _BITS[kind], capability=100,
     )  # fmt: skip
 
 
@@ -351,6 +372,7 @@ ROWS: tuple[Row, ...] = (
     persistent_row("f32", 4096, 4096, 4096, (128, 128, 32)),
     split_row("f16", 256, 256, 4096),
     split_row("f32", 128, 128, 8192),
+    scaled_row("e4m3", 4096, 4096, 4096, (128, 128, 128)),
     batched_row("e4m3", 2, 1024, 1024, 1024, (128, 256, 128)),
     batched_row("e4m3", 4, 8192, 8192, 2000, (128, 256, 128), quick=True),
     batched_row("e4m3", 8, 12288, 4096, 2560, (256, 256, 128)),

@@ -64,7 +64,8 @@ class Machine:
         elif self.wgmma.clk_per_column:
             half = 2 * 64 * 16 / self.wgmma.clk_per_column
         else:
-            half = 2 * 16 * 8 * 16 * self.chip.sub_cores / self.mma.m16n8k16
+            clk = self.mma.m16n8k16 if operand_bits > 8 else self.mma.scaled_m16n8k32
+            half = 2 * 16 * 8 * 16 * self.chip.sub_cores / clk
         return half * 16 / operand_bits
 
     def with_number(self, path: str, value: float) -> Machine:

@@ -106,6 +106,12 @@ class Mma:
     m16n8k16: float = number("clk")
     latency: float = number("clk")
     fp64_m8n8k4: float = number("clk", 32)
+    block_scaled: float = number("clk", 0.0)  # m16n8k32 of 8-bit floats; 0: as without scales
+
+    @property
+    def scaled_m16n8k32(self) -> float:
+        """Clk of one sub-core for m16n8k32 of 8-bit floats with block scales."""
+        return self.block_scaled or self.m16n8k16
 
 
 @dataclass(frozen=True, kw_only=True)

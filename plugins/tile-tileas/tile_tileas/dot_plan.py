@@ -13,6 +13,7 @@ from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import layout_of
 from tile_tileas.dots import (
     FMA,
+    SCALED_FAMILY,
     Fragments,
     atom_named,
     fma_step,
@@ -21,6 +22,7 @@ from tile_tileas.dots import (
     in_steps,
     preferred_grid,
     product_shape,
+    scale_fragment,
 )
 from tile_tileas.mma.tier import Planned, Warps
 from tile_tileas.mma.tiers import tier_of
@@ -46,13 +48,15 @@ class Homes:
     """The layouts in which a product takes its operands.
 
     None for A or B stands for shared memory: the operand stays in the layout that it comes in, and
-    is stored. `warps` is None where the accumulator's layout says all there is to say.
+    is stored. `warps` is None where the accumulator's layout says all there is to say. `scales` are
+    those of A and B, of instructions that take them.
     """
 
     a: LinearLayout | None
     b: LinearLayout | None
     c: LinearLayout
     warps: Warps | None = None
+    scales: tuple[LinearLayout, ...] = ()
 
 
 def operand_homes(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared: int) -> Homes:
@@ -142,7 +146,9 @@ def _fragments(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared: 
         None if through and not is_free(value) else held.whole
         for through, value, held in zip(staged, op.operands, (a, b), strict=False)
     )
-    return Homes(left, right, fragment(atom, "c", shape, rank, grid), grid)
+    scaled = "ab" if atom.row.scale else ""
+    scales = tuple(scale_fragment(atom, operand, shape, rank, grid) for operand in scaled)
+    return Homes(left, right, fragment(atom, "c", shape, rank, grid), grid, scales)
 
 
 # -- warpgroup-level MMAs --------------------------------------------------------------------------
@@ -162,5 +168,6 @@ def _warpgroups(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared:
 _HOMES: dict[str, Callable[[ir.OpView, LinearLayout, int, int], Homes]] = {
     FMA: _multiply_adds,
     "mma.sync": _fragments,
+    SCALED_FAMILY: _fragments,
     WARPGROUP: _warpgroups,
 }

@@ -7,11 +7,11 @@ next to each other along N before the next warp begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tile_cute.atoms import MmaAtom, find_mma
+from tile_cute.atoms import MmaAtom, MmaRow, find_mma
 from tile_cute.atoms.tiled import warp_grid
 from tile_cute.linear import LinearLayout
 from tile_cute.linear.layout import log2
@@ -20,6 +20,8 @@ from tile_cute.linear.layout import log2
 FMA = "fma"
 
 _FAMILY = "mma.sync"
+#: The family of those that take block scales with their operands.
+SCALED_FAMILY = "mma.block_scale"
 _DIMS = {"a": "mk", "b": "kn", "c": "mn"}
 
 #: MLIR element type -> PTX type; integers go by signedness.
@@ -33,6 +35,11 @@ PTX_TYPES = {
     "f8E5M2": "e5m2",
     "i32": "s32",
 }
+#: The same of elements that are multiplied with block scales only.
+SCALED_PTX_TYPES = PTX_TYPES | {"f4E2M1FN": "e2m1"}
+#: MLIR element type of block scales -> PTX type. Those of f8E4M3FN are not negative (Tile IR
+#: specification, "mmaf_scaled"); f8E5M3FNU has no instruction of warps.
+SCALE_TYPES = {"f8E8M0FNU": "ue8m0", "f8E4M3FN": "ue4m3"}
 
 Shape = tuple[int, ...]
 Grid = tuple[int, int, int]  # warps along B, M, N
@@ -40,20 +47,20 @@ Grid = tuple[int, int, int]  # warps along B, M, N
 
 @lru_cache(maxsize=256)
 def atom_named(name: str) -> MmaAtom:
-    """The warp-level MMA called `name`; KeyError if the registry has none."""
-    for row in find_mma(family=_FAMILY, sparse=False, scaled=False):
-        if row.name == name:
-            return row.atoms()[0]
+    """The warp-level MMA called `name`, with scales or without; KeyError if there is none."""
+    for family in (_FAMILY, SCALED_FAMILY):
+        for row in find_mma(family=family, sparse=False):
+            if row.name == name:
+                return row.atoms()[0]
     raise KeyError(name)
 
 
-def has_atom(name: str) -> bool:
-    """Whether `name` is a warp-level MMA."""
+def has_atom(name: str, family: str = _FAMILY) -> bool:
+    """Whether `name` is a warp-level MMA of `family`."""
     try:
-        atom_named(name)
+        return atom_named(name).family == family
     except KeyError:
         return False
-    return True
 
 
 def choose_atom(
@@ -62,6 +69,21 @@ def choose_atom(
     """The largest MMA of `chip` for types (A, B, C) that divides M x N x K; None without any."""
     a, b, acc = ptx_types
     rows = find_mma(chip, family=_FAMILY, a=a, b=b, acc=acc, kind="", sparse=False, scaled=False)
+    return _largest(rows, shape)
+
+
+def choose_scaled_atom(
+    chip: str, ptx_types: tuple[str, str, str], scale: tuple[str, int], shape: tuple[int, int, int]
+) -> MmaAtom | None:
+    """As `choose_atom`, with a scale of PTX type `scale[0]` for `scale[1]` elements along K."""
+    a, b, acc = ptx_types
+    rows = find_mma(chip, family=SCALED_FAMILY, a=a, b=b, acc=acc, sparse=False)
+    fit = [row for row in rows if row.scale and (row.scale.type, row.scale.vector) == scale]
+    return _largest(fit, shape)
+
+
+def _largest(rows: Iterable[MmaRow], shape: tuple[int, int, int]) -> MmaAtom | None:
+    """The largest atom that divides M x N x K; the first of several."""
     atoms = [
         atom
         for row in rows
@@ -101,18 +123,53 @@ def fragment(
     Operands are replicated over the warps that share them, and a tile smaller than the warps over
     the surplus ones.
     """
-    sizes = dict(zip("bmnk", shape, strict=True))
-    dims = ("b" if rank == 3 else "") + _DIMS[operand]
     own = {"a": atom.a_layout, "b": atom.b_layout, "c": atom.c_layout}[operand]
     assert own is not None, "warp-level MMAs have their operands in registers"
+    bases = {space: list(own.bases[space]) for space in ("register", "lane")}
+    return _repeated(bases, _DIMS[operand], dict(zip("mnk", atom.shape, strict=True)), shape, rank,
+                     grid)  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def scale_fragment(
+    atom: MmaAtom, operand: str, shape: tuple[int, int, int, int], rank: int, grid: Grid
+) -> LinearLayout:
+    """The layout of the block scales of "a" or "b": [B x] M x K/V or [B x] K/V x N.
+
+    Of each four lanes of a warp the first two hold those of rows g and g + 8 of A, the first the
+    one of column g of B; the others have the same (PTX ISA, "Scale-factors A and B": thread-id 0).
+    """
+    scale = atom.row.scale
+    assert scale is not None, "an atom that takes scales"
+    rows = {"a": [(8, 0), (0, 0)], "b": [(0, 0), (0, 0)]}[operand]
+    groups = [(step, 0) if operand == "a" else (0, step) for step in (1, 2, 4)]
+    extents = {"m": atom.m, "n": atom.n, "k": 1}
+    batch, m, n, k = shape
+    bases = {"register": [], "lane": [*rows, *groups]}
+    return _repeated(bases, _DIMS[operand], extents, (batch, m, n, k // scale.vector), rank, grid)
+
+
+def _repeated(
+    own: dict[str, list[Shape]],
+    dims: str,
+    extents: dict[str, int],
+    shape: tuple[int, int, int, int],
+    rank: int,
+    grid: Grid,
+) -> LinearLayout:
+    """What lanes hold of one atom, `extents` large, repeated over warps and registers.
+
+    `own` has the atom's bases, of two axes; `dims` says which.
+    """
+    sizes = dict(zip("bmnk", shape, strict=True))
+    dims = ("b" if rank == 3 else "") + dims
     bases = {
-        space: [(0,) * (rank - 2) + vector for vector in own.bases[space]]
-        for space in ("register", "lane")
+        space: [(0,) * (rank - 2) + vector for vector in vectors] for space, vectors in own.items()
     }
     # Two atoms of a warp lie next to each other along N where there are two: 16 columns, as many
     # bytes as matrices have in a row that ldmatrix transposes.
-    paired = sizes["n"] >= 2 * atom.n * grid[2]
-    reached = {"b": 1, "m": atom.m, "n": atom.n << paired, "k": atom.k}
+    paired = sizes["n"] >= 2 * extents["n"] * grid[2]
+    reached = {"b": 1, "m": extents["m"], "n": extents["n"] << paired, "k": extents["k"]}
     bases["warp"] = []
     for name, warps in zip("mnb", (*grid[1:], grid[0]), strict=True):
         for _ in range(log2(warps)):
@@ -121,7 +178,7 @@ def fragment(
             reached[name] *= 2 if fits else 1
     for name in "knmb":
         if name == "n" and paired and name in dims:
-            bases["register"].append(_step(dims, name, atom.n))
+            bases["register"].append(_step(dims, name, extents["n"]))
         while name in dims and reached[name] < sizes[name]:
             bases["register"].append(_step(dims, name, reached[name]))
             reached[name] *= 2

@@ -44,6 +44,7 @@ def test_peaks_are_those_of_the_data_sheets() -> None:
     assert machines["b200"].peak_flops_per_clk() == 8192
     assert machines["b200"].peak_flops_per_clk(8) == 16384
     assert machines["rtx5090"].peak_flops_per_clk() == 512
+    assert machines["rtx5090"].peak_flops_per_clk(8) == 2048  # block scales escape the half rate
 
 
 def test_products_from_shared_memory_lose_what_was_measured() -> None:

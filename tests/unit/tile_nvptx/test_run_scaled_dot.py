@@ -73,6 +73,44 @@ def test_every_tier_of_targets(target):
     check(t.F4E2M1FN, t.F8E4M3FN, 16, (16, 8, 32), target=target)
 
 
+#: Scales -> what instructions of sm_120 multiply by them, and tiles that many warps share.
+INSTRUCTIONS = [
+    (t.F8E4M3FN, t.F8E8M0FNU, 32, (64, 64, 128), "mxf8f6f4"),
+    (t.F8E5M2, t.F8E8M0FNU, 32, (32, 16, 32), "mxf8f6f4"),
+    (t.F8E4M3FN, t.F8E8M0FNU, 32, (16, 32, 256), "mxf8f6f4"),
+    (t.F4E2M1FN, t.F8E8M0FNU, 32, (32, 64, 128), "mxf4"),
+    (t.F4E2M1FN, t.F8E8M0FNU, 32, (32, 8, 32), "mxf8f6f4"),
+    (t.F4E2M1FN, t.F8E4M3FN, 16, (64, 32, 64), "mxf4nvf4"),
+    (t.F4E2M1FN, t.F8E4M3FN, 16, (16, 64, 256), "mxf4nvf4"),
+]
+
+
+@pytest.mark.parametrize(("element", "scale", "block", "shape", "kind"), INSTRUCTIONS, ids=str)
+@pytest.mark.parametrize("batch", [(), (2,)], ids=["matrix", "batch"])
+def test_instructions_that_take_scales(element, scale, block, shape, kind, batch):
+    p, _ = product(element, scale, block, shape, batch)
+    assert f".kind::{kind}.block_scale" in p.ptx(target="sm_120")
+    check(element, scale, block, shape, batch=batch, target="sm_120")
+
+
+@pytest.mark.parametrize("element", [t.F8E4M3FN, t.F8E5M2], ids=str)
+@pytest.mark.parametrize(("batch", "shape"), [((), (64, 64, 128)), ((2,), (16, 32, 32))])
+def test_products_without_scales_are_given_ones(element, batch, shape):
+    """Full rate for 8-bit floats into f32 on sm_120."""
+    p = Program()
+    m, n, k = shape
+    shapes = [(*batch, *s) for s in ((m, k), (k, n), (m, n))]
+    a, b = (tile_of(p, s, element) for s in shapes[:2])
+    acc = p.load(shapes[2], t.F32)
+    p.store(p.emit("mmaf", [a, b, acc], t.Tile(shapes[2], t.F32)), shapes[2], t.F32)
+    assert ".block_scale" in p.ptx(target="sm_120")
+    assert ".block_scale" not in p.ptx(target="sm_89")
+    rng = np.random.default_rng(3)
+    data = [codes(s, element, rng) for s in shapes[:2]]
+    acc = rng.integers(-4, 5, shapes[2]).astype(np.float32)
+    p.agrees(*data, acc, np.zeros(shapes[2], np.float32), target="sm_120")
+
+
 def test_a_batch_and_shapes_without_an_instruction():
     check(t.F8E4M3FN, t.F8E8M0FNU, 32, (4, 8, 32), batch=(2,))
 

@@ -2,14 +2,19 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tile_sim
 from tile_sim import SimError
+from tile_tileas.passes import unspecialized_pipeline
+from tile_tileas.pipelining.depth import Room
 
 import tile_core
+from tile_core.machines import Machine
+from tile_core.target import Target
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 sys.path.insert(0, str(EXAMPLES))
@@ -56,6 +61,18 @@ def test_stages(stages: int) -> None:
     text = ptx("sm_90", "host", stages=stages)
     assert len(re.findall(r"mbarrier\.init", text)) == stages
     product(text, 32 * (2 * stages + 1), rows=100)
+
+
+def test_barriers_need_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four stages would fill shared memory to the last byte."""
+    of_target = unspecialized_pipeline.room_of
+
+    def tight(target: Target) -> tuple[Room, Machine | None]:
+        room, machine = of_target(target)
+        return replace(room, block_bytes=4 * (64 * 32 * 2) * 2), machine
+
+    monkeypatch.setattr(unspecialized_pipeline, "room_of", tight)
+    assert len(re.findall(r"mbarrier\.init", ptx("sm_90", "host"))) == 3
 
 
 def test_a_loop_that_does_not_run() -> None:

@@ -133,12 +133,24 @@ def test_updates_of_tiles() -> None:
     assert problem(f'mem_semantic = "relaxed", {GPU}') == f"{name} requires attribute 'rmw_mode'"
 
 
+_SCALED_ATOM = (
+    "mma.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k32"
+    ".row.col.f32.e4m3.e4m3.f32.ue8m0"
+)
+
+
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
         (
             'atom = "mma.nothing"',
-            "expects atom 'mma.nothing' to be an instruction of wgmma, mma.sync, fma",
+            "expects atom 'mma.nothing' to be an instruction of wgmma, mma.sync, fma, "
+            "mma.block_scale",
+        ),
+        (
+            f'atom = "{_SCALED_ATOM}"',
+            "expects SFA and SFB with an atom that takes them, and no other, but got "
+            f"'{_SCALED_ATOM}'",
         ),
         (
             'atom = "fma", warps = array<i32: 1, 4>',

@@ -11,15 +11,19 @@ from tile_core.dialect import Operand, OperationSpec, ReadsAndWrites, Result, de
 from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS
 from tile_tileas.dialect.on_tiles import on_tiles, reads_buffers
-from tile_tileas.mma.tiers import FAMILIES, TIERS, tier_of
+from tile_tileas.mma.tiers import SCALED_TIERS, TIERS, tier_of
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 
 
 def _atom(op: ir.OpView) -> str | None:
     atom = ir.StringAttr(op.attributes["atom"]).value
-    if any(tier.has(atom) for tier in TIERS):
-        return None
-    return f"expects atom '{atom}' to be an instruction of {', '.join(FAMILIES)}"
+    tiers = (*TIERS, *SCALED_TIERS.values())
+    if not any(tier.has(atom) for tier in tiers):
+        families = ", ".join(tier.family for tier in tiers)
+        return f"expects atom '{atom}' to be an instruction of {families}"
+    if (op.sfa is None) == any(tier.has(atom) for tier in SCALED_TIERS.values()):
+        return f"expects SFA and SFB with an atom that takes them, and no other, but got '{atom}'"
+    return None
 
 
 def _warps(op: ir.OpView) -> str | None:

@@ -11,7 +11,7 @@ from tile_core.passes import error_at
 from tile_core.target import Target
 from tile_tileas.dialect import distributed
 from tile_tileas.dot_plan import atom_name, family_of, fma_step_of, warps_of
-from tile_tileas.dots import FMA, Fragments, atom_named, fragment, product_shape
+from tile_tileas.dots import FMA, SCALED_FAMILY, Fragments, atom_named, fragment, product_shape
 from tile_tileas.fma_plan import FmaPlan
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.materialize.warpgroup import warpgroup_level
@@ -102,5 +102,6 @@ def _part(
 _FORMS: dict[str, Callable[[ir.OpView, list[LinearLayout], Target], None]] = {
     FMA: _multiply_adds,
     "mma.sync": _warp_level,
+    SCALED_FAMILY: _warp_level,
     WARPGROUP: warpgroup_level,
 }

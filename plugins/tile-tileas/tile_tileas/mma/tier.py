@@ -32,6 +32,7 @@ class Product:
         promotes: sums are kept in f32 outside of the tensor cores, as those of 8-bit floats are
             without `fast_acc`.
         orders: how A and B lie in memory, along "K" or "MN"; "" if nobody knows.
+        scale: PTX type of block scales, and how many elements along K have one; None without.
     """
 
     chip: str
@@ -42,6 +43,7 @@ class Product:
     max_shared: int
     promotes: bool = False
     orders: tuple[str, str] = ("", "")
+    scale: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,7 @@ class _Materialiser:
     def _dot(self, op: ir.OpView) -> None:
         warps = self._built.graph.num_warps
         homes = operand_homes(op, self._wanted[op.results[0]], warps, self._cx.target.max_shared)
-        for at, layout in enumerate((homes.a, homes.b, homes.c)):
+        for at, layout in enumerate((homes.a, homes.b, homes.c, *homes.scales)):
             if layout is not None:
                 self._convert_operand(op, at, layout)
         if homes.warps is not None:

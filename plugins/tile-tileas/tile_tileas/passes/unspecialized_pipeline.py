@@ -63,9 +63,9 @@ class UnspecializedPipeline(Pass):
             targets = [load.target for load in loads if load.target is not None]
             kept = products_to_keep(loop, [target.alloc.results[0] for target in targets])
             lag = LAG if kept else 0
-            stages = self._stages(op, loop, loads, cx, lag)
+            stages = self._stages(op, loop, loads, cx, lag, tma.overhead)
             if lag and not stages:
-                lag, stages = 0, self._stages(op, loop, loads, cx, 0)
+                lag, stages = 0, self._stages(op, loop, loads, cx, 0, tma.overhead)
                 cx.missed(
                     loop.operation,
                     "waits for its products in each step: three stages do not fit into shared "
@@ -85,11 +85,20 @@ class UnspecializedPipeline(Pass):
             cx.count("stages", stages)
 
     def _stages(
-        self, func: ir.Operation, loop: ir.OpView, loads: list[Prefetch], cx: PassContext, lag: int
+        self,
+        func: ir.Operation,
+        loop: ir.OpView,
+        loads: list[Prefetch],
+        cx: PassContext,
+        lag: int,
+        overhead: int,
     ) -> int:
-        """Stages, `lag` of which are still read while the next one is; 0 if too few fit."""
+        """Stages, `lag` of which are still read while the next one is; 0 if too few fit with
+        `overhead` bytes of the copies' own.
+        """
         macs = sum(_macs(op) for op in loop.regions[0].blocks[0].operations)
         demand = demand_of(func, loop, loads, self.num_stages, macs, lag)
+        demand = replace(demand, other_bytes=demand.other_bytes + overhead)
         room, machine = room_of(cx.target)
         if machine is not None:
             latency = room.latency * (_LOADED if lag else 1)

@@ -62,12 +62,12 @@ class BlockedStrategy:
 
     def assign(self, graph: TileGraph) -> Assignment:
         vectors = self._vectors(graph)
-        reduced = _reduced_axes(graph)
+        reduced, runs = _reduced_axes(graph), _least_runs(graph)
 
         def layout(shape: tuple[int, ...], order: tuple[int, ...]) -> LinearLayout:
             threads = LANES * graph.num_warps
             room = max(1, _count(shape) // threads)
-            vector = min(vectors.get((shape, order), 1), room)
+            vector = min(vectors.get((shape, order), 1), max(room, runs.get(shape, 1)))
             along = sorted(order, key=lambda axis: (shape, axis) in reduced)
             return spread(shape, graph.num_warps, order, vector, along)
 
@@ -113,6 +113,22 @@ class BlockedStrategy:
                     key = (graph.values[value].shape, node.order)
                     found[key] = max(found.get(key, 1), node.vector)
         return found
+
+
+#: The fewest bits that cp.async copies (PTX ISA, "cp.async").
+_ASYNCHRONOUS = 32
+
+
+def _least_runs(graph: TileGraph) -> dict[tuple[int, ...], int]:
+    """Shapes of small tiles of bytes that are loaded in loops -> how many elements a thread has at
+    least, though others have copies then: with fewer, no loads could run ahead.
+    """
+    loaded = (
+        graph.values[node.results[0]]
+        for node in graph.nodes
+        if node.kind == "load" and node.depth and node.results
+    )
+    return {tile.shape: _ASYNCHRONOUS // tile.bits for tile in loaded if tile.bits in (8, 16)}
 
 
 def _reduced_axes(graph: TileGraph) -> frozenset[tuple[tuple[int, ...], int]]:

@@ -46,6 +46,11 @@ class TmaLoads:
         copy = self.copies[load.load.results[0]]
         return replace(load, alignment=max(load.alignment, copy.boxes.alignment))
 
+    @property
+    def overhead(self) -> int:
+        """Bytes beside the stages: barriers, and what stages leave to start where they have to."""
+        return max((copy.boxes.alignment for copy in self.copies.values()), default=0)
+
     def filling(self) -> Tma:
         """What copies them."""
         return Tma(self.copies, self._place)

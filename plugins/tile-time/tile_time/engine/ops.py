@@ -27,12 +27,14 @@ PIPES = (
 _PIPE_INDEX = {name: i for i, name in enumerate(PIPES)}
 _VARIABLE = frozenset(("mufu", "popc", "convert_slow", "shuffle", "redux", "fp64", "uniform"))
 _SHAPE = re.compile(r"\.(\d+)x(\d+)x(\d+)")
-_DIGITS = re.compile(r"^[A-Z]+\.(?:SP\.)?(\d{3,6})(?:\.|$)")
+_DIGITS = re.compile(r"^[A-Z]+\.(?:SF\.|SP\.)*(\d{3,6})(?:\.|$)")
 _SHAPES = {
     "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "884": (8, 8, 4),
     "16832": (16, 8, 32), "16864": (16, 8, 64), "168128": (16, 8, 128), "168256": (16, 8, 256),
     "8816": (8, 8, 16), "8832": (8, 8, 32),
 }  # fmt: skip
+#: Elements of six and four bits, which take as long as a byte would without scales ("mxf6").
+_SIX_OR_FOUR = re.compile(r"\.E(2M1|2M3|3M2)\b")
 _KEPT = re.compile(r"SB(\d),\s*(0x[0-9a-f]+)")
 _GROUP = re.compile(r"gsb0,\s*(0x[0-9a-f]+)")
 _SPILL = {"128": 4, "64": 2}
@@ -139,7 +141,10 @@ def _mma_clk(machine: Machine, opcode: str, macs: int) -> float:
     """Clk of a sub-core's tensor core, from the shape and the types in the opcode."""
     if opcode.startswith("DMMA"):
         return machine.mma.fp64_m8n8k4 * macs / 256
-    return machine.mma.m16n8k16 * macs * _operand_bits(opcode) / (16 * 8 * 16 * 16)
+    bits = _operand_bits(opcode)
+    if ".SF." in opcode and not (bits == 8 and _SIX_OR_FOUR.search(opcode)):
+        return machine.mma.scaled_m16n8k32 * macs * bits / (16 * 8 * 32 * 8)
+    return machine.mma.m16n8k16 * macs * bits / (16 * 8 * 16 * 16)
 
 
 def _operand_bits(opcode: str) -> int:
