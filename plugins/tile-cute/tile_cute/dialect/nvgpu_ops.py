@@ -12,7 +12,8 @@ from tile_core.mlir import ir
 from tile_cute.atoms import CopyAtom, MmaAtom, copy_atoms, mma_rows
 from tile_cute.atoms.rules import TensorMmaFlags, check_tensor_mma
 from tile_cute.dialect.base import CuteNvgpu, attributes_of
-from tile_cute.dialect.define import define
+from tile_cute.dialect.define import Check, define
+from tile_cute.dialect.nvgpu_signatures import SIGNATURES, check_signature
 from tile_cute.errors import LayoutError
 
 
@@ -288,7 +289,26 @@ _TABLE = {
     "get_grid_constant_pointer": (("source",), ("result",), None, True, "a grid constant"),
 }  # fmt: skip
 
+
+def _whole_check(
+    name: str, operands: Sequence[str], results: Sequence[str], check: Check | None
+) -> Check | None:
+    """Kinds of operands and results first, then what the instruction asks for."""
+    if name not in SIGNATURES:
+        return check
+
+    def both(op: ir.OpView) -> None:
+        check_signature(op, operands, results)
+        if check is not None:
+            check(op)
+
+    return both
+
+
 OPERATIONS = {
-    name: define(CuteNvgpu, name, operands, results, doc=doc, check=check, pure=pure)
+    name: define(
+        CuteNvgpu, name, operands, results, doc=doc, pure=pure,
+        check=_whole_check(name, operands, results, check),
+    )
     for name, (operands, results, check, pure, doc) in _TABLE.items()
-}
+}  # fmt: skip

@@ -1,0 +1,199 @@
+"""What operands and results of cute_nvgpu's operations are: one table, and the check that reads it.
+
+Sources: pages 036, 039 and 041 of the specification; ranks and sizes are those of the PTX ISA.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from tile_core.mlir import ir
+from tile_cute.atoms import copy_atoms
+from tile_cute.atoms.tma import check_mutable
+from tile_cute.dialect.base import attributes_of, operand_of
+from tile_cute.errors import LayoutError
+from tile_cute.values import View
+
+#: Kind -> (what a type of it looks like, what messages call it).
+_KINDS: dict[str, tuple[str, str]] = {
+    "i1": (r"i1", "i1"),
+    "i32": (r"i32", "i32"),
+    "i64": (r"i64", "i64"),
+    "integer": (r"i\d+|index", "an integer"),
+    "number": (r"i1|i32|i64|f32|index", "a scalar of a register"),
+    "any": (r".*", "a value"),
+    "shared": (r'i32|!cute\.(?:ptr|memref)<.*"smem".*>', "an address of shared memory"),
+    "tensor": (r'i32|!cute\.(?:ptr|memref)<.*"tmem".*>', "an address of tensor memory"),
+    "global": (r'i64|!cute\.(?:ptr|memref)<.*"gmem".*>', "an address of global memory"),
+    "registers": (r'!cute\.memref<.*"rmem".*>', "a cute.memref in rmem"),
+    "shared view": (r'!cute\.memref<.*"smem".*>', "a cute.memref in smem"),
+    "global view": (r'!cute\.memref<.*"gmem".*>', "a cute.memref in gmem"),
+    "tensor view": (r'!cute\.memref<.*"tmem".*>', "a cute.memref in tmem"),
+    "view": (r"!cute\.(?:memref|coord_tensor)<.*>", "a view"),
+    "shared pointer": (r'!cute\.ptr<.*"smem".*>', "a cute.ptr into smem"),
+    "pointer": (r"!cute\.ptr<.*>", "a cute.ptr"),
+    "map": (r"!cute_nvgpu\.tma_descriptor_(?:tiled|im2col)<.*>", "a tensor map"),
+    "tiled map": (r"!cute_nvgpu\.tma_descriptor_tiled<.*>", "a tiled tensor map"),
+    "im2col map": (r"!cute_nvgpu\.tma_descriptor_im2col<.*>", "an im2col tensor map"),
+    "descriptor": (r"i64|!cute_nvgpu\.smem_desc<.*>", "a descriptor of shared memory"),
+    "descriptors": (r"!cute_nvgpu\.smem_desc_view<.*>", "a smem_desc_view"),
+    "atom": (r"!cute_nvgpu\.atom<.*>", "an atom"),
+}
+_ATOM = re.compile(r'!cute_nvgpu\.atom<"(.*)">')
+_ELEMENT = re.compile(r"!cute_nvgpu\.tma_descriptor_\w+<([^,]+),")
+_RANK = re.compile(r"\.tensor\.(\d)d\.")
+_FAMILIES = {atom.instruction: atom.family for atom in copy_atoms()}
+
+#: Operation -> kinds of its operands, kinds of its results. A kind in brackets is an atom of that
+#: family, one with `?` may be missing, one with `*` may come any number of times.
+SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "arch_copy_sm80_cp_async": (("shared", "global", "i32?"), ()),
+    "arch_copy_sm100_copy_s2t": (("tensor", "descriptor"), ()),
+    "arch_copy_sm100_tma_load": (("shared", "map", "shared", "i32*"), ()),
+    "arch_copy_sm100_tma_store": (("map", "shared", "i32*"), ()),
+    "arch_copy_sm100_tma_reduce": (("map", "shared", "i32*"), ()),
+    "arch_alloc_rmem": ((), ("registers",)),
+    "arch_alloc_smem": ((), ("shared view",)),
+    "arch_get_dyn_smem": ((), ("shared pointer",)),
+    "arch_get_dyn_smem_size": ((), ("i32",)),
+    "arch_make_warp_uniform": (("number",), ("number",)),
+    "arch_prefetch_tma_desc": (("map",), ()),
+    "arch_sm100_alloc_tmem": (("shared", "i32"), ()),
+    "arch_sm100_dealloc_tmem": (("tensor", "i32"), ()),
+    "arch_sm100_relinquish_tmem_alloc_permit": ((), ()),
+    "arch_sm100_retrieve_tmem_ptr": (("shared",), ("tensor",)),
+    "atom_get_value": (("atom",), ("any",)),
+    "atom_get_copy_s2t_smem_desc_view": (("[tcgen05.cp]", "shared view"), ("descriptors",)),
+    "atom_make_exec_tma": (
+        ("[tma load|tma store|tma reduce]", "shared?"), ("[tma load|tma store|tma reduce]",),
+    ),
+    "atom_make_non_exec_tiled_tma_load": (("tiled map",), ("[tma load]",)),
+    "atom_make_non_exec_tiled_tma_store": (("tiled map",), ("[tma store]",)),
+    "atom_make_non_exec_tiled_tma_reduce": (("tiled map",), ("[tma reduce]",)),
+    "atom_make_tma_load": (("map", "shared"), ("[tma load]",)),
+    "atom_make_tma_store": (("map",), ("[tma store]",)),
+    "atom_make_tma_reduce": (("map",), ("[tma reduce]",)),
+    "atom_make_s2t_copy": (("descriptor",), ("[tcgen05.cp]",)),
+    "atom_make_tmem_copy": (("tensor view",), ("[tcgen05.ld|tcgen05.st]",)),
+    "atom_tma_partition": (("[tma load|tma store|tma reduce]", "view"), ("view",)),
+    "make_sm120_mma_bs": (("i32", "i32"), ("atom",)),
+    "make_tma_desc_tiled": (("global view",), ("tiled map",)),
+    "make_tma_desc_tiled_at": (("global view", "global"), ()),
+    "make_tma_desc_im2col": (("global view",), ("im2col map",)),
+    "make_tma_desc_im2col_at": (("global view", "global"), ()),
+    "prefetch_tma_desc": (("map",), ()),
+    "update_tma_desc": (("map", "integer"), ()),
+    "copy_tma_desc": (("map", "map"), ()),
+    "get_tma_desc_addr": (("map",), ("global",)),
+    "cast_tma_desc_to_integer": (("map",), ("i64",)),
+    "get_grid_constant_pointer": (("any",), ("pointer",)),
+}  # fmt: skip
+
+
+def check_signature(op: ir.OpView, operands: Sequence[str], results: Sequence[str]) -> None:
+    """LayoutError unless operands and results are of the kinds that the table says.
+
+    Args:
+        operands: names of the operands, for messages; results: likewise.
+    """
+    name = op.operation.name.partition(".")[2]
+    wanted, given = SIGNATURES[name]
+    _check_values(operands, wanted, [value.type for value in op.operation.operands])
+    _check_values(results, given, [value.type for value in op.operation.results])
+    relation = _RELATIONS.get(name)
+    if relation is not None:
+        relation(op)
+
+
+def _check_values(names: Sequence[str], kinds: Sequence[str], types: Sequence[ir.Type]) -> None:
+    for at, type_ in enumerate(types):
+        place = min(at, len(kinds) - 1)
+        _check_kind(names[place].rstrip("?*"), kinds[place].rstrip("?*"), type_)
+
+
+def _check_kind(name: str, kind: str, type_: ir.Type) -> None:
+    if kind.startswith("["):
+        families = kind[1:-1].split("|")
+        match = _ATOM.fullmatch(str(type_))
+        if match is None or _FAMILIES.get(match[1]) not in families:
+            raise LayoutError(
+                f"expects {name} to be an atom of {' or '.join(families)}, but got {type_}"
+            )
+        return
+    pattern, called = _KINDS[kind]
+    if re.fullmatch(pattern, str(type_)) is None:
+        raise LayoutError(f"expects {name} to be {called}, but got {type_}")
+
+
+# --- what several values have to do with each other ----------------------------------------------
+
+
+def _same_type(op: ir.OpView) -> None:
+    before, after = op.operation.operands[0].type, op.operation.results[0].type
+    if before != after:
+        raise LayoutError(f"expects the result to be {before}, but got {after}")
+
+
+def _coordinates(first: int) -> Callable[[ir.OpView], None]:
+    """As many coordinates, from operand `first` on, as the instruction has dimensions."""
+
+    def check(op: ir.OpView) -> None:
+        instruction = attributes_of(op).get("atom", "")
+        match = _RANK.search(instruction)
+        rank = int(match[1]) if match else 0
+        if "gather4" in instruction or "scatter4" in instruction:
+            rank = 5  # a column, and four rows
+        found = len(op.operation.operands) - first
+        if rank and found != rank:
+            raise LayoutError(f"expects {rank} coordinates, but got {found}")
+
+    return check
+
+
+def _elements(op: ir.OpView) -> None:
+    """The map's elements are those of the view."""
+    view = operand_of(op.operation.operands[0].type)
+    element = _ELEMENT.match(str(op.operation.results[0].type))
+    if isinstance(view, View) and element is not None and element[1].strip(' "') != view.element:
+        raise LayoutError(
+            f"expects a tensor map of {view.element}, but got one of {element[1].strip()}"
+        )
+
+
+def _same_instruction(op: ir.OpView) -> None:
+    """Binding a barrier leaves the instruction; a load needs one, and nothing else has one."""
+    _same_type(op)
+    match = _ATOM.fullmatch(str(op.operation.operands[0].type))
+    loads = match is not None and _FAMILIES[match[1]] == "tma load"
+    if loads != (len(op.operation.operands) == 2):
+        raise LayoutError("expects a barrier for a load, and none for a store or reduction")
+
+
+def _mutable(op: ir.OpView) -> None:
+    field = attributes_of(op).get("field")
+    if not isinstance(field, str):
+        raise LayoutError("expects 'field', the name of what changes")
+    check_mutable(field, int(attributes_of(op).get("axis", 0)))
+
+
+def _columns(op: ir.OpView) -> None:
+    """A number of columns that is known is a power of two from 32 to 512."""
+    owner = op.operation.operands[1].owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return
+    columns = ir.IntegerAttr(owner.operation.attributes["value"]).value
+    if not 32 <= columns <= 512 or columns & (columns - 1):
+        raise LayoutError(f"expects a power of two from 32 to 512 columns, but got {columns}")
+
+
+_RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
+    "arch_make_warp_uniform": _same_type,
+    "arch_copy_sm100_tma_load": _coordinates(3),
+    "arch_copy_sm100_tma_store": _coordinates(2),
+    "arch_copy_sm100_tma_reduce": _coordinates(2),
+    "arch_sm100_alloc_tmem": _columns,
+    "arch_sm100_dealloc_tmem": _columns,
+    "make_tma_desc_tiled": _elements,
+    "make_tma_desc_im2col": _elements,
+    "atom_make_exec_tma": _same_instruction,
+    "update_tma_desc": _mutable,
+}
