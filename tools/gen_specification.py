@@ -30,6 +30,8 @@ What the specification of Tile IR's compiler names, and what becomes of it here.
 * **tested**: it works under this name (a diagnostic: in these words, `{}` for a value), and the
   test at its side fails if it does not;
 * **renamed**: it works under a name of this project, or is said in its words;
+* **verified**: its types and rules are checked, and the test at its side fails if they are not, but
+  nothing makes code of it;
 * **declared**: it can be written, parsed and printed, but no test covers it, for the reason given;
 * **refused**: it is met with an error that names it;
 * **absent**: it is not there, for the reason given (a diagnostic: nobody says these words).

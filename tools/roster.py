@@ -13,7 +13,12 @@ specification, one file per area. A file has `title` and `[[group]]`s; a group h
     test = "..."
     names = { "theirs" = "ours" }
 
-    [[group.declared]]         # parses and prints, but nothing makes or lowers it
+    [[group.verified]]         # its rules are checked, but nothing makes code of it
+    test = "..."
+    why = "..."
+    names = [...]
+
+    [[group.declared]]         # parses and prints, and that is all
     why = "..."
     names = [...]
 
@@ -47,12 +52,13 @@ from tile_core.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[1]
 ROSTER = ROOT / "docs" / "roster"
-STATES = ("tested", "renamed", "declared", "refused", "absent")
+STATES = ("tested", "renamed", "verified", "declared", "refused", "absent")
 KINDS = ("operation", "pass", "option", "diagnostic")
 #: Keys of the tables by state.
 _KEYS = {
     "tested": {"test", "texts", "names"},
     "renamed": {"test", "texts", "names"},
+    "verified": {"test", "texts", "why", "names"},
     "declared": {"why", "names"},
     "refused": {"test", "texts", "why", "names"},
     "absent": {"why", "names"},
@@ -185,7 +191,7 @@ def problems(found: list[Area], registry: Registry) -> Iterator[str]:
 
 
 def _wrong(group: Group, row: Row, known: dict[str, set[str]]) -> Iterator[str]:
-    if row.state in ("declared", "refused", "absent") and len(row.why) < 12:
+    if row.state in ("verified", "declared", "refused", "absent") and len(row.why) < 12:
         yield "has no reason"
     here = group.registered(row) in known.get(group.kind, ())
     if row.state == "absent":

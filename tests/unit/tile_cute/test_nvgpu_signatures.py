@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tile_cute.atoms import mma_rows
 from tile_cute.dialect import load_nvgpu
 from tile_cute.dialect.nvgpu_ops import OPERATIONS
 from tile_cute.dialect.nvgpu_signatures import SIGNATURES
@@ -176,3 +177,43 @@ def test_columns_of_tensor_memory(columns: int, good: bool) -> None:
     said = refusal(text)
     assert (said == "") == good
     assert good or f"expects a power of two from 32 to 512 columns, but got {columns}" in said
+
+
+def _first(family: str, part: str = "") -> str:
+    """An MMA instruction of the registry."""
+    return next(
+        one.instruction
+        for row in mma_rows()
+        for one in row.atoms()
+        if one.family == family and part in one.instruction
+    )
+
+
+DESCRIPTORS = ["i32", "i64", "i64", "i32", "i1"]
+INSTRUCTIONS = [
+    ("arch_mma_sm89", _first("mma.sync", "f32.e4m3.e4m3"),
+     ["vector<16xf8E4M3FN>", "vector<8xf8E4M3FN>", "vector<4xf32>"], ["vector<4xf32>"]),
+    ("arch_mma_sm80_sparse", _first("mma.sp", "m16n8k32.row.col.f32.f16"),
+     ["vector<8xf16>", "vector<8xf16>", "vector<4xf32>", "i32"], ["vector<4xf32>"]),
+    ("arch_mma_sm100_umma_sparse", _first("tcgen05.sp"), [*DESCRIPTORS, "i32"], []),
+    ("arch_mma_sm100_umma_block_scaled", _first("tcgen05.block_scale"),
+     [*DESCRIPTORS, "i32", "i32"], []),
+    ("arch_mma_sm100_umma_block_scaled_sparse", _first("tcgen05.sp.block_scale"),
+     [*DESCRIPTORS, "i32", "i32", "i32"], []),
+    ("arch_copy_sm100_tmem_store", "tcgen05.st.sync.aligned.32x32b.x8.b32",
+     ["vector<8xi32>", "i32"], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "instruction", "operands", "results"), INSTRUCTIONS)
+def test_instructions(name: str, instruction: str, operands: list[str], results: list[str]) -> None:
+    """The instruction is taken with its operands, and no other one in its place."""
+    assert refusal(text_of(name, operands, results, f'atom = "{instruction}"')) == ""
+    other = (
+        MMA
+        if name.startswith("arch_copy")
+        else "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"
+    )
+    said = refusal(text_of(name, operands, results, f'atom = "{other}"'))
+    assert "instruction" in said
+    assert f"'cute_nvgpu.{name}' op" in said

@@ -7,41 +7,14 @@ import re
 from collections.abc import Callable, Sequence
 
 from tile_core.mlir import ir
-from tile_cute.atoms import copy_atoms
 from tile_cute.atoms.tma import check_mutable
 from tile_cute.dialect.base import attributes_of, operand_of
+from tile_cute.dialect.kinds import check_values, family_of
 from tile_cute.errors import LayoutError
 from tile_cute.values import View
 
-#: Kind -> (what a type of it looks like, what messages call it).
-_KINDS: dict[str, tuple[str, str]] = {
-    "i1": (r"i1", "i1"),
-    "i32": (r"i32", "i32"),
-    "i64": (r"i64", "i64"),
-    "integer": (r"i\d+|index", "an integer"),
-    "number": (r"i1|i32|i64|f32|index", "a scalar of a register"),
-    "any": (r".*", "a value"),
-    "shared": (r'i32|!cute\.(?:ptr|memref)<.*"smem".*>', "an address of shared memory"),
-    "tensor": (r'i32|!cute\.(?:ptr|memref)<.*"tmem".*>', "an address of tensor memory"),
-    "global": (r'i64|!cute\.(?:ptr|memref)<.*"gmem".*>', "an address of global memory"),
-    "registers": (r'!cute\.memref<.*"rmem".*>', "a cute.memref in rmem"),
-    "shared view": (r'!cute\.memref<.*"smem".*>', "a cute.memref in smem"),
-    "global view": (r'!cute\.memref<.*"gmem".*>', "a cute.memref in gmem"),
-    "tensor view": (r'!cute\.memref<.*"tmem".*>', "a cute.memref in tmem"),
-    "view": (r"!cute\.(?:memref|coord_tensor)<.*>", "a view"),
-    "shared pointer": (r'!cute\.ptr<.*"smem".*>', "a cute.ptr into smem"),
-    "pointer": (r"!cute\.ptr<.*>", "a cute.ptr"),
-    "map": (r"!cute_nvgpu\.tma_descriptor_(?:tiled|im2col)<.*>", "a tensor map"),
-    "tiled map": (r"!cute_nvgpu\.tma_descriptor_tiled<.*>", "a tiled tensor map"),
-    "im2col map": (r"!cute_nvgpu\.tma_descriptor_im2col<.*>", "an im2col tensor map"),
-    "descriptor": (r"i64|!cute_nvgpu\.smem_desc<.*>", "a descriptor of shared memory"),
-    "descriptors": (r"!cute_nvgpu\.smem_desc_view<.*>", "a smem_desc_view"),
-    "atom": (r"!cute_nvgpu\.atom<.*>", "an atom"),
-}
-_ATOM = re.compile(r'!cute_nvgpu\.atom<"(.*)">')
 _ELEMENT = re.compile(r"!cute_nvgpu\.tma_descriptor_\w+<([^,]+),")
 _RANK = re.compile(r"\.tensor\.(\d)d\.")
-_FAMILIES = {atom.instruction: atom.family for atom in copy_atoms()}
 
 #: Operation -> kinds of its operands, kinds of its results. A kind in brackets is an atom of that
 #: family, one with `?` may be missing, one with `*` may come any number of times.
@@ -97,31 +70,11 @@ def check_signature(op: ir.OpView, operands: Sequence[str], results: Sequence[st
     """
     name = op.operation.name.partition(".")[2]
     wanted, given = SIGNATURES[name]
-    _check_values(operands, wanted, [value.type for value in op.operation.operands])
-    _check_values(results, given, [value.type for value in op.operation.results])
+    check_values(operands, wanted, [value.type for value in op.operation.operands])
+    check_values(results, given, [value.type for value in op.operation.results])
     relation = _RELATIONS.get(name)
     if relation is not None:
         relation(op)
-
-
-def _check_values(names: Sequence[str], kinds: Sequence[str], types: Sequence[ir.Type]) -> None:
-    for at, type_ in enumerate(types):
-        place = min(at, len(kinds) - 1)
-        _check_kind(names[place].rstrip("?*"), kinds[place].rstrip("?*"), type_)
-
-
-def _check_kind(name: str, kind: str, type_: ir.Type) -> None:
-    if kind.startswith("["):
-        families = kind[1:-1].split("|")
-        match = _ATOM.fullmatch(str(type_))
-        if match is None or _FAMILIES.get(match[1]) not in families:
-            raise LayoutError(
-                f"expects {name} to be an atom of {' or '.join(families)}, but got {type_}"
-            )
-        return
-    pattern, called = _KINDS[kind]
-    if re.fullmatch(pattern, str(type_)) is None:
-        raise LayoutError(f"expects {name} to be {called}, but got {type_}")
 
 
 # --- what several values have to do with each other ----------------------------------------------
@@ -162,8 +115,7 @@ def _elements(op: ir.OpView) -> None:
 def _same_instruction(op: ir.OpView) -> None:
     """Binding a barrier leaves the instruction; a load needs one, and nothing else has one."""
     _same_type(op)
-    match = _ATOM.fullmatch(str(op.operation.operands[0].type))
-    loads = match is not None and _FAMILIES[match[1]] == "tma load"
+    loads = family_of(op.operation.operands[0].type) == "tma load"
     if loads != (len(op.operation.operands) == 2):
         raise LayoutError("expects a barrier for a load, and none for a store or reduction")
 

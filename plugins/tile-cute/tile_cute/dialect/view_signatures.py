@@ -1,0 +1,107 @@
+"""What cute's operations on pointers, tuples and tiled instructions take and give (page 034)."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from tile_core.mlir import ir
+from tile_cute.dialect.base import operand_of
+from tile_cute.dialect.kinds import ATOM, check_values
+from tile_cute.errors import LayoutError
+from tile_cute.values import View
+
+#: Operation -> kinds of its operands, kinds of its results (`tile_cute.dialect.kinds`).
+SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "get_iter": (("memref",), ("pointer",)),
+    "add_offset": (("pointer", "offset"), ("pointer",)),
+    "recast_iter": (("pointer",), ("pointer",)),
+    "inttoptr": (("integer",), ("pointer",)),
+    "ptrtoint": (("pointer",), ("integer",)),
+    "make_tuple": (("any*",), ("tuple",)),
+    "unpack_tuple": (("tuple",), ("any*",)),
+    "ptr_store": (("any", "pointer"), ()),
+    "make_atom": (("any*",), ("atom",)),
+    "make_tiled_mma": (("atom",), ("tiled mma",)),
+    "make_tiled_copy": (("atom", "layout"), ("tiled copy",)),
+    "tiled_mma_partition": (("tiled mma", "view", "integer"), ("view",)),
+    "tiled_mma_partition_shape": (("tiled mma", "shape"), ("shape",)),
+    "tiled_copy_partition_s": (("tiled copy", "view", "integer"), ("view",)),
+    "tiled_copy_partition_d": (("tiled copy", "view", "integer"), ("view",)),
+    "tiled_copy_retile": (("tiled copy", "view"), ("view",)),
+    "copy_atom_call": (("atom", "memref", "memref"), ()),
+    "prefetch": (("atom", "memref"), ()),
+    "prefetch_atom_call": (("atom", "memref"), ()),
+    "fast_divmod_create_divisor": (("integer",), ("divisor",)),
+    "fast_divmod_get_divisor": (("divisor",), ("integer",)),
+    "fast_divmod_divide": (("integer", "divisor"), ("integer",)),
+}
+
+_POINTER = re.compile(r'!cute\.ptr<(.+), "(\w+)", [^,]+>')
+_TILED = re.compile(r'!cute\.tiled_(?:mma|copy)<"([^"]*)"')
+
+
+def check_signature(op: ir.OpView, operands: Sequence[str], results: Sequence[str]) -> None:
+    """LayoutError unless operands and results are of the kinds that the table says."""
+    name = op.operation.name.partition(".")[2]
+    wanted, given = SIGNATURES[name]
+    check_values(operands, wanted, [value.type for value in op.operation.operands])
+    check_values(results, given, [value.type for value in op.operation.results])
+    relation = _RELATIONS.get(name)
+    if relation is not None:
+        relation(op)
+
+
+def _pointer(type_: ir.Type) -> tuple[str, str]:
+    """(element, space)."""
+    match = _POINTER.fullmatch(str(type_))
+    if match is None:
+        raise LayoutError(f"expects a cute.ptr of element, space and alignment, but got {type_}")
+    return match[1], match[2]
+
+
+def _of_view(op: ir.OpView) -> None:
+    """The pointer to a tensor has its element and space."""
+    view = operand_of(op.operation.operands[0].type)
+    found = _pointer(op.operation.results[0].type)
+    if isinstance(view, View) and found != (view.element, view.space):
+        raise LayoutError(
+            f"expects a pointer to {view.element} in {view.space}, but got one to {found[0]} in "
+            f"{found[1]}"
+        )
+
+
+def _moved(op: ir.OpView) -> None:
+    """Moving a pointer changes neither element nor space."""
+    before, after = _pointer(op.operation.operands[0].type), _pointer(op.operation.results[0].type)
+    if before != after:
+        raise LayoutError(f"expects a pointer to {before[0]} in {before[1]}, but got {after}")
+
+
+def _recast(op: ir.OpView) -> None:
+    """Another element in the same space."""
+    before, after = _pointer(op.operation.operands[0].type), _pointer(op.operation.results[0].type)
+    if before[1] != after[1]:
+        raise LayoutError(f"cannot recast a pointer in {before[1]} to one in {after[1]}")
+
+
+def _stored(op: ir.OpView) -> None:
+    value, (element, _) = op.operation.operands[0].type, _pointer(op.operation.operands[1].type)
+    if str(value) != element:
+        raise LayoutError(f"stores {value} through a pointer to {element}")
+
+
+def _instruction(op: ir.OpView) -> None:
+    """A tiled instruction is made of the instruction that it names."""
+    named = ATOM.fullmatch(str(op.operation.operands[0].type))
+    tiled = _TILED.match(str(op.operation.results[0].type))
+    if named is not None and (tiled is None or tiled[1] != named[1]):
+        raise LayoutError(f"expects a result that repeats '{named[1]}'")
+
+
+_RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
+    "get_iter": _of_view,
+    "add_offset": _moved,
+    "recast_iter": _recast,
+    "ptr_store": _stored,
+    "make_tiled_mma": _instruction,
+    "make_tiled_copy": _instruction,
+}

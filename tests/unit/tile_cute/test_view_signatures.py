@@ -1,0 +1,108 @@
+"""cute's operations on pointers, tuples and tiled instructions: what they take, and what not."""
+
+from __future__ import annotations
+
+import pytest
+from tile_cute.dialect.view_ops import OPERATIONS
+from tile_cute.dialect.view_signatures import SIGNATURES
+from unit.tile_cute.test_nvgpu_signatures import CP_ASYNC, GMEM, MMA, RMEM, SMEM, atom, refusal
+
+PTR = '!cute.ptr<f16, "smem", 16 : i64>'
+TUPLE = '!cute.tuple<"i32,i32">'
+TILED_MMA = f'!cute.tiled_mma<"{MMA}", "(2,2,1):(1,2,0)", "(32,16,16)">'
+TILED_COPY = f'!cute.tiled_copy<"{CP_ASYNC}", "(32,4):(4,1)", "(32,4)">'
+LAYOUT = '!cute.layout<"(32,4):(4,1)">'
+SHAPE = '!cute.shape<"(32,16)">'
+DIVISOR = "!cute.fast_divmod_divisor<32 : i32>"
+
+LEGAL: dict[str, tuple[list[str], list[str]]] = {
+    "get_iter": ([SMEM], [PTR]),
+    "add_offset": ([PTR, "i32"], [PTR]),
+    "recast_iter": ([PTR], [PTR.replace("f16", "f32")]),
+    "inttoptr": (["i64"], [PTR]),
+    "ptrtoint": ([PTR], ["i64"]),
+    "make_tuple": (["i32", "i32"], [TUPLE]),
+    "unpack_tuple": ([TUPLE], ["i32", "i32"]),
+    "ptr_store": (["f16", PTR], []),
+    "make_atom": (["i32"], [atom(MMA)]),
+    "make_tiled_mma": ([atom(MMA)], [TILED_MMA]),
+    "make_tiled_copy": ([atom(CP_ASYNC), LAYOUT], [TILED_COPY]),
+    "tiled_mma_partition": ([TILED_MMA, SMEM, "i32"], [RMEM]),
+    "tiled_mma_partition_shape": ([TILED_MMA, SHAPE], [SHAPE]),
+    "tiled_copy_partition_s": ([TILED_COPY, GMEM, "i32"], [GMEM]),
+    "tiled_copy_partition_d": ([TILED_COPY, SMEM, "i32"], [SMEM]),
+    "tiled_copy_retile": ([TILED_COPY, RMEM], [RMEM]),
+    "copy_atom_call": ([atom(CP_ASYNC), GMEM, SMEM], []),
+    "prefetch": ([atom(CP_ASYNC), GMEM], []),
+    "prefetch_atom_call": ([atom(CP_ASYNC), GMEM], []),
+    "fast_divmod_create_divisor": (["i32"], [DIVISOR]),
+    "fast_divmod_get_divisor": ([DIVISOR], ["i32"]),
+    "fast_divmod_divide": (["i32", DIVISOR], ["i32"]),
+}
+
+
+def text_of(name: str, operands: list[str], results: list[str]) -> str:
+    made = "".join(f'  %{i} = "test.make"() : () -> {t}\n' for i, t in enumerate(operands))
+    names = ", ".join(f"%{i}" for i in range(len(operands)))
+    head = f"%r:{len(results)} = " if results else ""
+    types = f"({', '.join(operands)}) -> ({', '.join(results)})"
+    return f'{made}  {head}"cute.{name}"({names}) : {types}\n'
+
+
+def test_all_are_there() -> None:
+    assert set(LEGAL) == set(SIGNATURES) <= set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_legal(name: str) -> None:
+    assert refusal(text_of(name, *LEGAL[name])) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "at"),
+    [
+        (name, side, at)
+        for name, kinds in SIGNATURES.items()
+        for side, given in enumerate(kinds)
+        for at, kind in enumerate(given)
+        if not kind.startswith("any")
+    ],
+)
+def test_each_place_has_its_kind(name: str, side: int, at: int) -> None:
+    sides = [list(types) for types in LEGAL[name]]
+    sides[side][at] = "vector<3xf64>"
+    said = refusal(text_of(name, *sides))
+    assert f"'cute.{name}' op expects" in said
+    assert "but got vector<3xf64>" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "results", "words"),
+    [
+        ("get_iter", [SMEM], [PTR.replace("smem", "gmem")], "expects a pointer to f16 in smem"),
+        ("add_offset", [PTR, "i32"], [PTR.replace("f16", "f32")], "expects a pointer to f16"),
+        ("recast_iter", [PTR], [PTR.replace("smem", "gmem")], "cannot recast a pointer in smem"),
+        ("ptr_store", ["f32", PTR], [], "stores f32 through a pointer to f16"),
+        ("copy_atom_call", [atom(CP_ASYNC), GMEM, RMEM], [], "expects equal sizes"),
+        ("make_tiled_mma", [atom(CP_ASYNC)], [TILED_MMA], "expects a result that repeats"),
+    ],
+)
+def test_relations(name: str, operands: list[str], results: list[str], words: str) -> None:
+    assert words in refusal(text_of(name, operands, results))
+
+
+MEMORY = [
+    ("memref_alloc_smem", [], [SMEM], ""),
+    ("memref_alloc_smem", [], [GMEM], "allocates smem, but the result is in gmem"),
+    ("memref_store", ["f16", SMEM, "i32", "i32"], [], ""),
+    ("memref_store", ["f32", SMEM, "i32", "i32"], [], "accesses elements of type f16"),
+    ("memref_store", ["f16", SMEM, "i32"], [], "expects 2 coordinates"),
+    ("memref_store_vec", ["vector<64xf32>", RMEM], [], ""),
+    ("memref_store_vec", ["vector<8xf32>", RMEM], [], "expects a vector of 64 elements"),
+]
+
+
+@pytest.mark.parametrize(("name", "operands", "results", "words"), MEMORY)
+def test_memory(name: str, operands: list[str], results: list[str], words: str) -> None:
+    said = refusal(text_of(name, operands, results))
+    assert (words in said) if words else said == ""
