@@ -11,6 +11,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import layout_of
+from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dots import (
     FMA,
     SCALED_FAMILY,
@@ -24,6 +25,8 @@ from tile_tileas.dots import (
     product_shape,
     scale_fragment,
 )
+from tile_tileas.mma.tensor import FAMILY as TENSOR
+from tile_tileas.mma.tensor import TensorPlan, planned_tensor
 from tile_tileas.mma.tier import Planned, Warps
 from tile_tileas.mma.tiers import tier_of
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
@@ -165,9 +168,32 @@ def _warpgroups(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared:
     return Homes(left, None, plan.accumulator, plan.warps)
 
 
+# -- products in tensor memory ---------------------------------------------------------------------
+
+
+def tensor_plan_of(op: ir.OpView | ir.Operation, num_warps: int) -> TensorPlan:
+    """The plan of a dot whose accumulator is in tensor memory while it is made."""
+    a, b = (_shape(value) for value in list(op.operands)[:2])
+    return planned_tensor(Planned(atom_name(op), product_shape(a, b), 2, num_warps))
+
+
+def _shape(value: ir.Value) -> tuple[int, ...]:
+    buffer = Buffer.of(value.type)
+    return shape_of(value) if buffer is None else tuple(buffer.shape)
+
+
+def _in_tensor_memory(
+    op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared: int
+) -> Homes:
+    """A and B are in shared memory. The result is read as wanted, if tensor memory is read so."""
+    plan = tensor_plan_of(op, num_warps)
+    return Homes(None, None, wanted if wanted == plan.rows else plan.fragments)
+
+
 _HOMES: dict[str, Callable[[ir.OpView, LinearLayout, int, int], Homes]] = {
     FMA: _multiply_adds,
     "mma.sync": _fragments,
     SCALED_FAMILY: _fragments,
+    TENSOR: _in_tensor_memory,
     WARPGROUP: _warpgroups,
 }

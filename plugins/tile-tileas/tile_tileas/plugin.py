@@ -96,6 +96,16 @@ def tile_passes() -> Iterable[Lazy]:
             "loads of loops without products that run ahead, where too few are in flight",
         ),
         Lazy(
+            "tileas-place-accumulators",
+            "tile_tileas.passes.place_accumulators:PlaceAccumulators",
+            "accumulators of tcgen05 in tensor memory",
+        ),
+        Lazy(
+            "tileas-allocate-tensor-memory",
+            "tile_tileas.passes.allocate_tensor_memory:AllocateTensorMemory",
+            "columns of buffers in tensor memory",
+        ),
+        Lazy(
             "tileas-allocate-shared",
             "tile_tileas.passes.allocate_shared:AllocateShared",
             "places of buffers in shared memory",

@@ -337,7 +337,7 @@ REFUSED = [
     (
         arrive("warp", "tma"),
         "barrier_arrive",
-        "expects kind to be one of generic, cp.async, but got 'tma'",
+        "expects kind to be one of generic, cp.async, tcgen05, but got 'tma'",
     ),
     (
         arrive("warp", "cp.async"),

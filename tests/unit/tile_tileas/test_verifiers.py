@@ -144,7 +144,7 @@ _SCALED_ATOM = (
     [
         (
             'atom = "mma.nothing"',
-            "expects atom 'mma.nothing' to be an instruction of wgmma, mma.sync, fma, "
+            "expects atom 'mma.nothing' to be an instruction of tcgen05, wgmma, mma.sync, fma, "
             "mma.block_scale",
         ),
         (

@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 
+from tile_cute.atoms.records import SHARED, TENSOR
+
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import BarrierType, Buffer, BufferType
+from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.storage import storage_bits
 
 ALLOC = "nv_tileas.alloc_tensor"
@@ -19,7 +22,7 @@ _FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")
 def is_shared(type_: ir.Type) -> bool:
     """Whether a type is that of a buffer in shared memory."""
     buffer = Buffer.of(type_)
-    return buffer is not None and buffer.space == "shared"
+    return buffer is not None and buffer.space == SHARED
 
 
 def stage_bytes(buffer: Buffer) -> int:
@@ -41,9 +44,10 @@ def allocation_of(value: ir.Value) -> ir.OpView | None:
 
 @dataclass
 class Life:
-    """An allocation in shared memory, and the places in the program from which to which it lives.
+    """An allocation, and the places in the program from which to which it lives.
 
-    Places count operations in program order. `size` and `alignment` are in bytes.
+    Places count operations in program order. `size` and `alignment` are in bytes of shared memory,
+    or in columns of tensor memory.
     """
 
     op: ir.OpView
@@ -62,6 +66,7 @@ class Life:
 class _Walk:
     """Numbers operations and follows the values that buffers go by."""
 
+    space: str = SHARED
     lives: list[Life] = field(default_factory=list)
     place: int = 0
     #: An operation, and the places at which it begins and ends.
@@ -112,18 +117,20 @@ class _Walk:
     def _allocate(self, op: ir.OpView, depth: int) -> None:
         buffer = Buffer.of(op.results[0].type)
         assert buffer is not None
-        if buffer.space != "shared":
+        if buffer.space != self.space:
             return
         alignment = ir.IntegerAttr(op.attributes["alignment"]).value
         size = stage_bytes(buffer) * buffer.stages
+        if self.space == TENSOR:
+            size = tensor_columns(buffer)
         self._known[op.results[0]] = {len(self.lives)}
         self._depth.append(depth)
         self.lives.append(Life(op, self.place, self.place, size, alignment))
 
 
-def lives_of(func: ir.Operation) -> list[Life]:
-    """The allocations of a function in shared memory, in program order."""
-    walk = _Walk()
+def lives_of(func: ir.Operation, space: str = SHARED) -> list[Life]:
+    """The allocations of a function in shared or tensor memory, in program order."""
+    walk = _Walk(space)
     walk.region(func.regions[0], [])
     return walk.lives
 

@@ -1,4 +1,4 @@
-"""Pieces of shared memory that operations read and write, once buffers have their places."""
+"""Pieces of shared and tensor memory that operations read and write, once they have places."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from tile_core.passes import error_at
 from tile_tileas.analysis.buffers import allocation_of, is_shared, stage_bytes
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.effects import buffer_effects
+from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.pipelining.multistage import PIPELINED
 
 #: The first byte of a piece of shared memory, the first one behind it, and the pipelined buffer
 #: that it belongs to: what its loop does to that is ordered by the loop's own waits and meetings.
+#: Columns of tensor memory are numbered from `_TENSOR` on, behind all bytes of shared memory.
 Piece = tuple[int, int, ir.Value | None]
+_TENSOR = 1 << 20
+_TMEM_BUFFER = "nv_tileas.tmem_buffer"
 
 
 def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
@@ -33,12 +37,29 @@ def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
 
 
 def pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
-    """What an operation reads or writes of shared memory; `kind` is "read" or "write"."""
+    """What an operation does to shared and tensor memory; `kind` is "read" or "write"."""
     for effect, value in buffer_effects(op):
-        if effect == kind and is_shared(value.type):
+        if effect != kind:
+            continue
+        if is_shared(value.type):
             yield piece_of(op, value)
+        elif not isinstance(value.owner, ir.Block) and value.owner.name == _TMEM_BUFFER:
+            yield _columns_of(value, value.owner)
     if op.operation.name == "nv_tileaa.print" and kind == "read":
         yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))
+
+
+def _columns_of(value: ir.Value, made: ir.Operation | ir.OpView) -> Piece:
+    """The columns of a buffer in tensor memory."""
+    buffer = Buffer.of(value.type)
+    assert buffer is not None
+    start = _TENSOR + ir.IntegerAttr(made.attributes["column"]).value
+    return start, start + tensor_columns(buffer), None
+
+
+def in_tensor(found: set[Piece]) -> set[Piece]:
+    """Those of tensor memory."""
+    return {piece for piece in found if piece[0] >= _TENSOR}
 
 
 def overlap(left: set[Piece], right: set[Piece]) -> bool:

@@ -9,6 +9,7 @@ from tile_tileas.dialect import (
     memory,
     pipelines,
     staging,
+    tensor,
     tile,
     tma,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "memory",
     "pipelines",
     "staging",
+    "tensor",
     "tile",
     "tma",
 ]

@@ -29,11 +29,14 @@ MOST = (1 << 20) - 1
 #: "mbarrier_init": initialisation of mbarriers before their use by other blocks and by copies.
 PROXIES = ("async", "async.global", "mbarrier_init")
 
+#: On a wait of the agent's first thread alone.
+LEADER = "leader"
 #: Who arrives: every thread, one of each warp after its warp met, one of the agent after it met.
 ARRIVERS = ("thread", "warp", "agent")
 #: When an arrival counts: at once; when the copies that the thread has begun with cp.async are
-#: done ("cp.async", each thread for itself).
-ARRIVAL_KINDS = ("generic", "cp.async")
+#: done ("cp.async", each thread for itself), or the products of the agent's thread that begins
+#: them ("tcgen05", that one thread; nobody meets).
+ARRIVAL_KINDS = ("generic", "cp.async", "tcgen05")
 
 
 def barrier_problem(type_: ir.Type) -> str | None:
@@ -109,11 +112,24 @@ def _arrive(op: ir.OpView) -> str | None:
         return f"expects kind to be one of {', '.join(ARRIVAL_KINDS)}, but got '{kind}'"
     if kind == "cp.async" and by != "thread":
         return f"expects every thread to arrive for its own copies, but got '{by}'"
+    if kind == "tcgen05" and by != "agent":
+        return f"expects one thread of the agent to arrive for its products, but got '{by}'"
     return None
 
 
 def _phase(op: ir.OpView) -> str | None:
     return None if is_index(op.phase) else f"expects phase to be i32, but got {op.phase.type}"
+
+
+def _turn(op: ir.OpView) -> str | None:
+    problem = barrier_problem(op.barrier.type)
+    if problem is not None:
+        return problem
+    barrier = Barrier.of(op.barrier.type)
+    assert barrier is not None
+    if barrier.stages != 1:
+        return f"expects a barrier of one stage, but got {barrier.stages}"
+    return None if is_index(op.result) else f"expects a phase of i32, but got {op.result.type}"
 
 
 _BARRIER: dict[str, Any] = {"barrier": Operand[Any]}
@@ -164,10 +180,20 @@ SPECS = (
         (_at, _arrive),
     ),
     OperationSpec(
+        "barrier_turn",
+        {**_BARRIER, "result": Result[Any]},
+        "The phase (i32) of a barrier of one stage that this thread waits for next: each thread "
+        "counts the turns that it has taken. For phases that all threads wait for, one after "
+        "the other.",
+        (ReadsAndWrites,),
+        (_turn,),
+    ),
+    OperationSpec(
         "barrier_wait",
         {**_STAGE, "phase": Operand[Any]},
         "Every thread waits, with acquire semantics, until the phase of parity `phase` (0 or 1) "
-        "is complete. The phase before the first counts as complete and has parity 1.",
+        "is complete. The phase before the first counts as complete and has parity 1. With "
+        "`leader` the agent's first thread waits alone, and others hear of it where they meet.",
         (ReadsAndWrites,),
         (_at, _phase),
     ),

@@ -14,7 +14,8 @@ from tile_tileas.dot_plan import atom_name, family_of, fma_step_of, warps_of
 from tile_tileas.dots import FMA, SCALED_FAMILY, Fragments, atom_named, fragment, product_shape
 from tile_tileas.fma_plan import FmaPlan
 from tile_tileas.materialize.exchange import Exchange
-from tile_tileas.materialize.warpgroup import warpgroup_level
+from tile_tileas.materialize.shared_operands import tensor_level, warpgroup_level
+from tile_tileas.mma.tensor import FAMILY as TENSOR
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.moves import layout_at
 from tile_tileas.stages import staging_layout, turns_bytes
@@ -103,5 +104,6 @@ _FORMS: dict[str, Callable[[ir.OpView, list[LinearLayout], Target], None]] = {
     FMA: _multiply_adds,
     "mma.sync": _warp_level,
     SCALED_FAMILY: _warp_level,
+    TENSOR: tensor_level,
     WARPGROUP: warpgroup_level,
 }

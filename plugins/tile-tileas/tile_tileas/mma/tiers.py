@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tile_tileas.mma.block_scaled import BlockScaledTier
 from tile_tileas.mma.fma import FmaTier
+from tile_tileas.mma.tensor import TensorTier
 from tile_tileas.mma.tier import Tier
 from tile_tileas.mma.warp import WarpTier
 from tile_tileas.mma.warpgroup import WarpgroupTier
 
 #: The best first. A target that has none of a tier's instructions passes it over.
-TIERS: tuple[Tier, ...] = (WarpgroupTier(), WarpTier(), FmaTier())
+TIERS: tuple[Tier, ...] = (TensorTier(), WarpgroupTier(), WarpTier(), FmaTier())
 FAMILIES: tuple[str, ...] = tuple(tier.family for tier in TIERS)
 #: Those whose products have block scales, by the tier whose instructions they extend.
 SCALED_TIERS: dict[str, Tier] = {"mma.sync": BlockScaledTier()}

@@ -17,6 +17,7 @@ from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.orders import axis_in_memory
 from tile_tileas.dot_plan import PROMOTES
 from tile_tileas.dots import FMA, PTX_TYPES, SCALE_TYPES, SCALED_PTX_TYPES, product_shape
+from tile_tileas.mma.tensor import FAMILY as TENSOR
 from tile_tileas.mma.tier import Choice, Product, Unfit, choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
@@ -33,6 +34,8 @@ class DotState:
     num_warps: int  # 0 outside of kernels
 
 
+#: Tiers that multiply matrices and no batches of them.
+_OF_MATRICES = (TENSOR, WARPGROUP)
 _BYTE_FLOATS = ("f8E4M3FN", "f8E5M2")
 
 
@@ -100,7 +103,7 @@ def _ones(cx: Conversion[DotState], shape: list[int]) -> ir.Value:
 
 def _product(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) -> ir.Value:
     """`op` on operands without scales."""
-    if _is_single(operands) and tier_of(_choice(op, cx, operands, 2).atom).family == WARPGROUP:
+    if _is_single(operands) and _family(op, cx, operands) in _OF_MATRICES:
         # One product, and no batch: instructions for matrices take it.
         flat = [_reshaped(cx, value, shape_of(value)[1:]) for value in operands]
         return _reshaped(cx, _product(op, cx, flat), shape_of(operands[2]))
@@ -130,6 +133,11 @@ def _made(
 def _missed(op: ir.OpView, cx: Conversion[DotState], family: str, reason: str) -> None:
     message = f"does not run on {family}: {reason}"
     cx.cx.missed(op.operation, message, category="tensorcore", name="TensorCoreMMA")
+
+
+def _family(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) -> str:
+    """The tier that takes the product as one of matrices."""
+    return tier_of(_choice(op, cx, operands, 2).atom).family
 
 
 def _is_single(operands: list[ir.Value]) -> bool:

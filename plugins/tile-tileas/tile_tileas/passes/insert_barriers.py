@@ -9,7 +9,9 @@ branches and loops are taken together and a barrier inside them is safe.
 
 Where the asynchronous proxy reads a buffer that threads have written, the writers fence before
 that barrier (PTX ISA, "Async proxy"): before each `sync` behind which something unfenced may be
-read so, and, where none stands between, before one of its own.
+read so, and, where none stands between, before one of its own. Accesses of threads to tensor
+memory are kept on their side of a barrier by fences around it. No mbarrier whose phases threads
+count ends one before all have seen the one before.
 
 Bulk stores go on behind the operation that begins them. The thread that began them waits before
 somebody overwrites what they may still read, before an access that a token orders behind them, and,
@@ -30,7 +32,7 @@ from tile_tileas.analysis.alias import (
     may_alias,
     tile_apart,
 )
-from tile_tileas.analysis.pieces import Piece, overlap, pieces, touch
+from tile_tileas.analysis.pieces import Piece, in_tensor, overlap, piece_of, pieces, touch
 from tile_tileas.analysis.proxies import is_bulk_store, reads_by_async_proxy, writes_by_async_proxy
 from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import maker, tiled_view
@@ -40,6 +42,9 @@ from tile_tileas.dialect.fields import operand_of
 
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
 _RETURN = "func.return"
+_TMEM_FENCE, _UMMA = "nv_tileas.tmem_fence", "nv_tileas.umma"
+_ARRIVE, _TURN = "nv_tileas.barrier_arrive", "nv_tileas.barrier_turn"
+_TURNS = (_ARRIVE, "nv_tileas.barrier_wait")
 #: Copies of threads, which are done when the thread has waited for them.
 _CP_ASYNC = ("nv_tileas.async_load", "nv_tileas.async_tiled_load")
 #: Fences between accesses of threads and of the asynchronous proxy.
@@ -96,6 +101,10 @@ class _Pending:
     #: Bulk stores that nobody has waited for: what they read, and the stores themselves.
     leaving: set[Piece] = field(default_factory=set)
     landing: set[ir.Value] = field(default_factory=set)
+    #: What threads read and wrote of tensor memory since the last fence of that.
+    tensor: set[Piece] = field(default_factory=set)
+    #: Barriers whose turn some threads may still be waiting for.
+    awaited: set[Piece] = field(default_factory=set)
 
     def _sets(self) -> list[set[Piece] | set[ir.Value]]:
         return [getattr(self, one.name) for one in fields(self)]
@@ -122,6 +131,7 @@ class _Pending:
         self.reads.clear()
         self.writes.clear()
         self.accesses.clear()
+        self.awaited.clear()
 
     def waited(self, group: str) -> None:
         """The thread that began bulk stores has waited for them; others know when they meet it."""
@@ -184,19 +194,41 @@ class _Walk:
             for region, branch in zip(op.regions, branches, strict=True):
                 self.region(region, branch)
             pending.become(branches)
-        elif op.name == _SYNC:
-            self._fence_before(op, pending)
-            pending.clear()
-        elif op.name == _FENCE:
-            pending.fence(ir.StringAttr(op.attributes["proxy"]).value)
-        elif op.name == _WAIT:
-            self._waited(op, pending)
-        elif op.name == _RETURN and pending.leaving:
-            self._wait_before(op, _BULK_READ, pending)
-        else:
+        elif not self._orders(op, pending):
             if op.name in ACCESSES:
                 self._access(op, pending)
             self._buffers(op, pending)
+
+    def _orders(self, op: ir.OpView, pending: _Pending) -> bool:
+        """Take in an operation that orders others, if `op` is one."""
+        if op.name == _SYNC:
+            self._fence_before(op, pending)
+            self._fence_tensor(op, pending)
+            pending.clear()
+        elif op.name == _FENCE:
+            pending.fence(ir.StringAttr(op.attributes["proxy"]).value)
+        elif op.name == _TMEM_FENCE:
+            if ir.StringAttr(op.attributes["side"]).value == "before":
+                pending.tensor.clear()
+        elif op.name == _WAIT:
+            self._waited(op, pending)
+        elif op.name in _TURNS:
+            self._turn(op, pending)
+        elif op.name == _RETURN and pending.leaving:
+            self._wait_before(op, _BULK_READ, pending)
+        else:
+            return False
+        return True
+
+    def _turn(self, op: ir.OpView, pending: _Pending) -> None:
+        """A barrier whose turns threads count may end the next one when all have seen the last."""
+        barrier = {piece_of(op, op.operands[0])}
+        if op.name == _ARRIVE and overlap(barrier, pending.awaited):
+            self._meet_before(op, pending)
+            pending.clear()
+        phase = None if op.name == _ARRIVE else op.operands[2].owner
+        if phase is not None and not isinstance(phase, ir.Block) and phase.name == _TURN:
+            pending.awaited |= barrier
 
     def _loop(self, op: ir.OpView, pending: _Pending) -> None:
         """The body runs after itself: repeat until what it leaves behind adds nothing."""
@@ -236,6 +268,7 @@ class _Walk:
             # Writes, meets the others, and reads.
             if overlap(writes, pending.reads | pending.writes):
                 self._meet_before(op, pending)
+            self._fence_tensor(op, pending)
             pending.clear()
         elif (
             overlap(reads, pending.writes)
@@ -248,6 +281,10 @@ class _Walk:
         ):
             self._meet_before(op, pending)
             pending.clear()
+        if op.operation.name == _UMMA:
+            return  # all threads wait for it, before its buffers are used for something else
+        tensor = in_tensor(reads | writes)
+        pending.tensor |= tensor
         if is_bulk_store(op):
             pending.leaving |= reads
         else:
@@ -257,9 +294,9 @@ class _Walk:
         if op.operation.name in _CP_ASYNC:
             pending.flying |= writes
         elif not writes_by_async_proxy(op):
-            pending.unfenced |= writes
+            pending.unfenced |= writes - tensor
         if not reads_by_async_proxy(op):
-            pending.unfenced_reads |= reads
+            pending.unfenced_reads |= reads - tensor
 
     def _access(self, op: ir.OpView, pending: _Pending) -> None:
         """Meet who made accesses that this one comes behind; wait for bulk stores among them."""
@@ -297,7 +334,19 @@ class _Walk:
     def _meet_before(self, op: ir.OpView, pending: _Pending) -> None:
         self.barriers += 1
         self._fence_before(op, pending)
-        ir.Operation.create(_SYNC, loc=op.location, ip=ir.InsertionPoint(op))
+        made = ir.Operation.create(_SYNC, loc=op.location, ip=ir.InsertionPoint(op))
+        self._fence_tensor(made.opview, pending)
+
+    def _fence_tensor(self, meeting: ir.OpView, pending: _Pending) -> None:
+        """Fences on both sides of a meeting between threads that work on tensor memory in turn."""
+        if not pending.tensor:
+            return
+        pending.tensor.clear()
+        for side in ("before", "after"):
+            before = side == "before"
+            place = ir.InsertionPoint(meeting) if before else ir.InsertionPoint.after(meeting)
+            attributes = {"side": ir.StringAttr.get(side)}
+            ir.Operation.create(_TMEM_FENCE, attributes=attributes, loc=meeting.location, ip=place)
 
     def _fence_before(self, op: ir.OpView, pending: _Pending) -> None:
         """Fences where the next thing behind `op` may be an access by the asynchronous proxy: of

@@ -13,7 +13,9 @@ from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape
+from tile_tileas.mma.tensor import FAMILY as TENSOR
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
+from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, room_of
 from tile_tileas.pipelining.cp_async import CpAsync
 from tile_tileas.pipelining.depth import depth
@@ -26,6 +28,9 @@ from tile_tileas.tma.filling import TmaLoads
 PRODUCT = "nv_tileas.dot"
 #: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
 _COLUMNS = 8
+#: How many times the stages of other loops those have whose products nobody waits for: an
+#: iteration takes half of the time that it takes on wgmma, and memory no less.
+_TENSOR_STAGES = 2
 #: How much longer than an idle memory one takes that feeds tensor cores without a break. 128x256x64
 #: of f16 on an H100, 4096^3 (model): 448 TFLOP/s with stages for the latency of an idle one, 532
 #: with this, both while ptxas serialised the products; with overlap 569, not timed without this.
@@ -50,7 +55,9 @@ class UnspecializedPipeline(Pass):
     }
 
     strategy: str = option("unspecialize", "'none' leaves all loops as they are")
-    num_stages: int = option(4, "iterations in flight at most")
+    num_stages: int = option(
+        4, "iterations in flight at most; twice as many where products of tcgen05 are in flight"
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         if self.strategy == "none" or self.num_stages < 2:
@@ -61,9 +68,13 @@ class UnspecializedPipeline(Pass):
             if not loads:
                 continue
             targets = [load.target for load in loads if load.target is not None]
-            kept = products_to_keep(loop, [target.alloc.results[0] for target in targets])
-            lag = LAG if kept else 0
-            stages = self._stages(op, loop, loads, cx, lag, tma.overhead)
+            filled = [target.alloc.results[0] for target in targets]
+            by_tensor = tcgen05_in_flight.products_to_keep(op, loop, filled)
+            kept = by_tensor or products_to_keep(loop, filled)
+            led = tcgen05_in_flight.is_led(loop, loads, by_tensor, len(tma.copies))
+            lag = LAG if kept and not led else 0
+            overhead = tma.overhead + (tcgen05_in_flight.OVERHEAD if by_tensor else 0)
+            stages = self._stages(op, loop, loads, cx, lag, overhead, tensor=bool(by_tensor))
             if lag and not stages:
                 lag, stages = 0, self._stages(op, loop, loads, cx, 0, tma.overhead)
                 cx.missed(
@@ -77,9 +88,14 @@ class UnspecializedPipeline(Pass):
                     loop.operation, "is not pipelined: two stages do not fit into shared memory"
                 )
                 continue
-            new = Multistage(loop, _fillings(loads, tma), stages, lag).run()
-            if lag:
+            fillings = _fillings(loads, tma)
+            made = Multistage(loop, fillings, stages, lag, phased=bool(by_tensor), led=led)
+            new = made.run()
+            if by_tensor and (lag or led):
+                tcgen05_in_flight.keep_in_flight(op, new, made, kept)
+            elif lag:
                 keep_in_flight(new, kept)
+            if lag or led:
                 cx.count("in_flight", len(kept))
             cx.count("loops")
             cx.count("stages", stages)
@@ -92,16 +108,21 @@ class UnspecializedPipeline(Pass):
         cx: PassContext,
         lag: int,
         overhead: int,
+        *,
+        tensor: bool = False,
     ) -> int:
         """Stages, `lag` of which are still read while the next one is; 0 if too few fit with
-        `overhead` bytes of the copies' own.
+        `overhead` bytes of the copies' own. `tensor`: the products in flight are of tcgen05.
         """
         macs = sum(_macs(op) for op in loop.regions[0].blocks[0].operations)
-        demand = demand_of(func, loop, loads, self.num_stages, macs, lag)
-        demand = replace(demand, other_bytes=demand.other_bytes + overhead)
+        most = self.num_stages * (_TENSOR_STAGES if tensor else 1)
+        demand = demand_of(func, loop, loads, most, macs, lag)
+        demand = replace(
+            demand, other_bytes=demand.other_bytes + overhead, in_flight=bool(lag) or tensor
+        )
         room, machine = room_of(cx.target)
         if machine is not None:
-            latency = room.latency * (_LOADED if lag else 1)
+            latency = room.latency * (_LOADED if lag or tensor else 1)
             room = replace(room, latency=latency, mma_clk=_clk(loop, machine))
         return depth(demand, room)
 
@@ -109,7 +130,10 @@ class UnspecializedPipeline(Pass):
 def _clk(loop: ir.OpView, machine: Machine) -> float:
     """Cycles that a sub-core needs for as much as an m16n8k16, on the instructions of the loop."""
     products = [op for op in loop.regions[0].blocks[0].operations if op.operation.name == PRODUCT]
-    if any(family_of(op) == WARPGROUP for op in products):
+    families = {family_of(op) for op in products}
+    if TENSOR in families:
+        return _COLUMNS * machine.tcgen05.clk_per_column / 2  # of 128 rows, and not 64
+    if WARPGROUP in families:
         return _COLUMNS * machine.wgmma.clk_per_column
     return machine.mma.m16n8k16
 

@@ -34,7 +34,8 @@ class Demand:
         warps: of a block.
         registers: of a thread, for the tiles that the loop carries.
         blocks: of a multiprocessor, that hints ask for.
-        lag: stages that are still read while a later iteration runs. Products in flight hide each
+        lag: stages that are still read while a later iteration runs.
+        in_flight: products of one iteration are made while the next one begins. They hide each
             other's waits, so that no further block is made room for.
     """
 
@@ -46,6 +47,7 @@ class Demand:
     registers: int = 64
     blocks: int = 1
     lag: int = 0
+    in_flight: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,9 @@ def depth(demand: Demand, room: Room) -> int:
     """
     interval = max(1.0, demand.macs / _MACS * room.mma_clk / _SUBCORES)
     wanted = demand.lag + max(_COMFORTABLE, 1 + -int(-room.latency // interval))
-    enough = demand.blocks if demand.lag else max(demand.blocks, -(-_ENOUGH_WARPS // demand.warps))
+    enough = demand.blocks
+    if not demand.in_flight:
+        enough = max(enough, -(-_ENOUGH_WARPS // demand.warps))
     fitting = [
         (min(enough, blocks_of(demand, room, stages)), stages)
         for stages in range(LEAST + demand.lag, min(wanted, demand.most) + 1)

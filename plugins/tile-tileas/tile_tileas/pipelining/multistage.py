@@ -32,19 +32,32 @@ class Multistage:
     """Rewrites one `scf.for`, whose loads are copied by `fillings`."""
 
     def __init__(
-        self, loop: ir.OpView, fillings: Fillings, stages: int, in_flight: int = 0
+        self,
+        loop: ir.OpView,
+        fillings: Fillings,
+        stages: int,
+        in_flight: int = 0,
+        *,
+        phased: bool = False,
+        led: bool = False,
     ) -> None:
+        """`phased`: the loop carries the phase of its stages, whether a filling needs it or not.
+        `led`: one thread fills and reads the stages; nobody meets in the loop, and the stage that
+        the body waited for the readers of last is filled behind it.
+        """
         assert stages > in_flight + 1, "copies run ahead"
         self.loop, self.fillings, self.stages = loop, fillings, stages
         self.ahead = stages - 1 - in_flight
         self.lower, self.upper, self.step = list(loop.operands)[:3]
         self.block = loop.regions[0].blocks[0]
-        self.phased = any(filling.phased for filling, _ in fillings)
+        self.phased = phased or any(filling.phased for filling, _ in fillings)
         self.loads = [load for _, loads in fillings for load in loads]
         self.carried = sorted({at for load in self.loads for at in load.slice.carried})
         self.updates = updates_of(self.carried, loop)
+        self.led = led
         self._at = Writer(loop.location)
         self._buffers: dict[ir.Value, ir.Value] = {}
+        self._slot_places = range(0)
 
     def run(self) -> ir.Operation:
         """The new loop, in place of the old one."""
@@ -67,12 +80,16 @@ class Multistage:
         at.move(first)
         for filling, _ in self.fillings:
             filling.wait(at, slot, self.ahead - 1)
-        if meets:
+        if meets and not self.led:
             at.sync()
-        # Before the body: copies are under way while it computes.
-        places = self._fetch(self.block.arguments[0], self.ahead, self._refilled(slot), places)
+        if not self.led:
+            # Before the body: copies are under way while it computes.
+            places = self._fetch_next(slot, places)
         for load in self.loads:
             self._read(load, slot)
+        if self.led:
+            at.move(ir.InsertionPoint(self.block.operations[len(self.block.operations) - 1]))
+            places = self._fetch_next(slot, places)
         self._end(slot, places)
         at.move(ir.InsertionPoint.after(new))
         for filling, _ in self.fillings:
@@ -80,6 +97,15 @@ class Multistage:
         for load in self.loads:  # the last thing, as places to insert at refer to operations
             load.erase()
         return new
+
+    def slot_inside(self, loop: ir.Operation) -> Slot:
+        """The slot of an iteration of the new loop."""
+        block = loop.regions[0].blocks[0]
+        return Slot(*(block.arguments[1 + at] for at in self._slot_places))
+
+    def slot_behind(self, loop: ir.Operation) -> Slot:
+        """The slot of the iteration that the new loop did not run any more."""
+        return Slot(*(loop.results[at] for at in self._slot_places))
 
     # -- the loop -----------------------------------------------------------------------------
 
@@ -91,6 +117,8 @@ class Multistage:
         at, old = self._at, self.loop
         attributes = {name: old.attributes[name] for name in old.attributes}
         slots = [at.constant(0) for _ in range(1 + self.phased)]
+        first = len(list(old.results))
+        self._slot_places = range(first, first + len(slots))
         carried = [*slots, *places]
         types = [*(result.type for result in old.results), *(value.type for value in carried)]
         new = at.create("scf.for", [*old.operands, *carried], types, attributes, regions=1)
@@ -140,6 +168,10 @@ class Multistage:
             PIPELINED: ir.UnitAttr.get(),
         }
         return self._at.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
+
+    def _fetch_next(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
+        """Load for the iteration that is `ahead` of that of `slot`."""
+        return self._fetch(self.block.arguments[0], self.ahead, self._refilled(slot), places)
 
     def _fetch(
         self, now: ir.Value, ahead: int, slot: Slot, places: list[ir.Value]

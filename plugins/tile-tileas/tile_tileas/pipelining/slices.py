@@ -57,7 +57,7 @@ class _Growth:
         if owner.operation.block != self.block or value in self._values:
             return None
         op = owner.opview if isinstance(owner, ir.Operation) else owner
-        if len(op.regions) or not _is_pure(op):
+        if len(op.regions) or not is_pure(op):
             return f"its place comes from '{op.operation.name}'"
         self._values.update(op.results)
         return next(filter(None, map(self.add, op.operands)), None)
@@ -76,6 +76,7 @@ class _Growth:
         return Slice(tuple(order), tuple(sorted(self._carried)))
 
 
-def _is_pure(op: ir.OpView) -> bool:
+def is_pure(op: ir.OpView) -> bool:
+    """Whether an operation has no effect."""
     name = op.operation.name
     return name.startswith("arith.") or Pure in getattr(type(op), "_traits", ())

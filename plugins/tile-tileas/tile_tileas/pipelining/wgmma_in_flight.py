@@ -63,16 +63,16 @@ def products_to_keep(loop: ir.OpView, filled: Sequence[ir.Value]) -> list[Kept]:
         if op.operation.name != _DOT or family_of(op) != FAMILY or PROMOTES in op.attributes:
             continue
         place = _handed_on(op, block)
-        if place is None or not _stays(op.operands[1], block, filled):
+        if place is None or not stays(op.operands[1], block, filled):
             continue
         argument = block.arguments[place + 1]  # behind the induction variable
         if op.operands[2] == argument and len(list(argument.uses)) == 1:
-            if _stays(op.operands[0], block, filled):
+            if stays(op.operands[0], block, filled):
                 found.append(Kept(op, place, None))
             continue
         meeting = _meeting(op, argument, block, order)
         if meeting is not None and (
-            _stays(op.operands[0], block, filled) or _comes_from(op.operands[0], meeting, block)
+            stays(op.operands[0], block, filled) or _comes_from(op.operands[0], meeting, block)
         ):
             found.append(Kept(op, place, meeting))
     waited = [kept.op.operation for kept in found]
@@ -123,7 +123,7 @@ def _comes_from(value: ir.Value, product: ir.OpView, block: ir.Block) -> bool:
     return False
 
 
-def _stays(value: ir.Value, block: ir.Block, filled: Sequence[ir.Value]) -> bool:
+def stays(value: ir.Value, block: ir.Block, filled: Sequence[ir.Value]) -> bool:
     """Whether nobody writes the buffer before the next iteration's product has begun."""
     if not isinstance(value.type, BufferType):
         return False

@@ -21,6 +21,7 @@ from tile_nvptx.passes.tileas.rules import (
     slices,
     synchronization,
     system,
+    tensor_memory,
     tiled,
     tma,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "slices",
     "synchronization",
     "system",
+    "tensor_memory",
     "tiled",
     "tma",
 ]

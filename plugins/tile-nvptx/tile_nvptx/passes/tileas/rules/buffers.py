@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tile_cute import gf2
+from tile_cute.atoms.records import TENSOR
 from tile_cute.linear import LinearLayout, MatrixSide, SharedSide, matrix_side, memory_access
 from tile_cute.linear.layout import log2
 from tile_tileas.dialect.buffers import Buffer
@@ -13,6 +14,7 @@ from tile_tileas.storage import storage_bits
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.memory import load_matrices, store_matrices
+from tile_nvptx.passes.tileas.rules import tensor_memory
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder, join, token
 from tile_nvptx.passes.tileas.thread.shared import GLOBAL_SMEM, SharedBuffer, when
@@ -126,8 +128,12 @@ def is_buffer(cx: Kernel, value: ir.Value) -> bool:
 
 @rules.on("nv_tileas.copy")
 def copy(op: ir.OpView, cx: Kernel) -> ir.Value | None:
-    """copy => vector accesses to shared memory; ldmatrix or stmatrix where they do the same"""
+    """copy => vector accesses to shared memory, ldmatrix or stmatrix where they do the same;
+    tcgen05.ld or .st of tensor memory
+    """
     source = op.operands[0]
+    if any(_in_tensor_memory(cx, value) for value in op.operands):
+        return _tensor_copy(op, cx)
     if len(op.results):
         if not is_buffer(cx, source):
             raise error_at(op, "has no rule for this pair of residencies")
@@ -138,6 +144,22 @@ def copy(op: ir.OpView, cx: Kernel) -> ir.Value | None:
         raise error_at(op, "has no rule for this pair of residencies")
     destination = op.operands[1]
     store(cx, source, tile_layout(cx, source), destination, layout_in_memory(cx, destination))
+    return None
+
+
+def _in_tensor_memory(cx: Kernel, value: ir.Value) -> bool:
+    buffer = Buffer.of(cx.before(value))
+    return buffer is not None and buffer.space == TENSOR
+
+
+def _tensor_copy(op: ir.OpView, cx: Kernel) -> ir.Value | None:
+    """Between tensor memory and registers."""
+    source = op.operands[0]
+    if len(op.results):
+        return tensor_memory.load(cx, source, op.results[0])
+    if is_buffer(cx, source):
+        raise error_at(op, "has no rule for this pair of residencies")
+    tensor_memory.store(cx, source, op.operands[1])
     return None
 
 

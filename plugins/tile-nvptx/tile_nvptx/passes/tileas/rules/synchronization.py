@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dialect.buffers import Barrier
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device import asynchronous as device
+from tile_nvptx.passes.tileas.device.tensor_memory import commit
 from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.shared import when
@@ -86,10 +88,16 @@ def barrier_expect(op: ir.OpView, cx: Kernel) -> None:
 
 @rules.on("nv_tileas.barrier_arrive")
 def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
-    """barrier_arrive => mbarrier.arrive by each thread, or by one after its warp or agent met"""
+    """barrier_arrive => mbarrier.arrive by each thread, or by one after its warp or agent met;
+    tcgen05.commit by the thread that begins products
+    """
     place, by = barrier_at(cx, op.operands[0], op.operands[1]), text(op, "by")
     if text(op, "kind") == "cp.async":
         run(cx, device.barrier_arrive_copies(), place)
+        return
+    if text(op, "kind") == "tcgen05":
+        with when(cx, first_thread(cx)):
+            run(cx, commit(), place)
         return
     b, arrive = Builder(cx), device.barrier_arrive()
     if by == "thread":
@@ -108,12 +116,32 @@ def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
         run(cx, arrive, place)
 
 
+@rules.on("nv_tileas.barrier_turn")
+def barrier_turn(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """barrier_turn => a variable of the thread that is 0 and 1 in turn"""
+    b, barrier = Builder(cx), op.operands[0]
+    pointer = ir.Type.parse("!llvm.ptr")
+
+    def variable(b: Builder) -> ir.Value:
+        type_ = {"elem_type": ir.TypeAttr.get(b.i32)}
+        place = cx.create("llvm.alloca", [b.constant(1)], [pointer], type_).result
+        cx.create("llvm.store", [b.constant(0), place])
+        return place
+
+    place = cx.state.once(cx, ("turn", barrier), variable)
+    phase = cx.create("llvm.load", [place], [b.i32]).result
+    cx.create("llvm.store", [b.with_constant("xori", phase, 1), place])
+    return phase
+
+
 @rules.on("nv_tileas.barrier_wait")
 def barrier_wait(op: ir.OpView, cx: Kernel) -> None:
     """barrier_wait => a loop around mbarrier.try_wait.parity"""
     place = barrier_at(cx, op.operands[0], op.operands[1])
     suspends = cx.target.sm >= _SUSPENDS_SINCE
-    run(cx, device.barrier_wait(suspends=suspends), place, op.operands[2])
+    leads = first_thread(cx) if LEADER in op.attributes else None
+    with when(cx, leads):
+        run(cx, device.barrier_wait(suspends=suspends), place, op.operands[2])
 
 
 @rules.on("nv_tileas.async_commit_group")

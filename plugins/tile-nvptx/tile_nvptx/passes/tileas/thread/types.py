@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tile_cute.atoms.records import TENSOR
 from tile_tileaa.dialect import MemTokenType, PtrType
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import AsyncTokenType, BarrierType, Buffer, BufferType
@@ -50,7 +51,7 @@ def held_type(element: ir.Type) -> ir.Type:
 
 def convert_type(type_: ir.Type) -> ir.Type:
     """tensor<SxE, layout> -> vector<NxE>, N registers; ptr -> !llvm.ptr<1>; token -> i32;
-    buffer, barrier -> !llvm.ptr<3>; tensor map -> !llvm.ptr.
+    buffer, barrier -> !llvm.ptr<3>, in tensor memory i32; tensor map -> !llvm.ptr.
     """
     if isinstance(type_, ir.RankedTensorType):
         layout = layout_of(type_)
@@ -61,6 +62,9 @@ def convert_type(type_: ir.Type) -> ir.Type:
     if isinstance(type_, PtrType):
         return global_pointer()
     if isinstance(type_, _TOKENS):
+        return ir.IntegerType.get_signless(32)
+    buffer = Buffer.of(type_)
+    if buffer is not None and buffer.space == TENSOR:
         return ir.IntegerType.get_signless(32)
     if isinstance(type_, BufferType | BarrierType):
         return shared_pointer()

@@ -1,8 +1,8 @@
-"""Operands of wgmma: in shared memory as the instruction reads them, stored as rarely as can be."""
+"""Operands of wgmma and tcgen05: in shared memory as they are read, stored as rarely as can be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tile_cute.linear import LinearLayout
 
@@ -11,7 +11,7 @@ from tile_core.passes import error_at
 from tile_core.target import Target
 from tile_tileas.analysis.buffers import ALLOC, stage_bytes
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dot_plan import atom_name, warps_of
+from tile_tileas.dot_plan import atom_name, tensor_plan_of, warps_of
 from tile_tileas.dots import product_shape
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.mma.tier import Planned
@@ -30,18 +30,38 @@ _LOOPS = ("scf.for", "scf.while")
 def warpgroup_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:
     """B becomes a buffer, and A where it is no fragment.
 
-    What comes from outside of a loop is stored before it, where there is room to keep it.
-
     Raises:
         CompileError: the accumulator is no tile of the instruction.
     """
     plan = _plan(op, layouts)
-    for at, name in enumerate("ab"):
-        if name == "a" and layouts[at] == plan.a_fragment:
-            continue
-        tile = op.operands[at]
+    first = int(layouts[0] == plan.a_fragment)
+    share_operands(op, layouts, range(first, 2), plan.atom.row.majors, target)
+
+
+def tensor_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:
+    """A and B become buffers, stored as rarely as those of wgmma."""
+    plan = tensor_plan_of(op, layouts[2].in_size("warp"))
+    share_operands(op, layouts, range(2), plan.majors, target)
+
+
+def share_operands(
+    op: ir.OpView,
+    layouts: list[LinearLayout],
+    which: Iterable[int],
+    majors: tuple[str, ...],
+    target: Target,
+) -> None:
+    """Operands of these numbers become buffers in a canonical layout along one of `majors`.
+
+    What comes from outside of a loop is stored before it, where there is room to keep it.
+
+    Raises:
+        CompileError: an operand has no such layout.
+    """
+    for at in which:
+        tile, name = op.operands[at], "ab"[at]
         bits = storage_bits(tile.type.element_type)
-        buffer = staged_operand(layouts[at], name, bits, plan.atom.row.majors)
+        buffer = staged_operand(layouts[at], name, bits, majors)
         if buffer is None:
             raise error_at(op, f"cannot have operand {name} in shared memory: {layouts[at]}")
         place = _before_loops(op, tile, target)

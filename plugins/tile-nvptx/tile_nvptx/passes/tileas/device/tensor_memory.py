@@ -1,0 +1,182 @@
+"""Device functions of tensor memory (PTX ISA, "TensorCore 5th generation instructions").
+
+Registers that loads write are not there before the wait, so that a load of a tile is one statement
+of inline assembly that ends with it: nothing can be put in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from tile_cute.atoms.descriptors import InstructionDescriptor, SmemOperand
+from tile_cute.atoms.tensor_access import TensorAccess
+from tile_tileas.mma.tensor import TensorPlan
+
+from tile_nvptx.passes.tileas.device.asynchronous import Routine, routine
+from tile_nvptx.passes.tileas.device.helpers import quoted
+
+#: Bytes in which descriptors count.
+_UNIT = 16
+_SHARED = "!llvm.ptr<3>"
+
+
+# --- columns -----------------------------------------------------------------------------------
+
+
+def allocate(columns: int) -> Routine:
+    """`(ptr<3>)`: a warp takes columns, once there are so many; their address goes there. The block
+    asks for no more.
+    """
+    asm = (
+        f"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [$0], {columns}; "
+        "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
+    )
+    return routine(f"tcgen05_alloc_{columns}", [_SHARED], asm)
+
+
+def release(columns: int) -> Routine:
+    """`(i32)`: a warp gives columns back."""
+    asm = f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 $0, {columns};"
+    return routine(f"tcgen05_dealloc_{columns}", ["i32"], asm)
+
+
+def fence(side: str) -> Routine:
+    """`()`: accesses of the thread stay on their side of a meeting."""
+    return routine(f"tcgen05_fence_{side}", [], f"tcgen05.fence::{side}_thread_sync;")
+
+
+def commit() -> Routine:
+    """`(ptr<3>)`: an arrival when all is done that this thread has begun."""
+    asm = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$0];"
+    return routine("tcgen05_commit", [_SHARED], asm)
+
+
+# --- copies between registers and tensor memory --------------------------------------------------
+
+
+def load(access: TensorAccess) -> Routine:
+    """`(i32 address) -> vector of words`, in order of registers."""
+    count = sum(len(move.registers) for move in access.moves)
+    lines = [_moved(access, move.offset, count) + _words(access, move.registers, load=True)
+             for move in access.moves]  # fmt: skip
+    body = "{ .reg .b32 place; " + " ".join(lines) + " tcgen05.wait::ld.sync.aligned; }"
+    words = f"vector<{count}xi32>"
+    struct = "i32" if count == 1 else f"!llvm.struct<({', '.join(['i32'] * count)})>"
+    constraints = ",".join(["=r"] * count + ["r", "~{memory}"])
+    name = _name("ld", access)
+    text = [
+        f"llvm.func internal @{name}(%x: i32) -> {words} attributes {{always_inline}} {{",
+        f"  %m = llvm.inline_asm has_side_effects asm_dialect = att {quoted(body)}, "
+        f'"{constraints}" %x : (i32) -> {struct}',
+        f"  %o0 = llvm.mlir.poison : {words}",
+    ]
+    for i in range(count):
+        text.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
+        text.append(f"  %r{i} = llvm.extractvalue %m[{i}] : {struct}")
+        text.append(f"  %o{i + 1} = llvm.insertelement %r{i}, %o{i}[%i{i} : i32] : {words}")
+    return name, "\n".join([*text, f"  llvm.return %o{count} : {words}", "}"])
+
+
+def store(access: TensorAccess) -> Routine:
+    """`(i32 address, vector of words)`, in order of registers; done when it returns."""
+    count = sum(len(move.registers) for move in access.moves)
+    lines = [_moved(access, move.offset, count) + _words(access, move.registers, load=False)
+             for move in access.moves]  # fmt: skip
+    body = "{ .reg .b32 place; " + " ".join(lines) + " tcgen05.wait::st.sync.aligned; }"
+    words = f"vector<{count}xi32>"
+    constraints = ",".join(["r"] * (count + 1) + ["~{memory}"])
+    name = _name("st", access)
+    text = [f"llvm.func internal @{name}(%x: i32, %v: {words}) attributes {{always_inline}} {{"]
+    for i in range(count):
+        text.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
+        text.append(f"  %r{i} = llvm.extractelement %v[%i{i} : i32] : {words}")
+    values = ", ".join([*(f"%r{i}" for i in range(count)), "%x"])
+    text.append(
+        f"  llvm.inline_asm has_side_effects asm_dialect = att {quoted(body)}, "
+        f'"{constraints}" {values} : ({", ".join(["i32"] * (count + 1))}) -> ()'
+    )
+    return name, "\n".join([*text, "  llvm.return", "}"])
+
+
+def _name(what: str, access: TensorAccess) -> str:
+    offsets = "_".join(f"{move.offset:x}" for move in access.moves)
+    order = "_".join(str(move.registers[-1]) for move in access.moves)
+    return f"__tile_tcgen05_{what}_{access.shape}_x{access.repeat}_{offsets}_{order}"
+
+
+def _moved(access: TensorAccess, offset: int, operand: int) -> str:
+    return f"add.s32 place, ${operand}, {offset}; "
+
+
+def _words(access: TensorAccess, registers: tuple[int, ...], *, load: bool) -> str:
+    names = "{" + ", ".join(f"${register}" for register in registers) + "}"
+    tail = f".sync.aligned.{access.shape}.x{access.repeat}.b32"
+    return f"tcgen05.ld{tail} {names}, [place];" if load else f"tcgen05.st{tail} [place], {names};"
+
+
+# --- products ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TensorProduct:
+    """What one thread begins: all instructions of a product, K innermost."""
+
+    plan: TensorPlan
+    a: SmemOperand
+    b: SmemOperand
+
+    @property
+    def name(self) -> str:
+        """One name for each text."""
+        shape = "x".join(map(str, self.plan.shape))
+        atom = self.plan.atom
+        row = f"{atom.row.kind}_{atom.row.acc}_{atom.row.a}_{atom.row.b}_m{atom.m}n{atom.n}"
+        return f"tcgen05_mma_{row}_{shape}_{_spelt(self.a)}_{_spelt(self.b)}"
+
+    @property
+    def descriptor(self) -> int:
+        """The instruction descriptor."""
+        row, m, n = self.plan.atom.row, self.plan.atom.m, self.plan.atom.n
+        return InstructionDescriptor(
+            row.kind, row.a, row.b, row.acc, m, n, self.a.major, self.b.major
+        ).encode()
+
+
+def _spelt(operand: SmemOperand) -> str:
+    fields = operand.major, operand.swizzle, operand.leading, operand.stride
+    return "_".join(map(str, fields))
+
+
+def multiply(made: TensorProduct) -> Routine:
+    """`(i32 accumulator, i64 A, i64 B, i32 accumulate)`: descriptors of the operands' beginnings;
+    what was in the accumulator counts if `accumulate` is not 0.
+    """
+    ms, ns, ks = made.plan.counts
+    lines = [
+        ".reg .pred begin, add;",
+        ".reg .b64 left, right;",
+        ".reg .b32 place, kind;",
+        "setp.ne.b32 begin, $3, 0;",
+        "setp.eq.b32 add, 0, 0;",
+        f"mov.b32 kind, {made.descriptor};",
+    ]
+    lines += [_one(made, m, n, k) for m, n, k in product(range(ms), range(ns), range(ks))]
+    asm = "{ " + " ".join(lines) + " }"
+    return routine(made.name, ["i32", "i64", "i64", "i32"], asm)
+
+
+def _one(made: TensorProduct, m: int, n: int, k: int) -> str:
+    atom = made.plan.atom
+    return (
+        f"add.s64 left, $1, {_units(made.a.start(m * atom.m, k * atom.k))}; "
+        f"add.s64 right, $2, {_units(made.b.start(n * atom.n, k * atom.k))}; "
+        f"add.s32 place, $0, {made.plan.column(m, n)}; "
+        f"{atom.instruction} [place], left, right, kind, {'add' if k else 'begin'};"
+    )
+
+
+def _units(offset: int) -> int:
+    if offset % _UNIT:
+        raise ValueError(f"an operand starts {offset} bytes into its buffer, no multiple of 16")
+    return offset // _UNIT

@@ -1,0 +1,175 @@
+"""Tensor memory: columns taken and given back, copies, products begun by one thread."""
+
+from __future__ import annotations
+
+from tile_cute.atoms.descriptors import SmemOperand, blackwell_descriptor
+from tile_cute.atoms.tensor_access import TensorAccess, tensor_access
+from tile_cute.atoms.types import BITS
+from tile_cute.errors import LayoutError
+from tile_cute.linear import LinearLayout
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dot_plan import atom_name, product_shape
+from tile_tileas.mma.tensor import TensorPlan, planned_tensor
+from tile_tileas.mma.tier import Planned
+from tile_tileas.mma.warpgroup import read_operand
+
+from tile_core.mlir import ir
+from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.device import tensor_memory as device
+from tile_nvptx.passes.tileas.rules.synchronization import first_thread, run
+from tile_nvptx.passes.tileas.ruleset import rules, text
+from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.shared import when
+from tile_nvptx.passes.tileas.thread.state import LANE_BITS, LANES, Kernel, tile_layout
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
+
+_ULT = 6  # arith.CmpIPredicate
+#: Descriptors count in 16 bytes.
+_UNIT_BITS = 4
+_WORD_BYTES, _WORD_BITS = 4, 32
+
+
+def _first_warp(cx: Kernel) -> ir.Value:
+    """i1: the thread is one of the agent's first warp."""
+    index = cx.state.thread_index(cx)
+    return cx.state.once(cx, ("first warp",), lambda b: b.compare(_ULT, index, b.constant(LANES)))
+
+
+@rules.on("nv_tileas.alloc_tmem")
+def alloc_tmem(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """alloc_tmem => tcgen05.alloc by a warp, whose result all read behind a barrier"""
+    b, word = Builder(cx), op.operands[0]
+    with when(cx, _first_warp(cx)):
+        run(cx, device.allocate(op.columns.value), word)
+    _meet(cx)
+    return b.load(word, b.i32, _WORD_BYTES)
+
+
+@rules.on("nv_tileas.dealloc_tmem")
+def dealloc_tmem(op: ir.OpView, cx: Kernel) -> None:
+    """dealloc_tmem => tcgen05.dealloc by a warp, behind a barrier"""
+    _meet(cx)
+    with when(cx, _first_warp(cx)):
+        run(cx, device.release(op.columns.value), op.operands[0])
+
+
+def _meet(cx: Kernel) -> None:
+    """A barrier that accesses to tensor memory do not cross."""
+    run(cx, device.fence("before"))
+    Builder(cx).barrier()
+    run(cx, device.fence("after"))
+
+
+@rules.on("nv_tileas.tmem_buffer")
+def tmem_buffer(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """tmem_buffer => its address"""
+    return Builder(cx).with_constant("addi", op.operands[0], op.column.value)
+
+
+@rules.on("nv_tileas.tmem_fence")
+def tmem_fence(op: ir.OpView, cx: Kernel) -> None:
+    """tmem_fence => tcgen05.fence"""
+    run(cx, device.fence(text(op, "side")))
+
+
+# -- copies ----------------------------------------------------------------------------------------
+
+
+def _access(cx: Kernel, tile: ir.Value, buffer: ir.Value) -> TensorAccess:
+    known = Buffer.of(cx.before(buffer))
+    assert known is not None
+    assert known.layout is not None, "buffers in tensor memory are made with their layouts"
+    try:
+        return tensor_access(tile_layout(cx, tile), known.layout)
+    except LayoutError as error:
+        raise cx.error(f"has no code: {error}") from error
+
+
+def _place(cx: Kernel, access: TensorAccess, address: ir.Value) -> ir.Value:
+    """The warp's own address."""
+    moved = cx.state.linear(cx, (*[0] * LANE_BITS, *access.warps))
+    return address if moved is None else Builder(cx).binary("addi", address, moved)
+
+
+def load(cx: Kernel, source: ir.Value, result: ir.Value) -> ir.Value:
+    """The thread's part of a tile in tensor memory, an element to a word."""
+    b, access = Builder(cx), _access(cx, result, source)
+    type_ = cx.type(result.type)
+    words = vector_of(count_of(type_), b.i32)
+    place = _place(cx, access, source)
+    found = cx.state.helpers.call(cx, *device.load(access), [place], words).result
+    stored = storage_type(element_of(type_))
+    if stored.width < _WORD_BITS:
+        narrow = vector_of(count_of(type_), ir.IntegerType.get_signless(stored.width))
+        found = cx.create("arith.trunci", [found], [narrow]).result
+    return b.from_storage(b.bitcast(found, vector_of(count_of(type_), stored)), element_of(type_))
+
+
+def store(cx: Kernel, value: ir.Value, destination: ir.Value) -> None:
+    """Write the thread's part of a tile; of warps that hold the same, the first one does."""
+    b, access = Builder(cx), _access(cx, value, destination)
+    stored = b.to_storage(value)
+    width = element_of(stored.type).width
+    bits = vector_of(count_of(stored.type), ir.IntegerType.get_signless(width))
+    words = b.bitcast(stored, bits)
+    if width < _WORD_BITS:
+        wide = vector_of(count_of(stored.type), b.i32)
+        words = cx.create("arith.extui", [words], [wide]).result
+    layout: LinearLayout = tile_layout(cx, value)
+    with when(cx, cx.state.speaks(cx, 0, layout.free_mask("warp"))):
+        place = _place(cx, access, destination)
+        cx.state.helpers.call(cx, *device.store(access), [place, words], None)
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+@rules.on("nv_tileas.umma")
+def umma(op: ir.OpView, cx: Kernel) -> None:
+    """umma => tcgen05.mma of all its parts, by one thread"""
+    a, b, accumulator, accumulate = op.operands
+    plan = _plan(op, cx)
+    operands = [_in_memory(op, cx, plan, at) for at in (0, 1)]
+    made = device.TensorProduct(plan, *operands)
+    with when(cx, first_thread(cx)):
+        left, right = (
+            _descriptor(cx, base, operand) for base, operand in zip((a, b), operands, strict=True)
+        )
+        flag = cx.create("arith.extui", [accumulate], [Builder(cx).i32]).result
+        run(cx, device.multiply(made), accumulator, left, right, flag)
+
+
+def _plan(op: ir.OpView, cx: Kernel) -> TensorPlan:
+    shapes = [Buffer.of(cx.before(value)) for value in list(op.operands)[:3]]
+    a, b, c = (tuple(one.shape) for one in shapes if one is not None)
+    planned = Planned(atom_name(op), product_shape(a, b), 2, cx.state.num_warps)
+    try:
+        plan = planned_tensor(planned)
+    except LayoutError as error:
+        raise error_at(op, f"has no code: {error}") from error
+    known = shapes[2]
+    if known is None or known.layout != plan.buffer:
+        raise error_at(op, f"has an accumulator that is no tile of {plan.atom}: {c}")
+    return plan
+
+
+def _in_memory(op: ir.OpView, cx: Kernel, plan: TensorPlan, at: int) -> SmemOperand:
+    """How an operand is found in its buffer."""
+    buffer = Buffer.of(cx.before(op.operands[at]))
+    assert buffer is not None, "verified"
+    row = plan.atom.row
+    if buffer.layout is None:
+        raise error_at(op, "reads a buffer without a layout")
+    try:
+        return read_operand(buffer.layout, "ab"[at], BITS[row.a if at == 0 else row.b])
+    except LayoutError as error:
+        raise error_at(op, f"cannot read a buffer: {error}") from error
+
+
+def _descriptor(cx: Kernel, base: ir.Value, operand: SmemOperand) -> ir.Value:
+    """i64: the descriptor of the beginning of a buffer."""
+    b = Builder(cx)
+    place = cx.create("llvm.ptrtoint", [base], [b.i32]).result
+    units = b.with_constant("shrui", place, _UNIT_BITS)
+    wide = cx.create("arith.extui", [units], [b.i64]).result
+    return b.binary("ori", wide, b.constant(blackwell_descriptor(0, operand), b.i64))

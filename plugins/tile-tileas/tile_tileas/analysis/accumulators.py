@@ -1,0 +1,49 @@
+"""Accumulators of products by tcgen05: which a loop only adds to, and whether all fit at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_cute.atoms.tensor_memory import COLUMNS
+
+from tile_core.mlir import ir
+from tile_tileas.dot_plan import family_of, tensor_plan_of
+from tile_tileas.mma.tensor import FAMILY
+
+_DOT, _FOR = "nv_tileas.dot", "scf.for"
+
+
+def tensor_products(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
+    """Products inside of `op` that tcgen05 makes, in program order."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                if inner.operation.name == _DOT and family_of(inner) == FAMILY:
+                    yield inner
+                yield from tensor_products(inner)
+
+
+def carried_place(op: ir.OpView) -> int | None:
+    """Which value of the loop around it a product adds to, if nothing else touches it: carried in,
+    added to, handed on. None otherwise.
+    """
+    block = op.operation.block
+    argument, parent = op.operands[2], op.operation.parent
+    if parent is None or parent.name != _FOR or not isinstance(argument.owner, ir.Block):
+        return None
+    if argument.owner != block or len(list(argument.uses)) != 1:
+        return None
+    place = ir.BlockArgument(argument).arg_number - 1  # behind the induction variable
+    uses = list(op.results[0].uses)
+    end = block.operations[len(block.operations) - 1]
+    if place < 0 or len(uses) != 1 or uses[0].owner.operation != end.operation:
+        return None
+    return place if uses[0].operand_number == place else None
+
+
+def fit_together(func: ir.Operation, num_warps: int) -> bool:
+    """Whether the accumulators of all products of a kernel fit into tensor memory side by side: a
+    loop may then leave its own there.
+    """
+    products = tensor_products(func)
+    return sum(tensor_plan_of(op, num_warps).columns for op in products) <= COLUMNS

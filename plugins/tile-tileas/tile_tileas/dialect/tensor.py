@@ -1,0 +1,153 @@
+"""Tensor memory of nv_tileas: taken and given back, and products that accumulate in it.
+
+A buffer in tensor memory is an `alloc_tensor` like any other until `tileas-allocate-tensor-memory`
+gives it its columns: then the kernel takes what all of them need at once (`alloc_tmem`), each is a
+`tmem_buffer` in that, and every way out gives it back (`dealloc_tmem`). `copy` moves tiles between
+such a buffer and registers, and has come to its end when it is over.
+"""
+
+# pyright: reportGeneralTypeIssues=false
+
+from typing import Any
+
+from tile_cute.atoms.records import TENSOR
+from tile_cute.atoms.tensor_memory import COLUMNS
+
+from tile_core.dialect import Operand, OperationSpec, Pure, ReadsAndWrites, Result, declare
+from tile_core.mlir import ir
+from tile_tileas.dialect.base import NvTileAS
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.effects import effects
+from tile_tileas.dialect.staging import buffer_problem, is_index
+from tile_tileas.mma.tensor import FAMILY
+from tile_tileas.mma.tiers import tier_of
+
+#: Sides of a meeting of threads (PTX ISA, "tcgen05.fence").
+SIDES = ("before", "after")
+#: Columns are taken as a power of two, this at least (PTX ISA, "tcgen05.alloc").
+LEAST_COLUMNS = 32
+
+
+def tensor_columns(buffer: Buffer) -> int:
+    """Columns of tensor memory that a buffer takes."""
+    layout = buffer.layout
+    assert layout is not None, "buffers in tensor memory are made with their layouts"
+    return layout.in_size("column") * buffer.stages
+
+
+def _columns(op: ir.OpView) -> str | None:
+    number = op.columns.value
+    if LEAST_COLUMNS <= number <= COLUMNS and not number & (number - 1):
+        return None
+    return f"expects a power of two from {LEAST_COLUMNS} to {COLUMNS} columns, but got {number}"
+
+
+def _word(op: ir.OpView) -> str | None:
+    """One i32 in shared memory, and the address, an i32."""
+    problem = buffer_problem(op.storage.type)
+    if problem is not None:
+        return problem
+    buffer = Buffer.of(op.storage.type)
+    assert buffer is not None
+    element = buffer.tile.element_type
+    one = isinstance(element, ir.IntegerType) and element.width == 32 and set(buffer.shape) == {1}
+    if not one or buffer.space == TENSOR or buffer.stages != 1:
+        return f"expects a buffer of one i32 in shared memory, but got {op.storage.type}"
+    return _address(op.result)
+
+
+def _address(value: ir.Value) -> str | None:
+    return None if is_index(value) else f"expects an address of i32, but got {value.type}"
+
+
+def _placed(op: ir.OpView) -> str | None:
+    problem = _address(op.address) or buffer_problem(op.result.type)
+    if problem is not None:
+        return problem
+    buffer, column = Buffer.of(op.result.type), op.column.value
+    assert buffer is not None
+    if buffer.space != TENSOR:
+        return f"expects a buffer in tensor memory, but got {op.result.type}"
+    if column < 0 or column + tensor_columns(buffer) > COLUMNS:
+        return f"has no columns from {column} on for {op.result.type}"
+    return None
+
+
+def _side(op: ir.OpView) -> str | None:
+    side = op.side.value
+    return None if side in SIDES else f"expects a side of {', '.join(SIDES)}, but got '{side}'"
+
+
+def _product(op: ir.OpView) -> str | None:
+    """A and B in shared memory, C in tensor memory; M x K by K x N into M x N."""
+    for value in (op.a, op.b, op.accumulator):
+        problem = buffer_problem(value.type)
+        if problem is not None:
+            return problem
+    a, b, c = (Buffer.of(value.type) for value in (op.a, op.b, op.accumulator))
+    assert a is not None
+    assert b is not None
+    assert c is not None
+    if TENSOR in (a.space, b.space) or c.space != TENSOR:
+        return "expects A and B in shared memory and the accumulator in tensor memory"
+    if a.shape[1:] != b.shape[:1] or c.shape != [a.shape[0], b.shape[1]]:
+        return f"cannot multiply {a.shape} by {b.shape} into {c.shape}"
+    if not isinstance(op.accumulate.type, ir.IntegerType) or op.accumulate.type.width != 1:
+        return f"expects an i1 that says whether to accumulate, but got {op.accumulate.type}"
+    atom = ir.StringAttr(op.atom).value
+    try:
+        family = tier_of(atom).family
+    except KeyError:
+        family = ""
+    return None if family == FAMILY else f"expects an atom of {FAMILY}, but got '{atom}'"
+
+
+SPECS = (
+    OperationSpec(
+        "alloc_tmem",
+        {"storage": Operand[Any], "columns": ir.IntegerAttr, "result": Result[Any]},
+        "Take columns of tensor memory for the block, waiting until other blocks give theirs back; "
+        "no more are asked for. All threads meet and have the address.",
+        (effects(writes=("storage",), reads=("storage",)),),
+        (_columns, _word),
+    ),
+    OperationSpec(
+        "dealloc_tmem",
+        {"address": Operand[Any], "columns": ir.IntegerAttr},
+        "All threads meet, and the block gives its columns back.",
+        (ReadsAndWrites,),
+        (_columns, lambda op: _address(op.address)),
+    ),
+    OperationSpec(
+        "tmem_buffer",
+        {"address": Operand[Any], "column": ir.IntegerAttr, "result": Result[Any]},
+        "The buffer that begins so many columns behind an address.",
+        (Pure,),
+        (_placed,),
+    ),
+    OperationSpec(
+        "tmem_fence",
+        {"side": ir.StringAttr},
+        "Accesses to tensor memory stay on their side of a meeting of threads: 'before' it those "
+        "that this thread did, 'after' it (or a wait for products) those that it will do.",
+        (ReadsAndWrites,),
+        (_side,),
+    ),
+    OperationSpec(
+        "umma",
+        {
+            "a": Operand[Any],
+            "b": Operand[Any],
+            "accumulator": Operand[Any],
+            "accumulate": Operand[Any],
+            "atom": ir.StringAttr,
+        },
+        "One thread of the agent begins accumulator = A B, + accumulator if `accumulate`. It is "
+        "done, and A, B free, when an arrival of kind 'tcgen05' behind it is.",
+        (effects(reads=("a", "b"), writes=("accumulator",)),),
+        (_product,),
+    ),
+)
+
+for _spec in SPECS:
+    declare(NvTileAS, _spec, module=__name__)

@@ -1,0 +1,241 @@
+"""Which tcgen05.mma multiplies two tiles, and how its accumulator lies. No MLIR here.
+
+A product is M x K by K x N. One thread begins it for the whole block; A and B lie in shared memory
+in the canonical layouts of the instruction, the accumulator in tensor memory, from where warps read
+it when all is done. What one instruction does not cover is repeated along M, N and K.
+PTX ISA, "TensorCore 5th generation instructions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tile_cute.atoms import MmaAtom, MmaRow, find_mma
+from tile_cute.atoms.tensor_memory import COLUMNS, datapath
+from tile_cute.atoms.types import BITS
+from tile_cute.errors import LayoutError
+from tile_cute.linear import LinearLayout
+from tile_cute.linear.layout import is_power_of_two, log2
+
+from tile_tileas.mma.tier import Planned, Product, Unfit
+
+FAMILY = "tcgen05"
+#: Warps that together reach all rows of tensor memory, a quarter each (PTX ISA, "tcgen05.ld").
+WARPS = 4
+#: Registers of a thread that hold an accumulator once it has left tensor memory. All that there
+#: are: it leaves once, behind its loop.
+MAX_ACCUMULATORS = 256
+#: Rows of one instruction; 64 take as long as 128 (machine.tcgen05), so that these come first.
+_ROWS = (128, 64)
+_WORD_BITS = 32
+#: tcgen05.ld 16x256b: columns that one such piece has, and rows.
+_PIECE_COLUMNS, _PIECE_ROWS = 8, 16
+
+
+@dataclass(frozen=True)
+class TensorPlan:
+    """How a product is cut into instructions, and where its accumulator lies.
+
+    Attributes:
+        atom: one instruction.
+        shape: M, N, K of the product.
+        num_warps: of the block.
+    """
+
+    atom: MmaAtom
+    shape: tuple[int, int, int]
+    num_warps: int
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Instructions along M, N and K."""
+        m, n, k = self.shape
+        return m // self.atom.m, n // self.atom.n, k // self.atom.k
+
+    @property
+    def columns(self) -> int:
+        """Columns of tensor memory that the accumulator takes."""
+        return self.counts[0] * self.shape[1]
+
+    def column(self, m: int, n: int) -> int:
+        """The first column of the accumulator of instruction (m, n)."""
+        return m * self.shape[1] + n * self.atom.n
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread for the accumulator, once it has been read."""
+        m, n, _ = self.shape
+        return m * n * BITS[self.atom.row.acc] // (_WORD_BITS * 32 * self.num_warps)
+
+    @property
+    def majors(self) -> tuple[str, ...]:
+        """Orders in shared memory of A and B. 32-bit elements along M or N would need a swizzle
+        of 32-byte pieces, which tensor maps of ours do not write.
+        """
+        return ("K",) if BITS[self.atom.row.a] > 16 else self.atom.row.majors
+
+    @property
+    def buffer(self) -> LinearLayout:
+        """The accumulator in tensor memory: (row, column) -> (m, n)."""
+        m, n, _ = self.shape
+        row = [(v, 0) for v in datapath(self.atom.m, 1, weight_stationary=False).rows]
+        column = [*_steps(1, 1, n), *_steps(0, self.atom.m, m)]
+        return LinearLayout({"row": row, "column": column}, (m, n))
+
+    @property
+    def fragments(self) -> LinearLayout:
+        """C as warps read it in pieces of 16 rows: four lanes to a row, as fragments of mma.sync
+        are (tcgen05.ld 16x256b).
+        """
+        m, n, _ = self.shape
+        lane = [(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)]
+        rows = [(_PIECE_ROWS, 0)] if self.atom.m == _ROWS[0] else []
+        register = [(0, 1), (8, 0)]
+        return self._spread(lane, register, rows, _steps(1, _PIECE_COLUMNS, n), m)
+
+    @property
+    def rows(self) -> LinearLayout | None:
+        """C with a row, or a part of one, in each thread (tcgen05.ld 32x32b); None where M of 64
+        leaves every other 16 rows of tensor memory unused.
+        """
+        m, n, _ = self.shape
+        if self.atom.m != _ROWS[0]:
+            return None
+        return self._spread(_steps(0, 1, 32), [], [], _steps(1, 1, n), m)
+
+    def _spread(
+        self,
+        lane: list[tuple[int, int]],
+        register: list[tuple[int, int]],
+        rows: list[tuple[int, int]],
+        columns: list[tuple[int, int]],
+        m: int,
+    ) -> LinearLayout:
+        """Four warps have a quarter of the rows each. Further ones take other tiles along M, then
+        `rows`, then the upper `columns`; registers hold what is left.
+        """
+        quarter = self.atom.m // WARPS
+        warp = [(quarter, 0), (2 * quarter, 0)]
+        free = [*columns, *rows, *reversed(_steps(0, self.atom.m, m))]
+        for _ in range(log2(self.num_warps // WARPS)):
+            warp.append(free.pop() if free else (0, 0))
+        left = sorted(free, key=lambda step: step[0])  # columns, then rows
+        bases = {"register": [*register, *left], "lane": lane, "warp": warp}
+        return LinearLayout(bases, (m, self.shape[1]))
+
+
+def _steps(dim: int, first: int, end: int) -> list[tuple[int, int]]:
+    """Bases `first`, twice that, ... below `end`, along `dim`."""
+    values = []
+    while first < end:
+        values.append(first)
+        first *= 2
+    return [(value, 0) if dim == 0 else (0, value) for value in values]
+
+
+def _rows_of(chip: str | None, a: str, b: str, acc: str) -> list[MmaRow]:
+    """Dense instructions of one CTA for these types."""
+    found = find_mma(chip, family=FAMILY, a=a, b=b, acc=acc, sparse=False, scaled=False)
+    return [row for row in found if row.cta_group == 1 and not row.weight_stationary]
+
+
+@lru_cache(maxsize=1)
+def _atoms() -> dict[str, MmaAtom]:
+    """Instructions by the names that products say: types and shape are not in the mnemonic."""
+    found = find_mma(family=FAMILY, sparse=False, scaled=False)
+    rows = [row for row in found if row.cta_group == 1 and not row.weight_stationary]
+    return {_name(atom): atom for row in rows for atom in row.atoms() if is_power_of_two(atom.n)}
+
+
+def _name(atom: MmaAtom) -> str:
+    row, (m, n, k) = atom.row, atom.shape
+    return f"{atom.instruction}.m{m}n{n}k{k}.{row.acc}.{row.a}.{row.b}"
+
+
+@lru_cache(maxsize=256)
+def planned_tensor(planned: Planned) -> TensorPlan:
+    """The plan of a product whose instruction is chosen.
+
+    Raises:
+        LayoutError: the instruction does not divide the product.
+    """
+    atom, (_, m, n, k) = _atoms()[planned.atom], planned.shape
+    if m % atom.m or n % atom.n or k % atom.k or planned.num_warps % WARPS:
+        raise LayoutError(f"{planned.atom} does not divide a product of {m}x{n}x{k}")
+    return TensorPlan(atom, (m, n, k), planned.num_warps)
+
+
+class TensorTier:
+    """tcgen05.mma of one CTA: sm_100, 103, 110. Tiles of 64 rows and more."""
+
+    family = FAMILY
+
+    def choose(self, product: Product) -> str | Unfit:
+        """The instruction with the most rows and columns.
+
+        Sums of 8-bit floats are f32 all the way here, so that `promotes` says nothing (NVIDIA's
+        compiler, too, adds outside of the tensor cores on sm_90 alone).
+        """
+        a, b, acc = product.types
+        if not find_mma(product.chip, family=FAMILY, sparse=False):
+            return Unfit("")
+        rows = _rows_of(product.chip, a, b, acc)
+        if not rows:
+            return Unfit(f"it does not multiply {a} by {b} into {acc}")
+        problem = _problem(product, rows[0])
+        return problem if problem is not None else _instruction(product, rows[0])
+
+    def has(self, atom: str) -> bool:
+        """Whether `atom` is a dense tcgen05.mma of an N that is a power of two."""
+        return atom in _atoms()
+
+    def accumulator(self, planned: Planned, *, whole_rows: bool) -> LinearLayout:
+        """Fragments; with `whole_rows` a row to each thread, where that splits no row."""
+        plan = planned_tensor(planned)
+        rows = plan.rows
+        if whole_rows and rows is not None and not any(n for _, n in rows.bases["warp"]):
+            return rows
+        return plan.fragments
+
+
+def _problem(product: Product, row: MmaRow) -> Unfit | None:
+    """What of the product's shape, block or memory does not fit."""
+    batch, m, n, k = product.shape
+    if product.rank != 2 or batch != 1:
+        return Unfit("it multiplies matrices, not batches of them")
+    if not product.num_warps or product.num_warps % WARPS:
+        return Unfit(f"tensor memory is read by {WARPS} warps together, and the block has "
+                     f"{product.num_warps}")  # fmt: skip
+    if m % _ROWS[-1]:
+        return Unfit(f"it has {_ROWS[-1]} rows or more, and the tile {m}")
+    a, b, _ = product.types
+    for name, side, element, order in zip("AB", "MN", (a, b), product.orders, strict=True):
+        if order == "MN" and BITS[element] > 16:
+            return Unfit(f"it reads {element} along K, and {name} lies along {side} "
+                         "in memory: each element would be turned by itself")  # fmt: skip
+    wanted = (m * k * BITS[a] + n * k * BITS[b]) // 8
+    if wanted > product.max_shared:
+        return Unfit(f"its operands take {wanted} bytes of shared memory, and a block has "
+                     f"{product.max_shared}")  # fmt: skip
+    return None
+
+
+def _instruction(product: Product, row: MmaRow) -> str | Unfit:
+    _, m, n, k = product.shape
+    fitting = [
+        atom
+        for atom in row.atoms()
+        if is_power_of_two(atom.n) and not (m % atom.m or n % atom.n or k % atom.k)
+    ]
+    if not fitting:
+        return Unfit(f"no instruction of it divides tiles of {m}x{n}x{k}")
+    atom = max(fitting, key=lambda atom: (atom.m, atom.n))
+    plan = TensorPlan(atom, (m, n, k), product.num_warps)
+    if plan.columns > COLUMNS:
+        return Unfit(f"its sums take {plan.columns} columns of tensor memory, and a "
+                     f"multiprocessor has {COLUMNS}")  # fmt: skip
+    if plan.registers > MAX_ACCUMULATORS:
+        return Unfit(f"its sums would take {plan.registers} registers of a thread with "
+                     f"{product.num_warps} warps")  # fmt: skip
+    return _name(atom)

@@ -1,0 +1,191 @@
+"""tileas-place-accumulators: accumulators of tcgen05 in tensor memory, products begun and awaited.
+
+A `dot` of tiles becomes a `umma` into a buffer, the wait for it and a copy to registers. An
+accumulator that a loop only adds to stays in its buffer while the loop runs: what is carried is
+whether the buffer holds something yet, the first product overwrites it, and it is read once, behind
+the loop. Other accumulators are added to what the product gives, in registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_cute.atoms.records import TENSOR
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext
+from tile_tileas.analysis.accumulators import carried_place, fit_together, tensor_products
+from tile_tileas.analysis.constants import is_zero, splat_integer
+from tile_tileas.dialect import distributed
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.tensor import LEAST_COLUMNS
+from tile_tileas.dot_plan import IN_FLIGHT, tensor_plan_of
+from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.pipelining.writer import Writer
+from tile_tileas.tma.barriers import BarrierPlace
+
+_WAIT = "nv_tileas.dot_wait"
+
+
+@dataclass(frozen=True)
+class PlaceAccumulators(Pass):
+    """Give products of tcgen05 their accumulators in tensor memory, and wait for them.
+
+    Accumulators stay in tensor memory over loops that only add to them, where those of all
+    products of the kernel fit at once.
+    """
+
+    name = "tileas-place-accumulators"
+    anchor = "func.func"
+    statistics = {
+        "accumulators": "accumulators in tensor memory",
+        "carried": "accumulators that stay there while a loop runs",
+    }
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        products = list(tensor_products(op))
+        if not products:
+            return
+        warps = num_warps(op)
+        stay = fit_together(op, warps)
+        placing = _Placing(op, warps)
+        for product in products:
+            place = carried_place(product) if stay else None
+            if place is None:
+                placing.alone(product)
+            else:
+                placing.carried(product, place)
+                cx.count("carried")
+            cx.count("accumulators")
+
+
+class _Placing:
+    def __init__(self, func: ir.Operation, warps: int) -> None:
+        self._func, self._warps = func, warps
+        self._done: ir.Value | None = None
+
+    # -- the two forms -----------------------------------------------------------------------
+
+    def alone(self, op: ir.OpView) -> None:
+        """The product is read where it stands, and its accumulator added to it."""
+        at = Writer(op.location)
+        at.move(ir.InsertionPoint(op))
+        buffer, initial = self._buffer(at, op), op.operands[2]
+        self._begin(at, op, buffer, _flag(at, value=False))
+        self._wait(at)
+        result = _sum(at, at.read(buffer, op.results[0].type), initial)
+        op.results[0].replace_all_uses_with(result)
+        op.operation.erase()
+
+    def carried(self, op: ir.OpView, place: int) -> None:
+        """The loop around the product carries whether the buffer holds something in its place."""
+        loop = op.operation.parent
+        assert loop is not None
+        at = Writer(op.location)
+        at.move(ir.InsertionPoint(loop))
+        buffer, initial = self._buffer(at, op), loop.operands[3 + place]
+        loop.operands[3 + place] = _flag(at, value=False)
+        argument = loop.regions[0].blocks[0].arguments[place + 1]
+        type_ = op.results[0].type
+        at.move(ir.InsertionPoint(op))
+        argument.set_type(ir.IntegerType.get_signless(1))
+        self._begin(at, op, buffer, argument)
+        if IN_FLIGHT not in op.attributes:
+            self._wait(at)
+        held = _flag(at, value=True)
+        end = next(iter(op.results[0].uses))
+        end.owner.operands[end.operand_number] = held
+        op.operation.erase()
+        _read_behind(at, loop, place, buffer, initial, type_)
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _buffer(self, at: Writer, op: ir.OpView) -> ir.Value:
+        """Tensor memory for the accumulator."""
+        tile = ir.RankedTensorType(op.results[0].type)
+        plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
+        held = ir.RankedTensorType(distributed(plain, tensor_plan_of(op, self._warps).buffer))
+        alignment = {"alignment": ir.IntegerAttr.get(at.i32, LEAST_COLUMNS)}
+        type_ = Buffer(held, TENSOR, 1).type
+        return at.create("nv_tileas.alloc_tensor", [], [type_], alignment).result
+
+    def _begin(self, at: Writer, op: ir.OpView, buffer: ir.Value, accumulate: ir.Value) -> None:
+        a, b, _ = op.operands
+        attributes = {"atom": op.attributes["atom"]}
+        for name in ("signedness_a", "signedness_b"):
+            if name in op.attributes:
+                attributes[name] = op.attributes[name]
+        at.create("nv_tileas.umma", [a, b, buffer, accumulate], [], attributes)
+
+    def _wait(self, at: Writer) -> None:
+        """Until all products are done that have begun; accesses to tensor memory stay behind."""
+        done, zero = self._barrier(at), at.constant(0)
+        commit_products(at, done, zero)
+        turn = at.create("nv_tileas.barrier_turn", [done], [at.i32]).result
+        at.create("nv_tileas.barrier_wait", [done, zero, turn])
+        at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("after")})
+
+    def _barrier(self, at: Writer) -> ir.Value:
+        """The barrier of products that are waited for one by one, made where the kernel begins."""
+        if self._done is None:
+            outer = at.place
+            at.move(ir.InsertionPoint(self._func.regions[0].blocks[0].operations[0]))
+            self._done = BarrierPlace(self._func, again=False).made(at, 1)
+            at.fence("mbarrier_init")
+            at.sync()
+            at.move(outer)
+        return self._done
+
+
+def commit_products(at: Writer, barrier: ir.Value, stage: ir.Value) -> None:
+    """The barrier's stage hears of it when all products that have begun are done."""
+    how = {"by": ir.StringAttr.get("agent"), "kind": ir.StringAttr.get("tcgen05")}
+    at.create("nv_tileas.barrier_arrive", [barrier, stage], [], how)
+
+
+def _flag(at: Writer, *, value: bool) -> ir.Value:
+    return at.constant(int(value), ir.IntegerType.get_signless(1))
+
+
+def _sum(at: Writer, product: ir.Value, initial: ir.Value) -> ir.Value:
+    """Both in registers; zeros are not added."""
+    if is_zero(initial):
+        return product
+    is_float = isinstance(product.type.element_type, ir.FloatType)
+    name = "arith.addf" if is_float else "arith.addi"
+    return at.create(name, [product, initial], [product.type]).result
+
+
+def _read_behind(
+    at: Writer,
+    loop: ir.Operation,
+    place: int,
+    buffer: ir.Value,
+    initial: ir.Value,
+    type_: ir.Type,
+) -> None:
+    """Copy the accumulator to registers behind the loop, or where somebody waits for it there.
+    If the loop did not run, it is what it was before.
+    """
+    flag = loop.results[place]
+    users = [(use.owner.operation, use.operand_number) for use in flag.uses]
+    waits = [user for user, _ in users if user.name == _WAIT]
+    flag.set_type(ir.IntegerType.get_signless(1))
+    at.move(ir.InsertionPoint(waits[0]) if waits else ir.InsertionPoint.after(loop))
+
+    def read() -> list[ir.Value]:
+        return [_sum(at, at.read(buffer, type_), initial)]
+
+    found = read()[0] if _runs(loop) else at.choice(flag, read, [initial])[0]
+    for user, number in users:
+        if user.name == _WAIT:
+            user.results[0].replace_all_uses_with(found)
+            user.erase()
+        else:
+            user.operands[number] = found
+
+
+def _runs(loop: ir.Operation) -> bool:
+    """Whether the loop is known to have an iteration."""
+    lower, upper = (splat_integer(value) for value in list(loop.operands)[:2])
+    return lower is not None and upper is not None and lower < upper

@@ -1,0 +1,139 @@
+"""Products by tcgen05 that stay in flight from one iteration of a loop to the next.
+
+    for i:
+        stage i mod S is there; stage (i-2) mod S is filled anew
+        begin the product of stage i; its end arrives at barrier i mod S
+        wait for barrier (i-1) mod S
+    wait for the last one
+
+The tensor core has the next product queued before one ends. The accumulator stays in tensor memory
+(`tileas-place-accumulators`); a stage is read one iteration longer than otherwise, so that copies
+run one less ahead (`Multistage` with `in_flight` of 1). Before the first iteration there is nothing
+to wait for, which the phase of a fresh barrier says by itself.
+
+Where tensor maps fill all stages and the loop does nothing else, one thread leads: it alone begins
+copies and products and waits for them, in its own order, and the others meet it behind the loop:
+
+    for i:
+        stage i mod S is there
+        begin the product of stage i; its end arrives at barrier i mod S
+        wait for barrier (i-1) mod S; stage (i-1) mod S is filled anew
+    wait for the last one; meet
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile_core.mlir import ir
+from tile_tileas.analysis.accumulators import carried_place, fit_together, tensor_products
+from tile_tileas.dialect.barriers import LEADER
+from tile_tileas.dot_plan import IN_FLIGHT
+from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.passes.place_accumulators import commit_products
+from tile_tileas.pipelining.filling import Slot
+from tile_tileas.pipelining.multistage import Multistage, is_inside_loop
+from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.slices import is_pure
+from tile_tileas.pipelining.wgmma_in_flight import Kept, stays
+from tile_tileas.pipelining.writer import Writer
+from tile_tileas.tma.barriers import BarrierPlace
+
+
+#: Shared memory for the barriers of products, bytes: of as many stages as there may be, and of
+#: products that are waited for one by one, with the address of tensor memory.
+OVERHEAD = 512
+
+
+def products_to_keep(func: ir.Operation, loop: ir.OpView, filled: Sequence[ir.Value]) -> list[Kept]:
+    """The products of `loop` that may stay in flight; `filled` are buffers that it fills ahead.
+
+    Those that the loop adds to and nothing else, and whose operands lie in buffers that are filled
+    ahead, or before the loop. None if another product of the loop is waited for in each step.
+    """
+    block = loop.regions[0].blocks[0]
+    found: list[Kept] = []
+    for op in tensor_products(loop):
+        place = carried_place(op)
+        ready = all(stays(value, block, filled) for value in list(op.operands)[:2])
+        if place is None or not ready or op.operation.block != block:
+            return []
+        found.append(Kept(op, place, None))
+    return found if found and fit_together(func, num_warps(func)) else []
+
+
+def is_led(loop: ir.OpView, loads: Sequence[Prefetch], kept: Sequence[Kept], taken: int) -> bool:
+    """Whether one thread may run `loop` for all: `taken` of its `loads`, all of them, are copied by
+    tensor maps into buffers that products `kept` read, and all else is arithmetic of scalars.
+    """
+    if taken != len(loads) or not kept or any(load.target is None for load in loads):
+        return False
+    known = [kept_one.op.operation for kept_one in kept]
+    for load in loads:
+        assert load.target is not None
+        parts = (load.load, *load.target.views, load.target.copy, load.target.alloc)
+        known += [part.operation for part in parts]
+    return all(
+        op.operation in known or op.operation.name == "scf.yield" or _is_scalar(op)
+        for op in loop.regions[0].blocks[0].operations
+    )
+
+
+def _is_scalar(op: ir.OpView) -> bool:
+    """Whether an operation has no effect, and gives no tile."""
+    tiles = any(isinstance(result.type, ir.RankedTensorType) for result in op.results)
+    return is_pure(op) and not tiles and not len(op.regions)
+
+
+def keep_in_flight(
+    func: ir.Operation, loop: ir.Operation, made: Multistage, products: Sequence[Kept]
+) -> None:
+    """Begin `products` of the pipelined `loop` without waiting for them: each iteration waits for
+    those of the one before, what follows for the last ones.
+    """
+    at = Writer(loop.location)
+    place = BarrierPlace(func, again=is_inside_loop(loop.opview))
+    at.move(ir.InsertionPoint(loop))
+    barrier = place.made(at, made.stages)
+    at.fence("mbarrier_init")
+    at.sync()
+    for kept in products:
+        kept.op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+    inside = made.slot_inside(loop)
+    at.move(ir.InsertionPoint.after(products[-1].op))
+    commit_products(at, barrier, inside.index)
+    _await(at, barrier, _before(at, made, inside), led=made.led)
+    if made.led:
+        _lead(loop)
+    at.move(ir.InsertionPoint.after(loop))
+    _await(at, barrier, _before(at, made, made.slot_behind(loop)), led=made.led)
+    if made.led:
+        at.sync()  # a commit is a fence before it by itself
+    at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("after")})
+    for kept in products:
+        result = loop.results[kept.place]
+        done = at.create("nv_tileas.dot_wait", [result], [result.type])
+        result.replace_all_uses_except(done.result, done)
+    place.done(at, barrier)
+
+
+def _before(at: Writer, made: Multistage, slot: Slot) -> Slot:
+    """The slot of the iteration before that of `slot`."""
+    assert slot.phase is not None, "asked for"
+    last = at.constant(made.stages - 1)
+    index = at.select(slot.index, 0, last, at.plus(slot.index, -1))
+    other = at.binary("xori", slot.phase, at.constant(1))
+    return Slot(index, at.select(slot.index, 0, other, slot.phase))
+
+
+def _await(at: Writer, barrier: ir.Value, slot: Slot, *, led: bool) -> None:
+    assert slot.phase is not None, "asked for"
+    attributes = {LEADER: ir.UnitAttr.get()} if led else {}
+    at.create("nv_tileas.barrier_wait", [barrier, slot.index, slot.phase], [], attributes)
+
+
+def _lead(loop: ir.Operation) -> None:
+    """Let one thread wait in the loop."""
+    for op in loop.regions[0].blocks[0].operations:
+        if op.operation.name == "nv_tileas.barrier_wait":
+            op.attributes[LEADER] = ir.UnitAttr.get()

@@ -1,0 +1,92 @@
+"""What operations on tensor memory, and waits for its products, refuse, in their words."""
+
+from __future__ import annotations
+
+import pytest
+from support.functions import function
+
+from tile_core.diagnostics import InputError
+
+A = "offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,0],[4,8],[8,0],[16,0],[32,0]] : 64x16"
+C = "column=[[0,1],[0,2],[0,4]] row=[[1,0],[2,0],[4,0],[8,0],[0,0],[16,0],[32,0]] : 64x8"
+HEAD = f"""
+#a = #nv_tileas.layout<"{A}">
+#b = #nv_tileas.layout<"offset=[[1,0],[2,0],[4,0],[8,0],[0,1],[0,2],[8,4]] : 16x8">
+#c = #nv_tileas.layout<"{C}">
+#one = #nv_tileas.layout<": 1">
+!a = !nv_tileas.buffer<tensor<64x16xf16, #a>, "shared", 1 : i32>
+!b = !nv_tileas.buffer<tensor<16x8xf16, #b>, "shared", 1 : i32>
+!c = !nv_tileas.buffer<tensor<64x8xf32, #c>, "tensor", 1 : i32>
+!word = !nv_tileas.buffer<tensor<1xi32, #one>, "shared", 1 : i32>
+!bar = !nv_tileas.barrier<1 : i32, 1 : i32>
+!ring = !nv_tileas.barrier<1 : i32, 3 : i32>
+"""
+ATOM = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16"
+
+
+def alloc(columns: int = 32, storage: str = "!word", result: str = "i32") -> str:
+    given = "%w" if storage == "!word" else "%a"
+    return (
+        f'%x = "nv_tileas.alloc_tmem"({given}) {{columns = {columns} : i32}} : '
+        f"({storage}) -> {result}"
+    )
+
+
+def placed(column: int = 0, address: str = "i32", result: str = "!c") -> str:
+    given = "%i" if address == "i32" else "%l"
+    return (
+        f'%x = "nv_tileas.tmem_buffer"({given}) {{column = {column} : i32}} : '
+        f"({address}) -> {result}"
+    )
+
+
+def umma(operands: str = "%a, %b, %c, %f", types: str = "!a, !b, !c, i1", atom: str = ATOM) -> str:
+    return f'"nv_tileas.umma"({operands}) {{atom = "{atom}"}} : ({types}) -> ()'
+
+
+def turn(barrier: str = "%bar", type_: str = "!bar", result: str = "i32") -> str:
+    return f'%x = "nv_tileas.barrier_turn"({barrier}) : ({type_}) -> {result}'
+
+
+ARRIVE = '"nv_tileas.barrier_arrive"(%bar, %i) {by = "warp", kind = "tcgen05"} : (!bar, i32) -> ()'
+FENCE = '"nv_tileas.tmem_fence"() {side = "between"} : () -> ()'
+CASES = [
+    (alloc(48), "expects a power of two from 32 to 512 columns, but got 48"),
+    (alloc(1024), "expects a power of two from 32 to 512 columns, but got 1024"),
+    (alloc(storage="!a"), "expects a buffer of one i32 in shared memory, but got !nv_tileas."),
+    (alloc(result="i64"), "expects an address of i32, but got i64"),
+    (placed(address="i64"), "expects an address of i32, but got i64"),
+    (placed(result="!a"), "expects a buffer in tensor memory, but got !nv_tileas.buffer<"),
+    (placed(508), "has no columns from 508 on for !nv_tileas.buffer<"),
+    (FENCE, "expects a side of before, after, but got 'between'"),
+    (
+        umma("%a, %b, %b, %f", "!a, !b, !b, i1"),
+        "expects A and B in shared memory and the accumulator in tensor memory",
+    ),
+    (umma("%b, %b, %c, %f", "!b, !b, !c, i1"), "cannot multiply [16, 8] by [16, 8] into [64, 8]"),
+    (
+        umma("%a, %b, %c, %i", "!a, !b, !c, i32"),
+        "expects an i1 that says whether to accumulate, but got i32",
+    ),
+    (umma(atom="fma"), "expects an atom of tcgen05, but got 'fma'"),
+    (umma(atom="none"), "expects an atom of tcgen05, but got 'none'"),
+    (turn("%ring", "!ring"), "expects a barrier of one stage, but got 3"),
+    (turn("%w", "!word"), "expects a barrier, but got !nv_tileas.buffer<"),
+    (turn(result="i64"), "expects a phase of i32, but got i64"),
+    (ARRIVE, "expects one thread of the agent to arrive for its products, but got 'warp'"),
+]
+ARGUMENTS = "%a: !a, %b: !b, %c: !c, %w: !word, %bar: !bar, %ring: !ring, %i: i32, %l: i64, %f: i1"
+
+
+@pytest.mark.parametrize(("body", "message"), CASES)
+def test_refusals(body: str, message: str) -> None:
+    text = f"{HEAD}func.func @f({ARGUMENTS}) {{\n{body}\nreturn\n}}"
+    with pytest.raises(InputError) as caught, function(text):
+        pass
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("body", [alloc(), placed(504), umma(), turn()])
+def test_what_is_right_is_taken(body: str) -> None:
+    with function(f"{HEAD}func.func @f({ARGUMENTS}) {{\n{body}\nreturn\n}}"):
+        pass
