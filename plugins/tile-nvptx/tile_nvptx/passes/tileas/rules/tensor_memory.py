@@ -24,8 +24,9 @@ from tile_nvptx.passes.tileas.thread.state import LANE_BITS, LANES, Kernel, tile
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
 _ULT = 6  # arith.CmpIPredicate
-#: Descriptors count in 16 bytes.
-_UNIT_BITS = 4
+#: Descriptors count in 16 bytes, and have 14 bits for that: an address in a cluster says above
+#: those of which block it is (PTX ISA, "Shared memory descriptor").
+_UNIT_BITS, _PLACE = 4, (1 << 14) - 1
 _WORD_BYTES, _WORD_BITS = 4, 32
 
 
@@ -170,6 +171,6 @@ def _descriptor(cx: Kernel, base: ir.Value, operand: SmemOperand) -> ir.Value:
     """i64: the descriptor of the beginning of a buffer."""
     b = Builder(cx)
     place = cx.create("llvm.ptrtoint", [base], [b.i32]).result
-    units = b.with_constant("shrui", place, _UNIT_BITS)
+    units = b.with_constant("andi", b.with_constant("shrui", place, _UNIT_BITS), _PLACE)
     wide = cx.create("arith.extui", [units], [b.i64]).result
     return b.binary("ori", wide, b.constant(blackwell_descriptor(0, operand), b.i64))
