@@ -39,7 +39,6 @@ from tile_tileas.pipelining.wgmma_in_flight import Kept, stays
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BarrierPlace
 
-
 #: Shared memory for the barriers of products, bytes: of as many stages as there may be, and of
 #: products that are waited for one by one, with the address of tensor memory.
 OVERHEAD = 512
