@@ -3,9 +3,9 @@
     python benchmarks/schedulers.py --gpu h100 --only attention norm
     python benchmarks/schedulers.py --schedulers serial list cost:1 cost:2 cost:0
 
-A scheduler may be followed by the stages it may use (`tileas-generate-schedule.max-stages`; 1 where
-nothing is said, 0 for no bound). Times are told as a speed-up over the first one. One process times
-one GPU. Needs cuda-tile and NVIDIA's tools (groups `export` and `peer`).
+A scheduler may be followed by the stages it may use (`max-stages`; 1 where nothing is said, 0 for
+no bound). Times are told as a speed-up over the first one. One process times one GPU. Needs
+cuda-tile and NVIDIA's tools (groups `export` and `peer`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+PASS = "tileas-generate-schedule-constraints"
 DEFAULT = ("serial", "default", "list", "cost:1", "cost:2", "cost:0")
 
 
@@ -71,7 +72,7 @@ def _one(row: Any, scheduler: str, launches: list[Any], sms: int) -> dict[str, A
     settings.options = settings.pass_options = {}
     if name != "default":
         settings.options = {"scheduler": name, "persistent-stages": 1}
-        settings.pass_options = {"tileas-generate-schedule.max-stages": int(stages or 1)}
+        settings.pass_options = {f"{PASS}.max-stages": int(stages or 1)}
     launch = row.launch(sms)
     try:
         # A kernel of its own each time: cuTile keeps what it has compiled.

@@ -28,6 +28,7 @@ __all__ = [
     "PassContext",
     "Services",
     "error_at",
+    "invalidated",
     "option",
 ]
 
@@ -52,8 +53,10 @@ class Pass:
     preserves: ClassVar[tuple[str, ...]] = ()
     #: Analyses that the pass publishes for later ones (`PassContext.publish`), and those it takes
     #: over (`PassContext.published`). Nothing in between may drop them; checked before any run.
+    #: What it `accepts` it takes over where some pass publishes it (`PassContext.accepted`).
     publishes: ClassVar[tuple[str, ...]] = ()
     requires: ClassVar[tuple[str, ...]] = ()
+    accepts: ClassVar[tuple[str, ...]] = ()
     #: Counters that `PassContext.count` may raise: name -> what is counted.
     statistics: ClassVar[Mapping[str, str]] = {}
 
@@ -107,6 +110,8 @@ class Services(Protocol):
 
     def published(self, name: str, op: ir.Operation) -> Any: ...
 
+    def accepted(self, name: str, op: ir.Operation) -> Any: ...
+
     def count(self, statistic: str, amount: int) -> None: ...
 
     def remark(self, op: ir.Operation, kind: str, message: str, about: About) -> None: ...
@@ -151,6 +156,10 @@ class PassContext:
             CompileError: nothing, or a pass in between dropped it.
         """
         return self.services.published(name, op)
+
+    def accepted(self, name: str, op: ir.Operation) -> Any:
+        """What an earlier pass published about `op`; None where none did."""
+        return self.services.accepted(name, op)
 
     def count(self, statistic: str, amount: int = 1) -> None:
         """Raise a declared statistic of the running pass."""
@@ -206,6 +215,11 @@ class PassContext:
     def patterns(self, pass_name: str) -> list[Any]:
         """The rule sets that plugins add to the conversion pass `pass_name`."""
         return self.services.patterns(pass_name)
+
+
+def invalidated(name: str) -> str:
+    """The specification's message about an analysis that a pass in between did not preserve."""
+    return f"cleanup pass invalidated {name}; rerun constraint generation or remove the pass"
 
 
 def error_at(

@@ -58,7 +58,7 @@ def _registry() -> Registry:
 
 
 def _schedule(options: str) -> ScheduleOptions:
-    passes = f"tileas-generate-schedule{{scheduler=asked {options}}}"
+    passes = f"tileas-generate-schedule-constraints{{scheduler=asked {options}}}"
     optimize(FUNCTION, 0, OptJob(_registry(), Selection(passes=passes)))
     return Asked.options
 
@@ -79,10 +79,10 @@ def test_schedulers_are_asked_for_it(option: str, wanted: ScheduleOptions) -> No
 @pytest.mark.parametrize(
     ("passes", "word"),
     [
-        ("tileas-generate-schedule{machine-model=abacus}", "abacus"),
-        ("tileas-generate-schedule{scheduler=serial parts=nothing}", "takes no parts"),
+        ("tileas-generate-schedule-constraints{machine-model=abacus}", "abacus"),
+        ("tileas-generate-schedule-constraints{scheduler=serial parts=nothing}", "takes no parts"),
         (
-            "tileas-generate-schedule,tileas-materialize-schedule{machine-model=abacus}",
+            "tileas-generate-schedule-constraints,tileas-materialize-schedule{machine-model=abacus}",
             "abacus",
         ),
         ("tileas-assign-layouts{strategy=whim}", "whim"),

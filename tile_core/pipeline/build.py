@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.diagnostics import ConfigurationError, TileError
-from tile_core.passes import ALL_ANALYSES, Pass
+from tile_core.passes import ALL_ANALYSES, Pass, invalidated
 from tile_core.pipeline.resolve import NATIVE, PassCall, Resolved, SegmentCall
 from tile_core.registry import Registry
 from tile_core.target import Target
@@ -132,24 +132,37 @@ def _check_anchor(step: Step, work: Pass) -> None:
 
 
 def _check_published(steps: Sequence[Step]) -> None:
-    """Whatever a pass requires was published before, and survives what lies between."""
+    """Whatever a pass requires was published before; that, and what it accepts, survives."""
     for at, step in enumerate(steps):
-        for needed in step.work.requires if step.work else ():
+        if step.work is None:
+            continue
+        for needed in (*step.work.requires, *step.work.accepts):
             providers = [
                 i
                 for i, other in enumerate(steps[:at])
                 if other.work is not None and needed in other.work.publishes
             ]
-            if not providers:
+            if providers:
+                _check_kept(needed, steps[providers[-1] : at + 1])
+            elif needed in step.work.requires:
                 raise ConfigurationError(
                     f"pass '{step.name}' requires {needed}, which no pass before it publishes"
                 )
-            for other in steps[providers[-1] + 1 : at]:
-                if not keeps(other.preserves, needed):
-                    raise ConfigurationError(
-                        f"pass '{other.name}' between '{steps[providers[-1]].name}' "
-                        f"and '{step.name}' does not preserve {needed}"
-                    )
+
+
+def _check_kept(name: str, steps: Sequence[Step]) -> None:
+    """Every pass between the first and the last of `steps` preserves the analysis `name`."""
+    first, *between, last = steps
+    for other in between:
+        if not keeps(other.preserves, name):
+            raise ConfigurationError(
+                invalidated(name),
+                notes=(
+                    f"pass '{other.name}' between '{first.name}' and '{last.name}' does not "
+                    f"preserve {name}",
+                ),
+                hint=f'if it leaves all operations where they are: preserve = ["{name}"]',
+            )
 
 
 def keeps(preserves: Iterable[str], analysis: str) -> bool:

@@ -11,7 +11,7 @@ from tile_core.blame import internal_error, is_mistake
 from tile_core.diagnostics import CompileError, TileError
 from tile_core.locations import source_location
 from tile_core.mlir import ir
-from tile_core.passes import PassContext
+from tile_core.passes import PassContext, invalidated
 from tile_core.pipeline.actions import PASS
 from tile_core.pipeline.anchors import anchors, symbol
 from tile_core.pipeline.build import ANY, Plan, PlanSegment, Step
@@ -298,10 +298,12 @@ class Run:
         """What an earlier pass published; an error if a pass in between dropped it."""
         found = self._results.find(name, op)
         if found is None:
-            raise CompileError(
-                f"cleanup pass invalidated {name}; rerun constraint generation or remove the pass"
-            )
+            raise CompileError(invalidated(name))
         return found
+
+    def accepted(self, name: str, op: ir.Operation) -> Any:
+        """What an earlier pass published, or None."""
+        return self._results.find(name, op)
 
     def count(self, statistic: str, amount: int) -> None:
         """Raise a statistic of the running pass."""

@@ -5,6 +5,13 @@ No MLIR here. A scheduler is a class with a `name` and a `schedule` method, regi
 checked (`violations`) before anything is made of it.
 """
 
+from tile_core.sched.analysis import (
+    SCHEDULE_ANALYSIS,
+    Mutex,
+    Ring,
+    ScheduleAnalysis,
+    ScheduledBlock,
+)
 from tile_core.sched.check import (
     IncompleteError,
     Violation,
@@ -14,6 +21,7 @@ from tile_core.sched.check import (
 from tile_core.sched.graph import (
     Constraints,
     Edge,
+    Handle,
     LoopGraph,
     LoopOp,
     ScheduleOptions,
@@ -33,18 +41,24 @@ from tile_core.sched.schedule import (
 )
 
 __all__ = [
+    "SCHEDULE_ANALYSIS",
     "Composed",
     "Constraints",
     "Decision",
     "Edge",
+    "Handle",
     "IncompleteError",
     "Infeasible",
     "LoopGraph",
     "LoopOp",
     "MachineModel",
+    "Mutex",
     "ReservationTable",
+    "Ring",
     "Schedule",
+    "ScheduleAnalysis",
     "ScheduleOptions",
+    "ScheduledBlock",
     "Scheduler",
     "Use",
     "Violation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tile_core.sched.dsu import joint_groups
 from tile_core.sched.graph import Edge, LoopGraph
 from tile_core.sched.machine import MachineModel
 from tile_core.sched.reservation import ReservationTable
@@ -19,8 +20,8 @@ class IncompleteError(ValueError):
 class Violation:
     """One thing wrong with a schedule.
 
-    `rule` is "order", "latency", "resource", "stages" or "depth"; `message` names the edge, the
-    cycle of the interval and what is taken there.
+    `rule` is "order", "latency", "resource", "stages", "depth" or "group"; `message` names the
+    edge, the cycle of the interval and what is taken there.
     """
 
     rule: str
@@ -47,6 +48,7 @@ def violations(loop: LoopGraph, model: MachineModel, schedule: Schedule) -> Iter
     yield from _dependences(loop, schedule)
     yield from _resources(loop, model, schedule)
     yield from _bounds(loop, schedule)
+    yield from _groups(loop, schedule)
 
 
 def _dependences(loop: LoopGraph, schedule: Schedule) -> Iterator[Violation]:
@@ -95,6 +97,19 @@ def _bounds(loop: LoopGraph, schedule: Schedule) -> Iterator[Violation]:
         if most and stage >= most:
             text = f"puts {_op(loop, op)} into stage {stage}, but {most} may be in flight"
             yield Violation("stages", op, text)
+
+
+def _groups(loop: LoopGraph, schedule: Schedule) -> Iterator[Violation]:
+    first: dict[int, int] = {}
+    for op, group in sorted(joint_groups(loop).items()):
+        other = first.setdefault(group, op)
+        stages = schedule.stages
+        if stages[op] != stages[other]:
+            text = (
+                f"puts {_op(loop, op)} into stage {stages[op]}, but its group {group} is in stage "
+                f"{stages[other]}, with {_op(loop, other)}"
+            )
+            yield Violation("group", op, text)
 
 
 def _op(loop: LoopGraph, op: int) -> str:

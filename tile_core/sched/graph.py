@@ -82,6 +82,16 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Handle:
+    """What operation `op` does to the memory called `name`, a buffer that several work on."""
+
+    name: str
+    op: int
+    writes: bool
+    reads: bool = False
+
+
+@dataclass(frozen=True)
 class ScheduleOptions:
     """What the pipeline asks of whichever scheduler runs; a scheduler may leave it unheeded."""
 
@@ -105,6 +115,7 @@ class LoopGraph:
     trip_count: int | None = None  # iterations, where known
     options: ScheduleOptions = DEFAULT_OPTIONS
     name: str = ""  # the kernel and the loop, for people
+    handles: tuple[Handle, ...] = ()  # buffers, in program order
 
 
 def topological_order(loop: LoopGraph) -> tuple[int, ...] | None:

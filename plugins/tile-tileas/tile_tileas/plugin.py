@@ -46,8 +46,13 @@ def tile_passes() -> Iterable[Lazy]:
             "conversions that change nothing, follow one another, or move too much",
         ),
         Lazy(
-            "tileas-generate-schedule",
-            "tile_tileas.passes.schedule:GenerateSchedule",
+            "tileas-prepare-for-scheduling",
+            "tile_tileas.passes.prepare_for_scheduling:PrepareForScheduling",
+            "direct views, true vectors, marks, no tiny loops",
+        ),
+        Lazy(
+            "tileas-generate-schedule-constraints",
+            "tile_tileas.passes.schedule:GenerateScheduleConstraints",
             "start cycles of operations, from a scheduler",
         ),
         Lazy(

@@ -74,7 +74,7 @@ func.func @short(%x: f32) -> f32 attributes {nv_tileaa.kernel_spec = {num_warps 
 }
 // -----
 // Only the end of an iteration says whether there is another one.
-// CHECK: error: 'scf.while' op its schedule puts 'scf.condition' (#2) into stage 1, but 1 may be in flight
+// CHECK: error: 'scf.while' op failed to legalize schedule: its schedule puts 'scf.condition' (#2) into stage 1, but 1 may be in flight
 func.func @while(%x: f32, %c: i1) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
   %r = scf.while (%a = %x) : (f32) -> f32 {
     %b = arith.addf %a, %a {nv_tileas.start = 0 : i32} : f32
@@ -87,7 +87,7 @@ func.func @while(%x: f32, %c: i1) attributes {nv_tileaa.kernel_spec = {num_warps
   return
 }
 // -----
-// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 2]]:1): error: 'func.func' op its schedule starts 'arith.negf' (#1) in cycle 3, before 'math.absf' (#0) in cycle 4: data edge 0 -> 1, latency {{[0-9]+}}, distance 0
+// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 2]]:1): error: 'func.func' op failed to legalize schedule: its schedule starts 'arith.negf' (#1) in cycle 3, before 'math.absf' (#0) in cycle 4: data edge 0 -> 1, latency {{[0-9]+}}, distance 0
 // CHECK: hint: every schedule is checked, whoever made it; nothing was changed
 func.func @too_early(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}, nv_tileas.ii = 9 : i32} {
   %0 = math.absf %x {nv_tileas.start = 4 : i32} : f32
@@ -96,7 +96,7 @@ func.func @too_early(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4
 }
 // -----
 // In order, but before the result is there.
-// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 1]]:1): error: 'func.func' op its schedule starts 'arith.negf' (#1) in cycle 1, less than its latency after 'math.absf' (#0) in cycle 0: data edge 0 -> 1
+// CHECK: loc("tileas-materialize-schedule.mlir":[[# @LINE + 1]]:1): error: 'func.func' op failed to legalize schedule: its schedule starts 'arith.negf' (#1) in cycle 1, less than its latency after 'math.absf' (#0) in cycle 0: data edge 0 -> 1
 func.func @too_soon(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}, nv_tileas.ii = 30 : i32} {
   %0 = math.absf %x {nv_tileas.start = 0 : i32} : f32
   %1 = arith.negf %0 {nv_tileas.start = 1 : i32} : f32
@@ -104,7 +104,7 @@ func.func @too_soon(%x: f32) attributes {nv_tileaa.kernel_spec = {num_warps = 4 
 }
 // -----
 // Two tiles in the transcendental unit at once.
-// CHECK: error: 'func.func' op its schedule starts 'math.exp2' (#1) in cycle 10, but 'xu' is taken in cycle 10 of the interval of 9000: 1 of 1 in use, 1 more wanted for {{[0-9]+}} cycles
+// CHECK: error: 'func.func' op failed to legalize schedule: its schedule starts 'math.exp2' (#1) in cycle 10, but 'xu' is taken in cycle 10 of the interval of 9000: 1 of 1 in use, 1 more wanted for {{[0-9]+}} cycles
 func.func @crowded(%x: tensor<64x64xf32>) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}, nv_tileas.ii = 9000 : i32} {
   %0 = math.exp2 %x {nv_tileas.start = 0 : i32} : tensor<64x64xf32>
   %1 = math.exp2 %x {nv_tileas.start = 10 : i32} : tensor<64x64xf32>

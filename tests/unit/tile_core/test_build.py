@@ -73,9 +73,19 @@ def test_required_results_must_be_published(planned) -> None:
         planned(text('"toy-require"'))
     with pytest.raises(ConfigurationError) as caught:
         planned(text('"toy-publish", "mlir:cse", "toy-require"'))
-    assert "pass 'mlir:cse' between 'toy-publish' and 'toy-require' does not preserve Plan" in str(
-        caught.value
+    assert caught.value.message == (
+        "cleanup pass invalidated Plan; rerun constraint generation or remove the pass"
     )
+    assert caught.value.notes == (
+        "pass 'mlir:cse' between 'toy-publish' and 'toy-require' does not preserve Plan",
+    )
+
+
+def test_accepted_results_need_not_be_published_but_survive(planned) -> None:
+    planned(text('"toy-accept"'))
+    planned(text('"toy-publish", "toy-accept"'))
+    with pytest.raises(ConfigurationError, match="cleanup pass invalidated Plan"):
+        planned(text('"toy-publish", "mlir:cse", "toy-accept"'))
 
 
 def test_preserving_passes_may_lie_between(planned) -> None:

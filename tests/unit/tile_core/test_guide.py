@@ -73,14 +73,17 @@ def test_messages_and_views(registry: Registry) -> None:
     assert view.text == "input: 2"
 
 
+GENERATE = "tileas-generate-schedule-constraints"
+
+
 def test_parts_and_machine_models_take_effect(registry: Registry) -> None:
     def starts(**options: object) -> list[int]:
         """Start cycles of all operations in a loop that may overlap its iterations."""
         text = tile_core.compile(
-            ODD.read_bytes(), "sm_90", opt_level=3, emit="mlir:tileas-generate-schedule",
+            ODD.read_bytes(), "sm_90", opt_level=3, emit=f"mlir:{GENERATE}",
             registry=registry, options={"scheduler": "cost"},
             pass_options={
-                f"tileas-generate-schedule.{key.replace('_', '-')}": value
+                f"{GENERATE}.{key.replace('_', '-')}": value
                 for key, value in {"max_stages": 0, **options}.items()
             },
         ).output  # fmt: skip

@@ -70,7 +70,7 @@ def test_the_example_passes_its_own_tests(example: Path) -> None:
     [
         (
             'scheduler = "latest-start"',
-            "tileas-generate-schedule{scheduler=latest-start",
+            "tileas-generate-schedule-constraints{scheduler=latest-start",
             # LLVM orders instructions anew, so the order of the tile program is compared.
             "mlir:tileas-materialize-schedule",
         ),

@@ -133,6 +133,19 @@ class Require(Pass):
 
 
 @dataclass(frozen=True)
+class Accept(Pass):
+    """Use what was published, if anything was."""
+
+    name = "toy-accept"
+    anchor = "func.func"
+    accepts = ("Plan",)
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        plan = cx.accepted("Plan", op)
+        op.attributes["plan"] = ir.StringAttr.get(plan["plan"] if plan else "none")
+
+
+@dataclass(frozen=True)
 class Module(Pass):
     """Do nothing to a module."""
 
@@ -227,7 +240,7 @@ class Recorder(Instrumentation):
 
 @hookimpl
 def tile_passes() -> Iterable[Lazy]:
-    for known in (Mark, Look, Fail, FailOn, Complain, Publish, Require, Module):
+    for known in (Mark, Look, Fail, FailOn, Complain, Publish, Require, Accept, Module):
         yield Lazy(known.name, f"tile_core_toys:{known.__name__}", known.description())
 
 

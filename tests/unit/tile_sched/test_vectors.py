@@ -10,7 +10,6 @@ from support.loops import MODEL, SPEC, L, M, R, W, graph, op
 from tile_sched.buffers.rings import in_flight, ring_depth, stage_count_parity
 from tile_sched.graph.bounds import bounds
 from tile_sched.graph.closure import closure
-from tile_sched.graph.dsu import DisjointSets
 from tile_sched.placement.costs import gallop, inversions, schedule_cost, spill_surcharge
 from tile_sched.schedulers.cost import CostScheduler, FastScheduler
 from tile_sched.schedulers.exact import ExactScheduler
@@ -30,6 +29,7 @@ from tile_core.sched import (
     stage_orders,
     violations,
 )
+from tile_core.sched.dsu import DisjointSets
 
 V2 = graph((L, W, M, R), (0, 3, 8, 0))
 V3 = graph((L, M), (0, 1, 8, 0), (1, 1, 8, 1))

@@ -93,7 +93,7 @@ def module(limits: str, params: int, scheduler: str) -> tile_sim.Module:
         kernel(limits, params), "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas",
         emit="ptx", registry=registry(schedulers=support.schedulers), keep_stages=False,
         options={"scheduler": scheduler},
-        pass_options={"tileas-generate-schedule.max-stages": 0},
+        pass_options={"tileas-generate-schedule-constraints.max-stages": 0},
     )  # fmt: skip
     return tile_sim.Module(str(made.stages["ptx"]))
 
@@ -179,7 +179,7 @@ def module_of_count(limits: str, count: int, scheduler: str) -> tile_sim.Module:
         text, "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas", emit="ptx",
         registry=registry(schedulers=support.schedulers), keep_stages=False,
         options={"scheduler": scheduler},
-        pass_options={"tileas-generate-schedule.max-stages": 0},
+        pass_options={"tileas-generate-schedule-constraints.max-stages": 0},
     )  # fmt: skip
     return tile_sim.Module(str(made.stages["ptx"]))
 

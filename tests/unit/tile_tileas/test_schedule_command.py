@@ -53,7 +53,7 @@ def test_json_is_edited_and_read_back(capsys: pytest.CaptureFixture[str], tmp_pa
     text, _ = output(capsys, "--schedule", str(path), "--loop", LOOP, "--stages", "1")
     assert f"II {loop['ii']}" in text
     made = tmp_path / "k.ptx"
-    setting = f"tileas-generate-schedule.schedule={path}"
+    setting = f"tileas-generate-schedule-constraints.schedule={path}"
     arguments = ["--gpu-name", "sm_90", "-O3", "--emit", "ptx", "-o", str(made), "-D", setting]
     assert run(["compile", PROGRAM, *arguments]) == 0
     assert ".entry" in made.read_text()
@@ -79,7 +79,7 @@ def test_an_order_that_is_broken_names_the_edge(
 ) -> None:
     load, dot = ("nv_tileas.tiled_load", "start", 9), ("nv_tileas.dot", "start", 0)
     error = broken(capsys, tmp_path, load, dot)
-    assert "'nv_tileas.dot' (#4) in cycle 0, before 'nv_tileas.tiled_load' (#1) in cycle 9" in error
+    assert "'nv_tileas.dot' (#2) in cycle 0, before 'nv_tileas.tiled_load' (#0) in cycle 9" in error
     assert "data edge 1 -> 4" in error
 
 

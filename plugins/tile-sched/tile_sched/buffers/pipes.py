@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tile_sched.graph.dsu import DisjointSets
+from tile_core.sched.dsu import DisjointSets
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_core.sched import LoopGraph
+from tile_core.sched.dsu import joint_groups
 from tile_sched.graph.components import depths
-from tile_sched.graph.dsu import DisjointSets
-
-#: gids that take no part in scheduling (the specification's two sentinels).
-SKIPPED = (-1, -2, 0xFFFFFFFF, 0xFFFFFFFE)
 
 
 @dataclass(frozen=True)
@@ -28,17 +25,11 @@ class Groups:
 
 def groups_of(loop: LoopGraph, *, lifted: bool = False) -> Groups:
     """The groups of `loop`; with `lifted`, every op alone (the softest constraint goes first)."""
-    sets = DisjointSets()
-    for op in loop.ops:
-        gid, leader = op.constraints.gid, op.constraints.leader_gid
-        if gid is not None and leader is not None and gid != leader:
-            sets.union(gid, leader)
+    grouped = {} if lifted else joint_groups(loop)
     number: dict[tuple[str, int], int] = {}
     of: list[int] = []
-    for at, op in enumerate(loop.ops):
-        gid = op.constraints.gid
-        alone = lifted or gid is None or gid in SKIPPED
-        key = ("op", at) if alone else ("gid", sets.find(gid if gid is not None else at))
+    for at in range(len(loop.ops)):
+        key = ("gid", grouped[at]) if at in grouped else ("op", at)
         of.append(number.setdefault(key, len(number)))
     members: list[list[int]] = [[] for _ in number]
     for at, group in enumerate(of):

@@ -14,6 +14,8 @@ from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.storage import storage_bits
 
 ALLOC = "nv_tileas.alloc_tensor"
+#: Attribute of an allocation that has its place in shared memory, in bytes.
+OFFSET = "shared_offset"
 _LOOPS = ("scf.for", "scf.while")
 _SAME_MEMORY = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret", "nv_tileas.barrier_init")
 _FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")

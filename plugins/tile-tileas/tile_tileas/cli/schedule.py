@@ -12,7 +12,7 @@ import rich_click as click
 from tile_core.cli.output import STDIO, Output, read_bytes
 from tile_core.diagnostics import CompileError, ConfigurationError, UsageError
 
-_PASS = "tileas-generate-schedule"
+_PASS = "tileas-generate-schedule-constraints"
 #: How a result is written: option -> file ending it is meant for.
 _FORMATS = ("text", "json", "svg", "html", "trace")
 
@@ -50,7 +50,7 @@ def schedule(
     """Schedule the loops of INPUT and show them: operations by cycle, units over cycles.
 
     Nothing is compiled; with `--schedule FILE` the starts of a file are shown and checked instead
-    of a scheduler's. To compile with them: -D tileas-generate-schedule.schedule=FILE.
+    of a scheduler's. To compile with them: -D tileas-generate-schedule-constraints.schedule=FILE.
     """
     if stages < 0:
         raise UsageError("--stages must not be negative")

@@ -9,7 +9,7 @@ from tile_core.mlir import ir
 from tile_core.sched import LoopGraph
 from tile_tileas.analysis.pressure import used_values
 from tile_tileas.modulo.plan import Dependences
-from tile_tileas.sched.facts import facts_of, memory_effect
+from tile_tileas.sched.facts import is_cheap, is_pure
 from tile_tileas.sched.staged import feeds_products
 
 _LOOPS = ("scf.for", "scf.while")
@@ -75,18 +75,12 @@ def dependences(body: LoopBody, graph: LoopGraph, *, late_loads: bool) -> Depend
         if value in body.owner
     ]
     kept = frozenset(body.owner[value] for value in body.yielded if value in body.owner)
-    cheap = frozenset(at for at, op in enumerate(body.ops) if _is_cheap(op))
+    cheap = frozenset(
+        at
+        for at, op in enumerate(body.ops)
+        if is_cheap(op) or (graph.ops[at].constraints.recomputable and is_pure(op))
+    )
     late: frozenset[int] = frozenset()
     if late_loads:
         late = frozenset(at for at, op in enumerate(body.ops) if feeds_products(op))
     return Dependences(len(body.ops), tuple(uses), graph.edges, kept, cheap, late)
-
-
-def _is_cheap(op: ir.OpView) -> bool:
-    """Whether an operation may run several times in a step: addresses, and what moves nothing."""
-    if len(op.regions) or memory_effect(op) != "none" or not len(op.results):
-        return False
-    if facts_of(op.operation.name).class_ == "free":
-        return True
-    costly = (ir.RankedTensorType, ir.FloatType)
-    return not any(isinstance(value.type, costly) for value in op.results)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
+from tile_tileas.cloning import mapped_operands, replace_operands
 from tile_tileas.modulo.counting import Counting
 from tile_tileas.modulo.plan import Instance
 from tile_tileas.modulo.rings import Begun, Induction, Made, Rings, Source
@@ -172,34 +173,8 @@ class Expander(Inserter):
             source = self.rings.source(value, instance.stage, at)
             return None if isinstance(source, ir.Value) and source == value else lookup(source)
 
-        wanted = _mapped_operands(op, mapped)
+        wanted = mapped_operands(op, mapped)
         clone = op.operation.clone(ip=self._ip)
-        _replace_operands(clone, wanted)
+        replace_operands(clone, wanted)
         for old, new in zip(op.results, clone.results, strict=True):
             made[Made(old, instance.stage, at)] = new
-
-
-def _mapped_operands(
-    op: ir.OpView | ir.Operation, mapped: Callable[[ir.Value], ir.Value | None]
-) -> dict[ir.Value, ir.Value]:
-    """What the operands of `op`, and of operations in its regions, become."""
-    found: dict[ir.Value, ir.Value] = {}
-    for value in op.operands:
-        new = mapped(value)
-        if new is not None:
-            found[value] = new
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                found |= _mapped_operands(inner, mapped)
-    return found
-
-
-def _replace_operands(op: ir.OpView | ir.Operation, new: dict[ir.Value, ir.Value]) -> None:
-    for at, value in enumerate(op.operands):
-        if value in new:
-            op.operands[at] = new[value]
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                _replace_operands(inner, new)

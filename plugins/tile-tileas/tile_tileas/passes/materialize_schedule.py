@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext, option
-from tile_core.sched import LoopGraph, Schedule, ScheduleOptions, body_order
+from tile_core.passes import Pass, PassContext, error_at, option
+from tile_core.sched import (
+    SCHEDULE_ANALYSIS,
+    LoopGraph,
+    Schedule,
+    ScheduleAnalysis,
+    ScheduleOptions,
+    body_order,
+)
 from tile_tileas.modulo.body import LoopBody, dependences
 from tile_tileas.modulo.expand import Expander
 from tile_tileas.modulo.plan import plan
 from tile_tileas.modulo.rings import Rings, refused
 from tile_tileas.passes.schedule import check, graphs_of
-from tile_tileas.sched.bodies import BodyOf, bodies_of, clear, read
+from tile_tileas.sched.bodies import INVALIDATED, BodyOf, bodies_of, clear, read
 
 
 @dataclass(frozen=True)
@@ -20,11 +28,13 @@ class MaterializeSchedule(Pass):
     """Put operations in the order of their schedule; let iterations overlap where it says so.
 
     A loop of several stages becomes a prologue, a loop of full steps and an epilogue. One that
-    cannot be keeps one iteration at a time, in the order of its schedule, with a remark.
+    cannot be keeps one iteration at a time, in the order of its schedule, with a remark. Schedules
+    are those that the pass before published; without one, those that stand on the operations.
     """
 
     name = "tileas-materialize-schedule"
     anchor = "func.func"
+    accepts = (SCHEDULE_ANALYSIS,)
     statistics = {
         "moved": "operations that changed their place",
         "overlapped": "loops whose iterations overlap",
@@ -41,13 +51,14 @@ class MaterializeSchedule(Pass):
         if not scheduled:
             return
         staged = self.pipeline_strategy != "none"
-        graphs = graphs_of(op, cx, ScheduleOptions(), self.machine_model, staged=staged)
-        of_block = {graph.name.rsplit("/", 1)[1]: (graph, model) for _, graph, model in graphs}
-        for body, schedule in scheduled:
-            check(body, *of_block[body.name], schedule, "its schedule")
+        analysis = cx.accepted(SCHEDULE_ANALYSIS, op)
+        if analysis is None:
+            graphs = self._read(op, scheduled, cx)
+        else:
+            graphs = [_published(analysis, body, schedule) for body, schedule in scheduled]
+        for body, _ in scheduled:
             clear(body)
-        for body, schedule in scheduled:
-            graph, _ = of_block[body.name]
+        for (body, schedule), graph in zip(scheduled, graphs, strict=True):
             if schedule.num_stages > 1:
                 made = _overlapped(body, graph, schedule, staged=staged)
                 if isinstance(made, Rings):
@@ -69,6 +80,30 @@ class MaterializeSchedule(Pass):
                     name="IterationsNotOverlapped",
                 )
             cx.count("moved", _reorder(list(body.block.operations), schedule))
+
+    def _read(
+        self, op: ir.Operation, scheduled: Sequence[tuple[BodyOf, Schedule]], cx: PassContext
+    ) -> list[LoopGraph]:
+        """The graphs of bodies whose schedules were read from attributes, which are checked."""
+        staged = self.pipeline_strategy != "none"
+        graphs = graphs_of(op, cx, ScheduleOptions(), self.machine_model, staged=staged)
+        of_block = {graph.name.rsplit("/", 1)[1]: (graph, model) for _, graph, model in graphs}
+        for body, schedule in scheduled:
+            check(body, *of_block[body.name], schedule, "its schedule")
+        return [of_block[body.name][0] for body, _ in scheduled]
+
+
+def _published(analysis: ScheduleAnalysis, body: BodyOf, schedule: Schedule) -> LoopGraph:
+    """The graph that a body's schedule was made for.
+
+    Raises:
+        CompileError: the body, or its attributes, are not as they were then.
+    """
+    block = analysis.block(body.name)
+    names = [op.operation.name for op in body.block.operations]
+    if block is None or block.schedule != schedule or [o.name for o in block.graph.ops] != names:
+        raise error_at(body.holder, INVALIDATED)
+    return block.graph
 
 
 def _overlapped(body: BodyOf, graph: LoopGraph, schedule: Schedule, *, staged: bool) -> Rings | str:

@@ -1,8 +1,8 @@
-"""tileas-generate-schedule: a scheduler's answer, where it can be read and edited.
+"""tileas-generate-schedule-constraints: a scheduler's answer, published and written down.
 
-It stands on the operations (`nv_tileas.start`, in cycles) and on the operation that holds the block
-(`nv_tileas.ii`, `nv_tile.aws.stage`, `nv_tile.aws.order`). tileas-materialize-schedule makes code
-of it.
+The published ScheduleAnalysis is what tileas-materialize-schedule makes code of. The same stands on
+the operations (`nv_tileas.start`, in cycles) and on the operation that holds the block
+(`nv_tileas.ii`, `nv_tile.aws.stage`, `nv_tile.aws.order`), where it can be read and edited.
 """
 
 from __future__ import annotations
@@ -12,18 +12,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tile_sched.buffers.handoff import mutexes, rings
 from tile_sched.pressure import peak
 
 from tile_core.diagnostics import ConfigurationError
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.sched import (
+    SCHEDULE_ANALYSIS,
     Composed,
     IncompleteError,
     Infeasible,
     LoopGraph,
     MachineModel,
     Schedule,
+    ScheduleAnalysis,
+    ScheduledBlock,
     ScheduleOptions,
     violations,
 )
@@ -45,12 +49,13 @@ def _not_negative(value: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class GenerateSchedule(Pass):
-    """Ask a scheduler in which order, and how far apart, operations start."""
+class GenerateScheduleConstraints(Pass):
+    """Ask a scheduler in which order, and how far apart, operations start; check what it says."""
 
-    name = "tileas-generate-schedule"
+    name = "tileas-generate-schedule-constraints"
     anchor = "func.func"
     preserves = ("axis",)
+    publishes = (SCHEDULE_ANALYSIS,)
 
     scheduler: str = option("serial", "scheduler (see `tilec plugins list`)")
     max_stages: int = option(1, "iterations in flight at most; 0: no bound", check=_not_negative)
@@ -82,6 +87,7 @@ class GenerateSchedule(Pass):
         staged = self.pipeline_strategy != "none"
         options = self.options_of_graphs()
         bodies = graphs_of(op, cx, options, self.machine_model, staged=staged)
+        blocks = []
         for body, graph, model in bodies:
             if options.max_stages != 1 and body.is_loop and (reason := why_not(body.holder)):
                 cx.missed(
@@ -91,19 +97,37 @@ class GenerateSchedule(Pass):
                     name="IterationsNotOverlapped",
                 )
             if graph.name in given:
-                annotate(body, _taken(body, graph, model, given[graph.name]))
-                continue
-            name, stages = self.scheduler, graph.options.max_stages
-            if self._overlaps_more(body):
-                name, stages = self._persistent(body, graph, model, schedulers, cx)
-            graph = replace(graph, options=replace(graph.options, max_stages=stages))
-            found = schedulers[name].schedule(graph, model)
-            if isinstance(found, Infeasible):
-                raise error_at(body.holder, f"cannot be scheduled by '{name}': {found.reason}")
-            for note in found.notes:
-                cx.missed(body.holder.operation, note)
-            check(body, graph, model, found, f"scheduler '{name}'")
+                who, found = self.schedule, _taken(body, graph, model, given[graph.name])
+            else:
+                who, found = self._found(body, graph, model, schedulers, cx)
             annotate(body, found)
+            blocks.append(
+                ScheduledBlock(
+                    graph.name, who, graph, model, found, rings(graph, found), mutexes(graph)
+                )
+            )
+        cx.publish(SCHEDULE_ANALYSIS, op, ScheduleAnalysis(tuple(blocks)))
+
+    def _found(
+        self,
+        body: BodyOf,
+        graph: LoopGraph,
+        model: MachineModel,
+        schedulers: Mapping[str, Any],
+        cx: PassContext,
+    ) -> tuple[str, Schedule]:
+        """The scheduler that was asked, and its schedule, which has been checked."""
+        name, stages = self.scheduler, graph.options.max_stages
+        if self._overlaps_more(body):
+            name, stages = self._persistent(body, graph, model, schedulers, cx)
+        graph = replace(graph, options=replace(graph.options, max_stages=stages))
+        found = schedulers[name].schedule(graph, model)
+        if isinstance(found, Infeasible):
+            raise error_at(body.holder, f"failed to find a schedule: '{name}': {found.reason}")
+        for note in found.notes:
+            cx.missed(body.holder.operation, note)
+        check(body, graph, model, found, f"scheduler '{name}'")
+        return name, found
 
     def options_of_graphs(self) -> ScheduleOptions:
         """What schedulers are asked for."""
@@ -201,7 +225,7 @@ def graphs_of(
 def check(
     body: BodyOf, graph: LoopGraph, model: MachineModel, schedule: Schedule, who: str
 ) -> None:
-    """Refuse a schedule that is not one: order, latency, resources, stages, depths.
+    """Refuse a schedule that is not one: order, latency, resources, stages, depths, groups.
 
     Raises:
         CompileError: names the edge, or the resource and the cycle of the interval.
@@ -209,11 +233,11 @@ def check(
     try:
         violation = next(violations(graph, model, schedule), None)
     except IncompleteError as error:
-        raise error_at(body.holder, f"{who} {error}") from error
+        raise error_at(body.holder, f"failed to legalize schedule: {who} {error}") from error
     if violation is not None:
         raise error_at(
             body.holder,
-            f"{who} {violation.message}",
+            f"failed to legalize schedule: {who} {violation.message}",
             hint="every schedule is checked, whoever made it; nothing was changed",
         )
 

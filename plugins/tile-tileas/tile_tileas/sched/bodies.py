@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
-from tile_core.passes import error_at
-from tile_core.sched import Schedule, stage_orders
+from tile_core.passes import error_at, invalidated
+from tile_core.sched import SCHEDULE_ANALYSIS, Schedule, stage_orders
 
 START, INTERVAL = "nv_tileas.start", "nv_tileas.ii"
 #: The specification's record of a schedule, an entry per operation of the block.
+#: Mark of what may be made again in every stage that uses it.
+RECOMPUTABLE = "tileas.recomputable"
 STAGE, ORDER = "nv_tile.aws.stage", "nv_tile.aws.order"
-INVALIDATED = (
-    "cleanup pass invalidated ScheduleAnalysis; rerun constraint generation or remove the pass"
-)
+INVALIDATED = invalidated(SCHEDULE_ANALYSIS)
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,13 @@ def read(body: BodyOf) -> Schedule | None:
 
 
 def clear(body: BodyOf) -> None:
-    """Remove the schedule's attributes."""
+    """Remove the schedule's attributes, and the marks that were made for it."""
     for key in (INTERVAL, STAGE, ORDER):
         if key in body.holder.attributes:
             del body.holder.attributes[key]
     for op in body.block.operations:
+        if RECOMPUTABLE in op.attributes:
+            del op.attributes[RECOMPUTABLE]
         for key in (START, STAGE, ORDER):
             # On a loop, stages and orders that are arrays belong to its own body.
             if key in op.attributes and isinstance(op.attributes[key], ir.IntegerAttr):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tile_core.dialect import declared_effect
 from tile_core.mlir import ir
+from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.dialect.effects import has_buffer_effects
 
 
@@ -131,3 +132,23 @@ def _stays_in_buffers(op: ir.OpView | ir.Operation) -> bool:
     """Whether all that an operation touches are buffers, which `buffer_effects` names."""
     name = op.operation.name
     return has_buffer_effects(name) and not name.startswith(_GLOBAL)
+
+
+def is_pure(op: ir.OpView | ir.Operation) -> bool:
+    """Whether an operation may run once more and give the same: it has results, and no effects.
+
+    An allocation gives other memory each time.
+    """
+    if len(op.regions) or memory_effect(op) != "none" or not len(op.results):
+        return False
+    return op.operation.name != ALLOC
+
+
+def is_cheap(op: ir.OpView | ir.Operation) -> bool:
+    """Whether an operation is better run again than kept: addresses, and what moves nothing."""
+    if not is_pure(op):
+        return False
+    if facts_of(op.operation.name).class_ == "free":
+        return True
+    costly = (ir.RankedTensorType, ir.FloatType)
+    return not any(isinstance(value.type, costly) for value in op.results)

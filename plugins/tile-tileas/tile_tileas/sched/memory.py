@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
-from tile_core.sched import Edge
+from tile_core.sched import Edge, Handle
 from tile_tileas.analysis.alias import AliasAnalysis, Roots, may_alias
-from tile_tileas.analysis.buffers import allocation_of
+from tile_tileas.analysis.buffers import OFFSET, allocation_of, stage_bytes
 from tile_tileas.analysis.tokens import is_weak
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.effects import buffer_effects
@@ -31,6 +31,7 @@ class _Access:
     roots: Roots = None
     buffer: ir.Value | None = None
     by_tokens: bool = False  # a weak load or store
+    opaque: bool = False  # nobody says what it touches: a barrier, a print, a branch with stores
 
     def meets(self, other: _Access) -> bool:
         if self.by_tokens and other.by_tokens:
@@ -38,7 +39,9 @@ class _Access:
         if self.in_buffer != other.in_buffer:
             return False
         if self.in_buffer:
-            return self.buffer is None or other.buffer is None or self.buffer == other.buffer
+            if self.buffer is None or other.buffer is None:
+                return True
+            return self.buffer == other.buffer or _share_bytes(self.buffer, other.buffer)
         return may_alias(self.roots, other.roots)
 
     def covers(self, other: _Access) -> bool:
@@ -64,7 +67,8 @@ def memory_edges(ops: list[ir.OpView], aliases: AliasAnalysis | None, is_loop: b
             if access.effect == before.effect == "read" or not before.meets(access):
                 continue
             if before.at != access.at or distance:
-                edges[Edge(before.at, access.at, 0, distance, "memory")] = None
+                kind = "mutex" if access.opaque and before.opaque else "memory"
+                edges[Edge(before.at, access.at, 0, distance, kind)] = None
             if before.covers(access):
                 break
     return list(edges)
@@ -85,8 +89,42 @@ def _accesses(at: int, op: ir.OpView, aliases: AliasAnalysis | None) -> list[_Ac
         roots = aliases.of_access(op) if aliases is not None else None
         by_tokens = is_weak(op) and "volatile" not in op.attributes
         return [*found, _Access(at, effect, False, roots, by_tokens=by_tokens)]
-    # Whatever else it is: a barrier, a print, a branch with stores in it.
-    return [*found, _Access(at, effect, False), _Access(at, effect, True)]
+    opaque = effect == "write"
+    return [*found, _Access(at, effect, False, opaque=opaque),
+            _Access(at, effect, True, opaque=opaque)]  # fmt: skip
+
+
+def handles_of(ops: list[ir.OpView]) -> tuple[Handle, ...]:
+    """What operations do to buffers, which are numbered as they are met."""
+    names: dict[ir.Value, str] = {}
+    found: dict[tuple[str, int], Handle] = {}
+    for at, op in enumerate(ops):
+        for kind, value in buffer_effects(op):
+            root = _allocation(value) if Buffer.of(value.type) is not None else None
+            if kind == "allocate" or root is None:
+                continue
+            name = names.setdefault(root, f"buffer{len(names)}")
+            old = found.get((name, at), Handle(name, at, writes=False))
+            found[name, at] = Handle(
+                name, at, old.writes or kind != "read", old.reads or kind == "read"
+            )
+    return tuple(found.values())
+
+
+def _share_bytes(one: ir.Value, other: ir.Value) -> bool:
+    """Whether two allocations that have their places in shared memory lie on one another."""
+    spans = [_span(one), _span(other)]
+    if spans[0] is None or spans[1] is None:
+        return False
+    return spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]
+
+
+def _span(buffer: ir.Value) -> tuple[int, int] | None:
+    alloc, record = buffer.owner, Buffer.of(buffer.type)
+    if isinstance(alloc, ir.Block) or record is None or OFFSET not in alloc.attributes:
+        return None
+    first = ir.IntegerAttr(alloc.attributes[OFFSET]).value
+    return first, first + stage_bytes(record) * record.stages
 
 
 def _touches_buffers(op: ir.OpView) -> bool:

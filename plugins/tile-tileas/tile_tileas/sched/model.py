@@ -7,7 +7,7 @@ from tile_core.sched import Edge, LoopGraph
 from tile_tileas.analysis.alias import AliasAnalysis
 from tile_tileas.sched.edges import carried_edges, data_edges
 from tile_tileas.sched.machinery import Machinery
-from tile_tileas.sched.memory import memory_edges
+from tile_tileas.sched.memory import handles_of, memory_edges
 from tile_tileas.sched.nodes import node_of, trip_count
 
 __all__ = ["Machinery", "loop_graph"]
@@ -36,4 +36,5 @@ def loop_graph(
     edges += [Edge(at, len(ops) - 1, 0, kind="order") for at in range(len(ops) - 1)]
     if is_loop:
         edges += carried_edges(block, ops, position, nodes)
-    return LoopGraph(nodes, tuple(edges), is_loop, trip_count(block.owner) if is_loop else None)
+    trips = trip_count(block.owner) if is_loop else None
+    return LoopGraph(nodes, tuple(edges), is_loop, trips, handles=handles_of(ops))

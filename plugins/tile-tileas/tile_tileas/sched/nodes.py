@@ -124,14 +124,15 @@ def trip_count(loop: ir.Operation | ir.OpView) -> int | None:
     """The number of iterations of an `scf.for` with constant bounds."""
     if loop.operation.name != "scf.for":
         return None
-    bounds = [_constant(value) for value in list(loop.operands)[:3]]
+    bounds = [constant_of(value) for value in list(loop.operands)[:3]]
     if None in bounds:
         return None
     first, last, step = (bound or 0 for bound in bounds)
     return max(0, -(-(last - first) // step)) if step > 0 else None
 
 
-def _constant(value: ir.Value) -> int | None:
+def constant_of(value: ir.Value) -> int | None:
+    """The number that a value is, where that is known."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
         return None

@@ -1,4 +1,4 @@
-// RUN: tilec opt -p tileas-generate-schedule{scheduler=list}
+// RUN: tilec opt -p tileas-generate-schedule-constraints{scheduler=list}
 
 // The load starts first, as everything waits for it; its user starts when its data is there.
 // CHECK: func.func @latencies
@@ -44,7 +44,7 @@ func.func @empty() attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
   return
 }
 // -----
-// CHECK: loc("tileas-generate-schedule.mlir":[[# @LINE + 1]]:1): error: 'func.func' op has no kernel_spec; run 'convert-tileaa-to-tileas' before
+// CHECK: loc("tileas-generate-schedule-constraints.mlir":[[# @LINE + 1]]:1): error: 'func.func' op has no kernel_spec; run 'convert-tileaa-to-tileas' before
 func.func @no_kernel() {
   return
 }

@@ -1,0 +1,55 @@
+"""tileas-prepare-for-scheduling: the last clean-up before schedules are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext
+from tile_tileas.prepare.atoms import refine_vectors
+from tile_tileas.prepare.boxes import refresh_boxes
+from tile_tileas.prepare.loops import decompose_single_ops, unroll_small_loops
+from tile_tileas.prepare.marks import mark_loops
+from tile_tileas.prepare.places import compact
+from tile_tileas.prepare.views import decompose_views
+
+
+@dataclass(frozen=True)
+class PrepareForScheduling(Pass):
+    """Make a kernel ready for schedules: direct views, true vectors, marks, no tiny loops.
+
+    Six stages in fixed order, each a timing scope under the specification's name; the first that
+    fails, fails the pass.
+    """
+
+    name = "tileas-prepare-for-scheduling"
+    anchor = "func.func"
+    statistics = {
+        "views": "views that became direct",
+        "vectors": "accesses planned as wide as their threads make them",
+        "marks": "hints put on loops and on what is cheap in them",
+        "unrolled": "tiny loops written out",
+        "unwrapped": "wrappers of one operation that went",
+        "shared": "bytes of shared memory of buffers that were there already",
+        "refreshed": "accesses planned again, since their coordinates changed",
+    }
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        with cx.scope("decomposeTiledLoadStoreView"):
+            cx.count("views", decompose_views(op))
+        with cx.scope("refineVecSizeOfAtoms"):
+            cx.count("vectors", refine_vectors(op, cx.target))
+        with cx.scope("sliceAndFuse"):
+            cx.count("marks", mark_loops(op))
+        with cx.scope("runCanonicalizer"):
+            with cx.scope("unrollSmallLoopsForScheduling"):
+                unrolled = unroll_small_loops(op)
+            with cx.scope("decomposeSingleOp"):
+                unwrapped = decompose_single_ops(op)
+        cx.count("unrolled", unrolled)
+        cx.count("unwrapped", unwrapped)
+        with cx.scope("compactMemLayout"):
+            cx.count("shared", compact(op, cx.target))
+        with cx.scope("refreshBoxDim"):
+            if unrolled:
+                cx.count("refreshed", refresh_boxes(op, cx))

@@ -1,0 +1,37 @@
+"""Stage 6, refreshBoxDim: accesses whose coordinates changed are planned again.
+
+Where a loop was written out, coordinates are numbers: bounds checks may go, and with them what a
+tensor map may copy changes. The boxes of a map follow from the plan and the tile, so that a plan
+that is right makes them right; a tile that no map may copy any more is copied by threads.
+"""
+
+from __future__ import annotations
+
+from tile_core.mlir import ir
+from tile_core.passes import PassContext
+from tile_tileas.access import BY_THREADS, BY_TMA, AccessPlan, without_checks
+from tile_tileas.analysis.axis import AxisAnalysis
+from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.analysis.tokens import TokenOrder
+from tile_tileas.passes.plan_accesses import accesses
+from tile_tileas.tma.refusals import Knowledge, refusals
+
+_TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store")
+
+
+def refresh_boxes(func: ir.Operation, cx: PassContext) -> int:
+    """Plan the tiled accesses of `func` again after its views changed; how many plans changed."""
+    known, bounds = AxisAnalysis(func, cx), BoundsAnalysis(func, cx)
+    to_tma = Knowledge(func, known, bounds, TokenOrder())
+    changed = 0
+    for access in accesses(func):
+        old = AccessPlan.of(access) if access.operation.name in _TILED else None
+        if old is None:
+            continue
+        new = without_checks(old, access, bounds) if old.checked else old
+        if new.copy == BY_TMA and refusals(access, to_tma):
+            new = AccessPlan(new.order, new.vector, new.whole_vectors, new.checked, BY_THREADS)
+        if new != old:
+            access.attributes["access"] = new.attribute()
+            changed += 1
+    return changed
