@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tile_core.hookspecs import Lazy, hookimpl
-from tile_core.sched import Infeasible, LoopGraph, MachineModel, Schedule
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext
+from tile_core.sched import SCHEDULE_ANALYSIS, Infeasible, LoopGraph, MachineModel, Schedule
 
 TILE_SPEC_VERSION = 1
 
@@ -110,6 +113,42 @@ def _one_by_one(loop: LoopGraph) -> tuple[int, ...]:
         starts.append(cycle)
         cycle += max(1, op.latency, op.duration)
     return tuple(starts)
+
+
+@dataclass(frozen=True)
+class Careless(Pass):
+    """Says that schedules are as they were, and adds an operation."""
+
+    name = "test-careless"
+    anchor = "func.func"
+    preserves = (SCHEDULE_ANALYSIS,)
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        first = op.regions[0].blocks[0].operations[0]
+        clone = first.operation.clone(ip=ir.InsertionPoint(first))
+        clone.attributes["nv_tileas.start"] = first.attributes["nv_tileas.start"]
+
+
+@dataclass(frozen=True)
+class Careful(Pass):
+    """Looks, and touches nothing."""
+
+    name = "test-careful"
+    anchor = "func.func"
+    preserves = (SCHEDULE_ANALYSIS,)
+    accepts = (SCHEDULE_ANALYSIS,)
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        block = cx.accepted(SCHEDULE_ANALYSIS, op).block("body")
+        op.attributes["strategy"] = ir.StringAttr.get(f"{block.strategy}, {len(block.body)}")
+
+
+@hookimpl
+def tile_passes() -> Iterable[Lazy]:
+    """The passes above."""
+    return tuple(
+        Lazy(cls.name, f"support.schedulers:{cls.__name__}") for cls in (Careless, Careful)
+    )
 
 
 @hookimpl

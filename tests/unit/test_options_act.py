@@ -66,10 +66,14 @@ def _schedule(options: str) -> ScheduleOptions:
 @pytest.mark.parametrize(
     ("option", "wanted"),
     [
-        ("", ScheduleOptions(1)),
-        ("max-constraint-iterations=3", ScheduleOptions(1, max_constraint_iterations=3)),
-        ("rrt-size-threshold=7", ScheduleOptions(1, rrt_size_threshold=7)),
-        ("enable-random-delay=true", ScheduleOptions(1, random_delay=True)),
+        ("", ScheduleOptions(1, heed_occupancy=True)),
+        (
+            "max-constraint-iterations=3",
+            ScheduleOptions(1, heed_occupancy=True, max_constraint_iterations=3),
+        ),
+        ("rrt-size-threshold=7", ScheduleOptions(1, heed_occupancy=True, rrt_size_threshold=7)),
+        ("heed-occupancy=false", ScheduleOptions(1)),
+        ("enable-random-delay=true", ScheduleOptions(1, heed_occupancy=True, random_delay=True)),
     ],
 )
 def test_schedulers_are_asked_for_it(option: str, wanted: ScheduleOptions) -> None:

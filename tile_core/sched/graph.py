@@ -55,6 +55,7 @@ class LoopOp:
     constraints: Constraints = NO_CONSTRAINTS
     registers: int = 0  # 32-bit registers per thread that its results take
     shared_bytes: int = 0  # bytes of shared memory per stage that its results take
+    memory_bytes: int = 0  # bytes it moves from or to global memory, and that nobody moved before
     where: str = ""  # place in the user's source, for people
 
     @property
@@ -98,6 +99,7 @@ class ScheduleOptions:
     max_stages: int = 0  # iterations in flight at most; 0: no bound
     max_constraint_iterations: int = 10
     rrt_size_threshold: int = 4096  # rows of a reservation table; 0: never quantised
+    heed_occupancy: bool = False  # overlap only where other warps do not hide latency already
     random_delay: bool = False  # delay operations at random (fixed seed), to look for bugs
     trace: bool = False  # keep decisions
 

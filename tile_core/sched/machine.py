@@ -23,6 +23,9 @@ class MachineModel:
     banks: tuple[str, ...] = ()  # resources that compete for banks of memory
     registers: int = 0  # registers per thread that a body should keep to; 0: unknown
     shared: int = 0  # bytes of shared memory of a block; 0: unknown
+    register_file: int = 0  # registers of an SM; 0: unknown
+    max_warps: int = 0  # warps that an SM holds at most
+    memory_rate: float = 0.0  # bytes per cycle that an SM gets from memory if all ask; 0: unknown
     ceiling: int = 0  # cycles of latency above which a dependence is not pipelined; 0: none
 
     @cached_property

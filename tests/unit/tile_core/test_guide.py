@@ -84,7 +84,7 @@ def test_parts_and_machine_models_take_effect(registry: Registry) -> None:
             registry=registry, options={"scheduler": "cost"},
             pass_options={
                 f"{GENERATE}.{key.replace('_', '-')}": value
-                for key, value in {"max_stages": 0, **options}.items()
+                for key, value in {"max_stages": 0, "heed_occupancy": False, **options}.items()
             },
         ).output  # fmt: skip
         assert isinstance(text, str)

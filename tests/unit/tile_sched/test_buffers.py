@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.loops import MODEL, L, M, graph
+from tile_sched.buffers.handoff import mutexes, rings
 from tile_sched.buffers.lifetimes import Barriers, Request, place_shared, rows
 from tile_sched.buffers.pipes import Member, Pipe, solve
+from tile_sched.schedulers.cost import CostScheduler
 
 from tile_core.diagnostics import CompileError
+from tile_core.sched import Edge, Handle, LoopGraph, LoopOp, Mutex, Ring, Schedule
 
+V3 = graph((L, M), (0, 1, 8, 0), (1, 1, 8, 1))
 CAPACITY = 232448
 
 
@@ -70,3 +77,48 @@ def test_v23_producers_of_one_value_share_a_pipe() -> None:
     nothing = solve("r", consumer, [Member(3, "other", 0, 0)])
     assert nothing.trivial
     assert nothing.pipes[0].canonical is None
+
+
+# --- rings and mutexes of schedules --------------------------------------------------------------
+
+
+def test_values_that_cross_stages_have_rings() -> None:
+    """V3 with registers: the load of stage 0 is taken in stage 1; the accumulator stays."""
+    load, product = replace(L, registers=4), replace(M, registers=8)
+    loop = replace(V3, ops=(load, product))
+    found = CostScheduler().schedule(loop, MODEL)
+    assert isinstance(found, Schedule)
+    assert rings(loop, found) == (Ring("Pipe_0", (0,), (1,), 2, 4),)
+    assert rings(loop, replace(found, start=(0, 8), ii=16)) == ()
+
+
+def test_a_value_handed_on_twice_lives_as_many_iterations() -> None:
+    """x of two iterations ago: the reader, which comes behind the writer, finds a third slot."""
+    loop = LoopGraph(
+        (LoopOp("x", "compute", 1, registers=2), LoopOp("y", "compute", 1)),
+        (Edge(0, 1, 1, distance=2),),
+    )
+    assert [ring.depth for ring in rings(loop, Schedule((0, 1), 4))] == [3]
+    assert [ring.depth for ring in rings(loop, Schedule((1, 0), 4))] == [2]
+
+
+def test_buffers_have_rings_of_all_their_producers() -> None:
+    """A store and an update of one buffer, read a stage later; a back edge bounds the slots."""
+    ops = tuple(LoopOp(name, "compute", 8) for name in ("fill", "update", "read"))
+    handles = (
+        Handle("buffer0", 0, writes=True),
+        Handle("buffer0", 1, writes=True, reads=True),
+        Handle("buffer0", 2, writes=False, reads=True),
+    )
+    edges = (Edge(0, 1, 8, kind="memory"), Edge(1, 2, 8, kind="memory"))
+    loop, schedule = LoopGraph(ops, edges, handles=handles), Schedule((0, 8, 16), 10)
+    assert rings(loop, schedule) == (Ring("Pipe_0", (0, 1), (2,), 3),)
+    bound = replace(loop, edges=(*edges, Edge(2, 0, 8, distance=2, kind="memory")))
+    assert rings(bound, schedule) == (Ring("Pipe_0", (0, 1), (2,), 2),)
+
+
+def test_what_keeps_its_place_is_a_mutex() -> None:
+    ops = tuple(LoopOp(name, "barrier", 1) for name in ("print", "sum", "print"))
+    edges = (Edge(0, 2, 0, kind="mutex"), Edge(2, 0, 0, distance=1, kind="mutex"))
+    assert mutexes(LoopGraph(ops, edges)) == (Mutex("Mutex_0", (0, 2)),)
+    assert mutexes(LoopGraph(ops, ())) == ()

@@ -55,6 +55,12 @@ BODY = f"""
 }}
 """
 
+#: As many stages as schedulers like, whatever their registers cost.
+OVERLAPPED = {
+    "tileas-generate-schedule-constraints.max-stages": 0,
+    "tileas-generate-schedule-constraints.heed-occupancy": False,
+}
+
 
 def kernel(limits: str, params: int) -> str:
     """The module of a kernel (in, out, tiles at the end, scalars at the end, bounds ...)."""
@@ -93,7 +99,7 @@ def module(limits: str, params: int, scheduler: str) -> tile_sim.Module:
         kernel(limits, params), "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas",
         emit="ptx", registry=registry(schedulers=support.schedulers), keep_stages=False,
         options={"scheduler": scheduler},
-        pass_options={"tileas-generate-schedule-constraints.max-stages": 0},
+        pass_options=OVERLAPPED,
     )  # fmt: skip
     return tile_sim.Module(str(made.stages["ptx"]))
 
@@ -179,7 +185,7 @@ def module_of_count(limits: str, count: int, scheduler: str) -> tile_sim.Module:
         text, "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas", emit="ptx",
         registry=registry(schedulers=support.schedulers), keep_stages=False,
         options={"scheduler": scheduler},
-        pass_options={"tileas-generate-schedule-constraints.max-stages": 0},
+        pass_options=OVERLAPPED,
     )  # fmt: skip
     return tile_sim.Module(str(made.stages["ptx"]))
 

@@ -80,7 +80,7 @@ def test_an_order_that_is_broken_names_the_edge(
     load, dot = ("nv_tileas.tiled_load", "start", 9), ("nv_tileas.dot", "start", 0)
     error = broken(capsys, tmp_path, load, dot)
     assert "'nv_tileas.dot' (#2) in cycle 0, before 'nv_tileas.tiled_load' (#0) in cycle 9" in error
-    assert "data edge 1 -> 4" in error
+    assert "data edge 0 -> 2" in error
 
 
 def test_a_latency_that_is_broken_names_the_edge(

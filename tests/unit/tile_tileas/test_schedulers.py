@@ -19,7 +19,7 @@ from tile_tileas.sched.bodies import bodies_of
 from tile_tileas.sched.facts import memory_effect
 from tile_tileas.sched.model import Machinery, loop_graph
 
-from tile_core.diagnostics import CompileError
+from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.opt import OptJob, Selection, optimize
 from tile_core.registry import Registry
 from tile_core.sched import (
@@ -32,6 +32,7 @@ from tile_core.sched import (
     Schedule,
     Use,
     violated_edge,
+    violations,
 )
 from tile_core.target import builtin_targets
 
@@ -375,6 +376,42 @@ def test_wrong_schedulers_are_refused(scheduler: str, message: str) -> None:
         scheduled(scheduler, STRAIGHT)
     assert caught.value.message == f"'func.func' op failed to legalize schedule: {message}"
     assert caught.value.where is not None
+
+
+def between(passes: str) -> str:
+    passes = f"{GENERATE}{{scheduler=list}},{passes},tileas-materialize-schedule"
+    return optimize(STRAIGHT, 0, OptJob(registry(), Selection(passes=passes))).text
+
+
+def test_passes_in_between_preserve_the_analysis_or_are_refused() -> None:
+    assert 'strategy = "list, 4"' in between("test-careful")
+    with pytest.raises(ConfigurationError) as caught:
+        between("mlir:cse")
+    assert caught.value.message == INVALIDATED
+    assert "'mlir:cse' between" in caught.value.notes[0]
+
+
+def test_a_pass_that_says_so_in_vain_is_found() -> None:
+    with pytest.raises(CompileError) as caught:
+        between("test-careless")
+    assert caught.value.message == f"'func.func' op {INVALIDATED}"
+
+
+INVALIDATED = (
+    "cleanup pass invalidated ScheduleAnalysis; rerun constraint generation or remove the pass"
+)
+
+
+def test_members_of_a_group_in_different_stages_are_refused() -> None:
+    together = Constraints(gid=1)
+    ops = tuple(LoopOp(name, "compute", 1, constraints=together) for name in "ab")
+    loop, model = LoopGraph(ops, ()), MachineModel("sm_90", (("alu", 1),), 4)
+    (found,) = violations(loop, model, Schedule((0, 5), 4))
+    assert found.rule == "group"
+    assert found.message == (
+        "puts 'b' (#1) into stage 1, but its group 1 is in stage 0, with 'a' (#0)"
+    )
+    assert not list(violations(loop, model, Schedule((0, 3), 4)))
 
 
 def test_a_scheduler_may_find_nothing() -> None:

@@ -66,7 +66,11 @@ def _depth(
         # A register is free once its last reader has issued.
         stages, place = schedule.stages, {op: at for at, op in enumerate(body)}
         span = stages[edge.dst] + edge.distance - stages[producer]
-        return max(1, span + (place[edge.dst] > place[producer]))
+        return (
+            span + 1
+            if span and not edge.distance
+            else max(1, span + (place[edge.dst] > place[producer]))
+        )
     return ring_depth(loop, schedule, edge)
 
 

@@ -47,7 +47,15 @@ class MachineTable:
     classes: Mapping[str, _Class]
 
     def model(
-        self, target: str, num_warps: int, *, registers: int = 0, shared: int = 0
+        self,
+        target: str,
+        num_warps: int,
+        *,
+        registers: int = 0,
+        shared: int = 0,
+        register_file: int = 0,
+        max_warps: int = 0,
+        memory_rate: float = 0.0,
     ) -> MachineModel:
         """The resources for a block of `num_warps` warps on `target`."""
         units = dict.fromkeys(self.slots, 1) | dict(self.pools)
@@ -60,6 +68,9 @@ class MachineTable:
             self.banks,
             registers,
             shared,
+            register_file,
+            max_warps,
+            memory_rate,
             self.ceiling,
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from tile_core.sched import Infeasible, LoopGraph, MachineModel, Schedule
+from tile_sched.occupancy import worthwhile
 from tile_sched.placement.arms import Arm, CostBased, Fuse, Permute, Retry, Seating
 from tile_sched.placement.costs import COSTS, Cost
 from tile_sched.placement.driver import place_all
@@ -14,7 +15,7 @@ from tile_sched.placement.gates import GATES, Gate
 from tile_sched.placement.rau import place_iteratively
 from tile_sched.placement.state import State
 from tile_sched.schedulers.serial import SerialScheduler
-from tile_sched.search import problem_of, quantised, refined, search
+from tile_sched.search import Problem, problem_of, quantised, refined, search
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,14 @@ class Parts:
         )
 
 
+#: Stages that are tried, too, where the shortest interval takes more.
+_FEWER = 2
+
+
 class CostScheduler:
     """The shortest interval that the arms, or eviction, find; then rounds that save registers.
+
+    With `heed_occupancy`, iterations overlap only where that is worth its registers.
 
     At each interval: the driver's arms from empty, then Rau's placement with eviction from empty.
     """
@@ -69,7 +76,16 @@ class CostScheduler:
         problem = problem_of(loop, model)
         if isinstance(problem, Infeasible):
             return problem
-        return refined(problem, self._placer)
+        found = refined(problem, self._placer)
+        if not (loop.options.heed_occupancy and loop.is_loop and model.register_file):
+            return found
+        candidates = [problem.fallback, found]
+        if found.num_stages > _FEWER:
+            fewer = replace(loop, options=replace(loop.options, max_stages=_FEWER))
+            limited = problem_of(fewer, model)
+            assert isinstance(limited, Problem), "more stages were possible"
+            candidates.insert(1, refined(limited, self._placer))
+        return worthwhile(loop, model, candidates)
 
     def _placer(self, state: State) -> bool:
         empty = state.savepoint()

@@ -44,15 +44,20 @@ class MaterializeSchedule(Pass):
     pipeline_strategy: str = option(
         "none", "'unspecialize': loads of products stay with their product, to run ahead later"
     )
-    machine_model: str = option("sm", "resources and times the schedule was made for")
+    machine_model: str = option(
+        "", "resources and times to check with; empty: those of the schedule, and 'sm' of a text's"
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        scheduled = [(body, found) for body in bodies_of(op) if (found := read(body)) is not None]
+        analysis = cx.accepted(SCHEDULE_ANALYSIS, op)
+        bodies = bodies_of(op)
+        if analysis is not None:
+            _check_unchanged(analysis, bodies)
+        scheduled = [(body, found) for body in bodies if (found := read(body)) is not None]
         if not scheduled:
             return
         staged = self.pipeline_strategy != "none"
-        analysis = cx.accepted(SCHEDULE_ANALYSIS, op)
-        if analysis is None:
+        if analysis is None or self.machine_model:
             graphs = self._read(op, scheduled, cx)
         else:
             graphs = [_published(analysis, body, schedule) for body, schedule in scheduled]
@@ -86,7 +91,7 @@ class MaterializeSchedule(Pass):
     ) -> list[LoopGraph]:
         """The graphs of bodies whose schedules were read from attributes, which are checked."""
         staged = self.pipeline_strategy != "none"
-        graphs = graphs_of(op, cx, ScheduleOptions(), self.machine_model, staged=staged)
+        graphs = graphs_of(op, cx, ScheduleOptions(), self.machine_model or "sm", staged=staged)
         of_block = {graph.name.rsplit("/", 1)[1]: (graph, model) for _, graph, model in graphs}
         for body, schedule in scheduled:
             check(body, *of_block[body.name], schedule, "its schedule")
@@ -97,13 +102,25 @@ def _published(analysis: ScheduleAnalysis, body: BodyOf, schedule: Schedule) -> 
     """The graph that a body's schedule was made for.
 
     Raises:
-        CompileError: the body, or its attributes, are not as they were then.
+        CompileError: the attributes say something else.
     """
     block = analysis.block(body.name)
-    names = [op.operation.name for op in body.block.operations]
-    if block is None or block.schedule != schedule or [o.name for o in block.graph.ops] != names:
+    if block is None or block.schedule != schedule:
         raise error_at(body.holder, INVALIDATED)
     return block.graph
+
+
+def _check_unchanged(analysis: ScheduleAnalysis, bodies: Sequence[BodyOf]) -> None:
+    """All bodies have the operations that they were scheduled with.
+
+    Raises:
+        CompileError: one has others.
+    """
+    for body in bodies:
+        block = analysis.block(body.name)
+        names = [op.operation.name for op in body.block.operations]
+        if block is None or [op.name for op in block.graph.ops] != names:
+            raise error_at(body.holder, INVALIDATED)
 
 
 def _overlapped(body: BodyOf, graph: LoopGraph, schedule: Schedule, *, staged: bool) -> Rings | str:

@@ -65,6 +65,9 @@ class GenerateScheduleConstraints(Pass):
     persistent_stages: int = option(
         1, "iterations in flight of loops that walk over the grid", check=_not_negative
     )
+    heed_occupancy: bool = option(
+        True, "overlap iterations only where other warps do not hide what one waits for"
+    )
     max_constraint_iterations: int = option(
         10, "rounds in which constraints are refined", check=_not_negative
     )
@@ -117,10 +120,11 @@ class GenerateScheduleConstraints(Pass):
         cx: PassContext,
     ) -> tuple[str, Schedule]:
         """The scheduler that was asked, and its schedule, which has been checked."""
-        name, stages = self.scheduler, graph.options.max_stages
+        name, asked = self.scheduler, graph.options
         if self._overlaps_more(body):
             name, stages = self._persistent(body, graph, model, schedulers, cx)
-        graph = replace(graph, options=replace(graph.options, max_stages=stages))
+            asked = replace(asked, max_stages=stages, heed_occupancy=False)
+        graph = replace(graph, options=asked)
         found = schedulers[name].schedule(graph, model)
         if isinstance(found, Infeasible):
             raise error_at(body.holder, f"failed to find a schedule: '{name}': {found.reason}")
@@ -135,6 +139,7 @@ class GenerateScheduleConstraints(Pass):
             self.max_stages,
             self.max_constraint_iterations,
             self.rrt_size_threshold,
+            self.heed_occupancy,
             self.enable_random_delay,
         )
 
@@ -151,7 +156,7 @@ class GenerateScheduleConstraints(Pass):
     ) -> tuple[str, int]:
         """Scheduler and stages of a loop over the grid; one stage if more take many registers."""
         name = self.persistent_scheduler or self.scheduler
-        asked = replace(graph.options, max_stages=self.persistent_stages)
+        asked = replace(graph.options, max_stages=self.persistent_stages, heed_occupancy=False)
         found = schedulers[name].schedule(replace(graph, options=asked), model)
         if isinstance(found, Schedule) and model.registers:
             registers, most = peak(graph, found), int(_ROOM * model.registers)

@@ -22,6 +22,8 @@ class Machinery:
     target: str
     num_warps: int
     registers: int  # registers per thread that bodies should keep to
+    register_file: int = 0  # registers of an SM
+    max_warps: int = 0  # warps of an SM
     staged: bool = False  # loads of products run ahead of their loops (`feeds_products`)
 
     @classmethod
@@ -42,11 +44,19 @@ class Machinery:
             target.name,
             num_warps,
             min(most, target.max_registers),
+            target.registers,
+            target.max_warps_per_sm,
             staged,
         )
 
     def model(self, shared: int = 0) -> MachineModel:
         """The resources of one SM."""
         return self.table.model(
-            self.target, self.num_warps, registers=self.registers, shared=shared
+            self.target,
+            self.num_warps,
+            registers=self.registers,
+            shared=shared,
+            register_file=self.register_file,
+            max_warps=self.max_warps,
+            memory_rate=self.machine.dram_bytes_per_clk() / self.machine.chip.sms,
         )

@@ -14,6 +14,8 @@ from tile_tileas.sched.machinery import LANES, Machinery
 from tile_tileas.sched.staged import feeds_products
 
 _REGISTER_BITS = 32
+#: Classes of accesses that memory itself serves; operands of products are mostly in the L2 cache.
+_STREAMED = ("global_load", "global_store", "atomic", "async_copy")
 #: Iterations that a loop inside of a body is taken to have where its bounds are not constant.
 _INNER_TRIPS = 8
 
@@ -34,6 +36,7 @@ def node_of(op: ir.OpView, machinery: Machinery, *, is_loop: bool) -> LoopOp:
         uses=uses,
         constraints=constraints_of(op.operation).constraints,
         registers=-(-bits // (threads * _REGISTER_BITS)),
+        memory_bytes=int(_work(op, facts, machinery)["bytes"]) if facts.class_ in _STREAMED else 0,
         where=str(source_location(op.operation.location) or ""),
     )
 

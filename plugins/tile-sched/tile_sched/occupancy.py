@@ -1,0 +1,88 @@
+"""What a schedule is worth once other warps are there: registers against overlap.
+
+An SM holds as many blocks as its registers allow, and while one waits, the others run. Of B blocks
+that each begin an iteration every II cycles, one begins every II / B cycles, until a resource is
+busy all the time, the SM's share of memory among them: an iteration of some block takes
+max(busy, II / B). Overlapping iterations makes
+II smaller, and B, too, as values that cross stages take registers; where other warps hide what one
+waits for already, it can only lose. (Little's law; Volkov, "Better performance at lower occupancy",
+GTC 2010, for the other side.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from tile_core.sched import LoopGraph, MachineModel, Schedule
+from tile_sched.graph.bounds import busy_cycles
+from tile_sched.pressure import peak
+
+LANES = 32
+#: Registers of a thread besides those of tiles: addresses, counters, what instructions need; and
+#: those of the fragments that products read. Measured over the examples, sm_80: 20 to 31, and 43 to
+#: 64 with products.
+_BESIDES, _FRAGMENTS = 28, 28
+#: Registers are given to warps in steps of so many per thread (CUDA occupancy calculator).
+_STEP = 8
+#: What another stage has to gain, as times are estimates.
+GAIN = Fraction(105, 100)
+
+
+def registers_of(loop: LoopGraph, schedule: Schedule) -> int:
+    """Registers of a thread that the code of a schedule will take, about."""
+    products = any(op.kind == "mma" for op in loop.ops)
+    return peak(loop, schedule) + _BESIDES + (_FRAGMENTS if products else 0)
+
+
+def blocks_of(model: MachineModel, registers: int) -> int:
+    """Blocks that an SM holds at once, by registers and warps; 0 if a thread's are too few."""
+    if registers > model.registers:
+        return 0
+    rounded = -(-registers // _STEP) * _STEP
+    by_registers = model.register_file // (rounded * LANES * model.num_warps)
+    return min(by_registers, model.max_warps // model.num_warps)
+
+
+def cycles_of(loop: LoopGraph, model: MachineModel, schedule: Schedule) -> Fraction | None:
+    """Cycles of an SM for one iteration of some block; None if it would spill."""
+    blocks = blocks_of(model, registers_of(loop, schedule))
+    if not blocks:
+        return None
+    demand = busy_cycles(loop)
+    busy = [Fraction(cycles, model.capacity(name)) for name, cycles in demand.items()]
+    if model.memory_rate:
+        moved = sum(op.memory_bytes for op in loop.ops)
+        busy.append(Fraction(moved) / Fraction(model.memory_rate).limit_denominator(1000))
+    return max([*busy, Fraction(schedule.ii, blocks)])
+
+
+def worthwhile(loop: LoopGraph, model: MachineModel, found: Sequence[Schedule]) -> Schedule:
+    """Of schedules by rising number of stages, the last that is worth its registers.
+
+    The first one, which should have one stage, is taken unless another gains `GAIN` over it.
+    """
+    best, *others = found
+    time = cycles_of(loop, model, best)
+    for other in others:
+        cycles = cycles_of(loop, model, other)
+        if cycles is not None and (time is None or cycles * GAIN <= time):
+            best, time = other, cycles
+    if best.num_stages == 1 and any(other.num_stages > 1 for other in others):
+        note = _why(loop, model, best, others[-1])
+        return replace(best, notes=(*best.notes, note))
+    return best
+
+
+def _why(loop: LoopGraph, model: MachineModel, one: Schedule, more: Schedule) -> str:
+    blocks = blocks_of(model, registers_of(loop, one))
+    fewer = blocks_of(model, registers_of(loop, more))
+    less = (
+        f"{more.num_stages} in flight would take about {registers_of(loop, more)} registers of a "
+        f"thread, of {model.registers}"
+        if not fewer
+        else f"{more.num_stages} in flight leave room for {fewer} blocks of an SM instead of "
+        f"{blocks}, for {more.ii} cycles instead of {one.ii}"
+    )
+    return f"one iteration after the other, since other warps hide what one waits for: {less}"

@@ -1,0 +1,93 @@
+"""Whether iterations should overlap: registers against the warps that they leave room for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from support.loops import SMALL, loops
+from tile_sched.occupancy import blocks_of, cycles_of, registers_of, worthwhile
+from tile_sched.schedulers.cost import CostScheduler
+from tile_sched.schedulers.list import ListScheduler
+
+from tile_core.sched import Edge, LoopGraph, LoopOp, MachineModel, Schedule, Use
+
+MODEL = MachineModel(
+    "sm_80", (("lsu", 1), ("alu", 1)), num_warps=4, registers=255, register_file=65536, max_warps=64
+)
+
+
+def streaming(registers: int, busy: int) -> LoopGraph:
+    """A load of `registers` registers, and arithmetic of `busy` cycles on it."""
+    load = LoopOp("load", "load", 500, uses=(Use("lsu", 20),), registers=registers)
+    work = LoopOp("work", "compute", busy, uses=(Use("alu", busy),), registers=registers)
+    store = LoopOp("store", "store", 1, uses=(Use("lsu", 20),))
+    return LoopGraph((load, work, store), (Edge(0, 1, 500), Edge(1, 2, busy)))
+
+
+def chosen(loop: LoopGraph, model: MachineModel = MODEL) -> Schedule:
+    heeding = replace(loop, options=replace(loop.options, heed_occupancy=True))
+    found = CostScheduler().schedule(heeding, model)
+    assert isinstance(found, Schedule)
+    return found
+
+
+def test_blocks_by_registers_and_warps() -> None:
+    """65,536 registers, 128 threads: 32 of each thread leave room for 16 blocks, 33 for 12 (40)."""
+    assert [blocks_of(MODEL, n) for n in (16, 32, 33, 255, 256)] == [16, 16, 12, 2, 0]
+
+
+def test_other_warps_hide_what_one_waits_for() -> None:
+    """600 cycles in nine blocks: the unit that is busy for 100 of them never waits."""
+    loop = streaming(8, 100)
+    found = chosen(loop)
+    assert found.num_stages == 1
+    assert "other warps hide what one waits for" in found.notes[-1]
+    assert cycles_of(loop, MODEL, found) == 100
+
+
+def test_few_warps_hide_little() -> None:
+    """Tiles of so many registers that two blocks fit: the loads of the next iteration pay."""
+    loop = streaming(60, 100)
+    found = chosen(loop)
+    assert found.num_stages > 1
+    one = ListScheduler().schedule(loop, MODEL)
+    assert isinstance(one, Schedule)
+    before, after = cycles_of(loop, MODEL, one), cycles_of(loop, MODEL, found)
+    assert before is not None
+    assert after is not None
+    assert after < before
+
+
+def test_what_would_spill_is_not_chosen() -> None:
+    loop = streaming(110, 400)
+    overlapped = CostScheduler().schedule(loop, MODEL)
+    assert isinstance(overlapped, Schedule)
+    assert registers_of(loop, overlapped) > MODEL.registers
+    found = chosen(loop)
+    assert found.num_stages == 1
+    assert "of a thread, of 255" in found.notes[-1]
+
+
+def test_memory_that_is_busy_does_not_get_faster() -> None:
+    """Loads of 6,400 bytes at 10 bytes a cycle take 640 cycles whoever waits."""
+    loop = streaming(60, 100)
+    load, *rest = loop.ops
+    loop = replace(loop, ops=(replace(load, memory_bytes=6400), *rest))
+    assert chosen(loop, replace(MODEL, memory_rate=10.0)).num_stages == 1
+
+
+def test_one_stage_where_nothing_gains() -> None:
+    one, two = Schedule((0, 500, 600), 620), Schedule((0, 500, 600), 610)
+    loop = streaming(8, 100)
+    assert worthwhile(loop, MODEL, [one, two]).start == one.start
+
+
+@settings(max_examples=150, deadline=None)
+@given(loop=loops())
+def test_never_worse_than_one_iteration_after_the_other(loop: LoopGraph) -> None:
+    model = replace(SMALL, registers=255, register_file=65536, max_warps=48)
+    one, found = ListScheduler().schedule(loop, model), chosen(loop, model)
+    assert isinstance(one, Schedule)
+    best, worst = cycles_of(loop, model, found), cycles_of(loop, model, one)
+    assert worst is None or (best is not None and best <= worst)
