@@ -69,16 +69,17 @@ class _Unroller(Inserter):
         block = loop.regions[0].blocks[0]
         *ops, end = block.operations
         induction, *arguments = block.arguments
-        carried = list(loop.operands)[3:]
+        carried: list[ir.Value] = list(loop.operands)[3:]
         for trip in range(trip_count(loop) or 0):
-            known = dict(zip(arguments, carried, strict=True))
+            known: dict[ir.Value, ir.Value] = dict(zip(arguments, carried, strict=True))
             known[induction] = self._number(induction.type, first + trip * step)
             for op in ops:
                 wanted = mapped_operands(op, known.get)
                 clone = op.operation.clone(ip=self._ip)
                 replace_operands(clone, wanted)
                 known |= dict(zip(op.results, clone.results, strict=True))
-            carried = [known.get(value, value) for value in end.operands]
+            yielded: list[ir.Value] = list(end.operands)
+            carried = [known.get(value, value) for value in yielded]
         for old, new in zip(loop.results, carried, strict=True):
             old.replace_all_uses_with(new)
         loop.operation.erase()
