@@ -76,13 +76,16 @@ def worthwhile(loop: LoopGraph, model: MachineModel, found: Sequence[Schedule]) 
 
 
 def _why(loop: LoopGraph, model: MachineModel, one: Schedule, more: Schedule) -> str:
-    blocks = blocks_of(model, registers_of(loop, one))
-    fewer = blocks_of(model, registers_of(loop, more))
-    less = (
-        f"{more.num_stages} in flight would take about {registers_of(loop, more)} registers of a "
-        f"thread, of {model.registers}"
-        if not fewer
-        else f"{more.num_stages} in flight leave room for {fewer} blocks of an SM instead of "
-        f"{blocks}, for {more.ii} cycles instead of {one.ii}"
+    def told(found: Schedule) -> str:
+        registers = registers_of(loop, found)
+        cycles = cycles_of(loop, model, found)
+        if cycles is None:
+            return f"would take about {registers} registers of a thread, of {model.registers}"
+        blocks = blocks_of(model, registers)
+        plural = "" if blocks == 1 else "s"
+        return f"{float(cycles):.0f} cycles of an SM, which has room for {blocks} block{plural}"
+
+    return (
+        f"one iteration after the other, since other warps hide what one waits for: {told(one)}; "
+        f"with {more.num_stages} in flight, {told(more)}"
     )
-    return f"one iteration after the other, since other warps hide what one waits for: {less}"
