@@ -58,6 +58,16 @@ def cycles_of(loop: LoopGraph, model: MachineModel, schedule: Schedule) -> Fract
     return max([*busy, Fraction(schedule.ii, blocks)])
 
 
+def cheaper(loop: LoopGraph, model: MachineModel, first: Schedule, second: Schedule) -> Schedule:
+    """Of two schedules of one stage the one that takes less time, or else fewer registers."""
+
+    def cost(found: Schedule) -> tuple[bool, Fraction, int]:
+        cycles = cycles_of(loop, model, found)
+        return cycles is None, cycles or Fraction(found.ii), peak(loop, found)
+
+    return second if cost(second) < cost(first) else first
+
+
 def worthwhile(loop: LoopGraph, model: MachineModel, found: Sequence[Schedule]) -> Schedule:
     """Of schedules by rising number of stages, the last that is worth its registers.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from tile_core.sched import Infeasible, LoopGraph, MachineModel, Schedule
-from tile_sched.occupancy import worthwhile
+from tile_sched.occupancy import cheaper, worthwhile
 from tile_sched.placement.arms import Arm, CostBased, Fuse, Permute, Retry, Seating
 from tile_sched.placement.costs import COSTS, Cost
 from tile_sched.placement.driver import place_all
@@ -79,7 +79,9 @@ class CostScheduler:
         found = refined(problem, self._placer)
         if not (loop.options.heed_occupancy and loop.is_loop and model.register_file):
             return found
-        candidates = [problem.fallback, found]
+        program_order = SerialScheduler().schedule(loop, model)
+        assert isinstance(program_order, Schedule), "the problem has a solution"
+        candidates = [cheaper(loop, model, problem.fallback, program_order), found]
         if found.num_stages > _FEWER:
             fewer = replace(loop, options=replace(loop.options, max_stages=_FEWER))
             limited = problem_of(fewer, model)
