@@ -1,4 +1,4 @@
-"""Nothing that one run leaves behind may help or hurt the next: no server, no artifact cache."""
+"""Nothing that one run leaves behind may help or hurt the next: no server, cache, or defaults."""
 
 from __future__ import annotations
 
@@ -6,3 +6,4 @@ import os
 
 os.environ["TILEC_SERVER"] = "off"
 os.environ["TILEC_CACHE"] = "off"
+os.environ["TILEC_DEFAULTS"] = "off"

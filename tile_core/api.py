@@ -163,16 +163,18 @@ def _course(request: Request, registry: Registry, ends: _Ends) -> _Course:
         request.target, request.opt_level, request.pipeline,
         tuple(sorted((k, type(v), v) for k, v in request.options.items())),
         tuple(sorted((k, type(v), v) for k, v in request.pass_options.items())),
+        tuple((k, *v.items()) for k, v in request.instead.items()),
     )  # fmt: skip
     return _remembered(registry, key, ends)
 
 
 @lru_cache(maxsize=64)
 def _remembered(registry: Registry, key: tuple[Any, ...], ends: _Ends) -> _Course:
-    target, level, pipeline, options, pass_options = key
+    target, level, pipeline, options, pass_options, instead = key
     request = Request(
         target, level, pipeline,
         {k: v for k, _, v in options}, {k: v for k, _, v in pass_options},
+        {option: dict(values) for option, *values in instead},
     )  # fmt: skip
     return _make_course(request, registry, ends)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import importlib_metadata
 
+from tile_core import defaults
 from tile_core.diagnostics import TileError
 from tile_core.plugins import core_version
 from tile_core.registry import Registry
@@ -23,6 +24,42 @@ class Finding:
     detail: str
     hint: str = ""  # how to put it right
     needed: bool = True  # whether the compiler can do nothing without it
+
+
+@dataclass(frozen=True)
+class GpuAnswer:
+    """What a GPU did when it was asked."""
+
+    findings: tuple[Finding, ...]
+    about: Mapping[str, str] = field(default_factory=dict)  # its name, driver, ...
+    #: Values of pipeline options to use instead of the pipelines' own (`tile_core.defaults`).
+    instead: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: Whether it is worth keeping: a GPU answered, and no simulator.
+    settled: bool = False
+
+
+def ask_gpu(registry: Registry, driver: str) -> GpuAnswer:
+    """The answers of all checks that plugins make on a GPU, taken together.
+
+    Args:
+        driver: Python module with the functions of the CUDA driver.
+    """
+    answers: list[GpuAnswer] = []
+    for entry in registry.entries("gpu-check"):
+        try:
+            answers.append(registry.load("gpu-check", entry.lazy.name)(driver, registry))
+        except Exception as error:
+            message = error.message if isinstance(error, TileError) else str(error)
+            finding = Finding(entry.lazy.name, False, f"check of {entry.plugin}: {message}")
+            answers.append(GpuAnswer((finding,)))
+    if not answers:
+        return GpuAnswer((Finding("gpu", False, "no plugin asks a GPU", "pip install tile-time"),))
+    return GpuAnswer(
+        tuple(finding for answer in answers for finding in answer.findings),
+        {key: value for answer in answers for key, value in answer.about.items()},
+        {option: table for answer in answers for option, table in answer.instead.items()},
+        all(answer.settled for answer in answers),
+    )
 
 
 def check_core() -> Iterable[Finding]:
@@ -73,6 +110,10 @@ def findings(registry: Registry) -> list[Finding]:
         except Exception as error:
             message = error.message if isinstance(error, TileError) else str(error)
             found.append(Finding(entry.lazy.name, False, f"check of {entry.plugin}: {message}"))
+    kept = defaults.instead()
+    if kept:
+        said = "; ".join(f"{o}: {v} instead of {k}" for o, t in kept.items() for k, v in t.items())
+        found.append(Finding("defaults", True, f"{said} ({defaults.path()})"))
     found += [Finding(f"plugin {p.name}", True, str(p)) for p in registry.plugins[1:]]
     for broken in registry.broken:
         hint = broken.error.hint or ""

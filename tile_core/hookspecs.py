@@ -153,6 +153,15 @@ def tile_checks() -> Iterable[Lazy]:
 
 
 @hookspec
+def tile_gpu_checks() -> Iterable[Lazy]:
+    """Checks of `tilec doctor --gpu`.
+
+    `target` is `check(driver: str, registry) -> tile_core.doctor.GpuAnswer`, where `driver` names
+    a Python module with the functions of the CUDA driver, as `cuda.bindings.driver` has them.
+    """
+
+
+@hookspec
 def tile_views() -> Iterable[Lazy]:
     """What `tilec explore` shows beside stages, passes and remarks.
 

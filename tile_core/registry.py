@@ -34,6 +34,7 @@ KINDS: Mapping[str, tuple[str, type[Lazy]]] = {
     "text-check": ("tile_text_checks", Lazy),
     "emitter": ("tile_emitters", LazyEmitter),
     "check": ("tile_checks", Lazy),
+    "gpu-check": ("tile_gpu_checks", Lazy),
     "messages": ("tile_messages", Lazy),
     "view": ("tile_views", Lazy),
     "command": ("tile_cli_commands", Lazy),

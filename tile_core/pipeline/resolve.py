@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tile_core.defaults import Instead, instead
 from tile_core.diagnostics import ConfigurationError, nearest
 from tile_core.options import spelled
 from tile_core.pipeline.condition import ConditionError, parse_condition
@@ -140,7 +141,8 @@ class Request:
     """What a user asks of a pipeline.
 
     `pipeline` is a registered name or a path of a TOML file; None means the -O level's.
-    `options` are values or their spellings; `pass_options` maps "pass.option" to a spelling.
+    `options` are values or their spellings; `pass_options` maps "pass.option" to a spelling;
+    `instead` holds the user's own values instead of a pipeline's (`tile_core.defaults`).
     """
 
     target: str
@@ -148,6 +150,7 @@ class Request:
     pipeline: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     pass_options: Mapping[str, Any] = field(default_factory=dict)
+    instead: Instead = field(default_factory=instead)
 
 
 def load(request: Request, registry: Registry) -> Merged:
@@ -254,6 +257,9 @@ def _option_values(merged: Merged, request: Request, registry: Registry) -> dict
     for name, (option, spot) in merged.options.items():
         value, place = merged.values.get(name, (option.default, spot.inside("default")))
         values[name] = _checked(name, option, value, registry, place)
+        own = request.instead.get(name, {}).get(str(value))
+        if own is not None:
+            values[name] = _checked(name, option, own, registry, None)
     for name, value in request.options.items():
         if name not in merged.options:
             close = nearest(name, list(merged.options))

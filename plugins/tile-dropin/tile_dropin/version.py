@@ -9,17 +9,20 @@ RELEASE = "13.5"
 def version_text() -> str:
     """Five lines, as clients expect; caches of cubins take the whole text as their key.
 
-    Hence the last line: a digest of everything installed that decides what comes out.
+    Hence the last line: digests of everything installed that decides what comes out, and of what
+    `tilec doctor --gpu` found.
     """
+    from tile_core.defaults import digest
     from tile_core.fingerprint import installed
     from tile_core.snapshot import remembered
 
+    own = digest()
     return (
         "tileiras: tilec, an open compiler for CUDA Tile IR\n"
         "Copyright of the tilec authors, Apache License 2.0 with LLVM exceptions\n"
         f"tilec {remembered('tilec-version', _core_version)}\n"
         f"Cuda compilation tools, release {RELEASE}, V{RELEASE}.0\n"
-        f"Build tilec.{installed()}\n"
+        f"Build tilec.{installed()}{own and '.' + own}\n"
     )
 
 

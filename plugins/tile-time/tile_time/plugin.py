@@ -25,5 +25,11 @@ def tile_checks() -> Iterable[Lazy]:
 
 
 @hookimpl
+def tile_gpu_checks() -> Iterable[Lazy]:
+    """Launches on the GPU that is there."""
+    return (Lazy("launches", "tile_time.device_checks:check", "marked kernels and tensor maps"),)
+
+
+@hookimpl
 def tile_views() -> Iterable[Lazy]:
     return (Lazy("time", "tile_time.views:predicted", "the predicted time of a launch"),)
