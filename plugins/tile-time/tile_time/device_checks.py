@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,12 +65,12 @@ def check(driver: str, registry: Registry) -> GpuAnswer:
         return GpuAnswer((Finding("gpu", False, facts["problem"], facts.get("hint", _NO_GPU)),))
     target = "sm_{}{}".format(*facts["capability"])
     text = f"{facts['name']}, {target}, driver for CUDA {_release(facts['driver'])}"
-    if not registry.has("target", target):
+    if target not in registry.names("target"):
         return GpuAnswer((Finding("gpu", False, f"{text}: no target of this compiler"),))
-    found = {way: _asked(driver, way.name, target) for way in WAYS}
-    findings = [Finding("gpu", True, text), *(_finding(way, found[way]) for way in WAYS)]
+    found = [_asked(driver, way.name, target) for way in WAYS]
+    findings = [Finding("gpu", True, text), *map(_finding, WAYS, found)]
     about = {"name": facts["name"], "target": target, "driver": _release(facts["driver"])}
-    settled = bool(found[WAYS[0]]["ok"]) and not facts["simulated"]
+    settled = bool(found[0]["ok"]) and not facts["simulated"]
     return GpuAnswer(tuple(findings), about, _instead(found), settled)
 
 
@@ -79,14 +79,14 @@ def _release(number: int) -> str:
 
 
 def _finding(way: Way, answer: Mapping[str, Any]) -> Finding:
-    """A wrong result is a failure; what merely cannot be had is none, as something else can."""
+    """A wrong result is a failure; maps that cannot be had are none, as others can."""
     needed = not way.copies or bool(answer.get("wrong"))
     return Finding(way.name, answer["ok"], answer["detail"], way.hint, needed)
 
 
-def _instead(found: Mapping[Way, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def _instead(found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """What stands for maps of the host where they were tried and do not work."""
-    _, host, device = (found[way] for way in WAYS)
+    _, host, device = found
     if host["ok"] or not host.get("tried"):
         return {}
     return {_MAPS: {"host": "device" if device["ok"] and device.get("tried") else "off"}}
@@ -140,8 +140,9 @@ def answer(driver: str, name: str, target: str = "") -> dict[str, Any]:
 
 def _compiled(way: Way, target: str) -> tuple[bytes, bool]:
     """The cubin, and whether tensor maps copy in it."""
+    options = {**way.options, "lineinfo": True}  # the simulated driver runs the PTX that it keeps
     made = compile_program(
-        _SOURCE.read_text(encoding="utf-8"), target, opt_level=way.opt_level, options=way.options,
+        _SOURCE.read_text(encoding="utf-8"), target, opt_level=way.opt_level, options=options,
         name=_SOURCE.name,
     )  # fmt: skip
     return made.cubin, _COPY in str(made.stages["ptx"])
@@ -154,7 +155,7 @@ def _run(gpu: Gpu, cubin: bytes) -> dict[str, Any]:
     from tile_time.kit.runner.gpu import DriverError, OutOfBounds
 
     chance = np.random.default_rng(1)
-    # Sums of 128 products of these stay below 2048: exact in f16, whatever the order.
+    # No sum of 128 such products exceeds 2048: exact in f16, whatever the order.
     left, right = (chance.integers(-4, 5, (_SIZE, _SIZE)).astype(np.float16) for _ in range(2))
     expected = left.astype(np.int64) @ right.astype(np.int64)
     with tempfile.TemporaryDirectory() as folder:
