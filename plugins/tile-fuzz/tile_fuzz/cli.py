@@ -118,7 +118,9 @@ def fuzz(app: Any, **given: Any) -> int:
     bar = Progress("programs", len(plan.seeds))
     for tried, (seed, failure) in enumerate(_with_bar(bar, campaign(plan, _source(app))), 1):
         if tried % _OFTEN == 0 and not sys.stderr.isatty():
-            click.echo(f"{tried} of {len(plan.seeds)} programs", err=True)
+            said = f"{tried} of {len(plan.seeds)} programs"
+            said += f", {refused.total()} refused by {plan.witness}" if plan.witness else ""
+            click.echo(said, err=True)
         if failure is None:
             continue
         if failure.kind == REFUSED:

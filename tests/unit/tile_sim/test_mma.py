@@ -303,6 +303,7 @@ SCALED = [
     ("mxf4", "2X", "e2m1", "e2m1", "ue8m0", 2, 1, 0, 1),
     ("mxf4nvf4", "4X", "e2m1", "e2m1", "ue4m3", 0, 1, 0, 2),
     ("mxf4nvf4", "2X", "e2m1", "e2m1", "ue8m0", 0, 0, 2, 0),
+    ("mxf4nvf4", "4X", "e2m1", "e2m1", "ue8m0", 0, 0, 0, 0),
 ]
 
 
@@ -337,7 +338,8 @@ def test_block_scaled(
     fc = rng.normal(size=(32, 4)).astype(np.float32)
     fd = np.zeros_like(fc)
     name = f"mma.sync.aligned.{shape}.row.col.kind::{kind}.block_scale.scale_vec::{vec}"
-    extra = f", %r500, {{{byte_a}, {pair}}}, %r501, {{{byte_b}, {one}}}"
+    first, second = ("%r500", "%r501") if vec == "1X" else ("{%r500}", "{%r501}")
+    extra = f", {first}, {{{byte_a}, {pair}}}, {second}, {{{byte_b}, {one}}}"
     load = """mov.u32 %r502, %tid.x; mul.wide.u32 %rd1, %r502, 4; add.u64 %rd2, sa, %rd1;
         ld.global.b32 %r500, [%rd2]; add.u64 %rd2, sb, %rd1; ld.global.b32 %r501, [%rd2];"""
     counts = (fa.shape[1], fb.shape[1], 4, 4)

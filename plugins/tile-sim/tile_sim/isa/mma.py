@@ -324,7 +324,10 @@ def _scales(cx: Decode, which: int, blocks: int, scale: str, side: str) -> Gette
     A: in each quad the threads 2 * id and 2 * id + 1 hold those of rows g and g + 8. B: thread id
     holds that of column g. The bytes start at the byte id.
     """
-    register = cx.src(which, B32)
+    words = cx.vector(which)  # ptxas takes the register in braces, too
+    if len(words) != 1:
+        cx.fail(f"scale factors are in one register, not in {len(words)}")
+    register = cx.src(words[0], B32)
     byte_id, thread_id = _selectors(cx, which + 1)
 
     def read(g: Group) -> Array:
