@@ -71,6 +71,7 @@ releases: $(RELEASES:%=build/releases/%) ## NVIDIA's tools, every release, for t
 judge: $(DEV) releases ## the corpus, broken files, the examples beside tileiras; before every release (an hour)
 	$(BIN)/python tests/unit/tile_cudatile/corpus/judge.py
 	$(BIN)/python tests/unit/tile_cudatile/differential.py --count 4200 --seed 7 --write
+	$(BIN)/python tools/witness_corpus.py
 	$(BIN)/python tools/witness.py --tileiras $(firstword $(wildcard build/releases/$(lastword $(RELEASES))/nvidia/*/bin/tileiras))
 
 bench: $(DEV) $(PEER) ## compile times and code size, beside NVIDIA's tileiras where it can be installed

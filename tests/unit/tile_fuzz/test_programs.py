@@ -34,6 +34,29 @@ def test_under_random_layouts(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     assert failure is None, f"seed {seed}, {failure}"
 
 
+#: Options by which a program's numbers may change, or the order in which it sums: `ftz` is told to
+#: the evaluator, too. `approx` is reserved, which means refused.
+CHANGING: tuple[dict[str, object], ...] = (
+    {"ftz": True}, {"mma": "fma"}, {"mma": "mma.sync", "ftz": True}, {"ftz": True, "mma": "fma"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(200, 216))
+def test_under_options_that_change_numbers(seed: int) -> None:
+    setting = Setting(TARGETS[seed // 4 % 4], 3, options=CHANGING[seed % 4])
+    failure = examine(generate(seed, SMALL), [setting], registry())
+    assert failure is None, f"seed {seed}, {failure}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 2000, 50))
+def test_many_under_options_that_change_numbers(first: int) -> None:
+    for seed in range(first, first + 50):
+        setting = Setting(TARGETS[seed // 4 % 4], 3, options=CHANGING[seed % 4])
+        failure = examine(generate(seed, SMALL), [setting], registry())
+        assert failure is None, f"seed {seed}, {failure}"
+
+
 def test_every_level_meets_every_target() -> None:
     found = {(s.target, s.opt_level) for seed in range(16) for s in PLAN.settings(seed)}
     assert found == {(target, level) for target in TARGETS for level in LEVELS}

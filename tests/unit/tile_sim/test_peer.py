@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from support.peer_objects import CRASHES, LOOPS, PTX, cubin, fills, host_object
-from tile_sim import SimError
+from tile_sim import Module, SimError
 from tile_sim.peer import Cubin
 from tile_sim.peer.host import HostCode
 from tile_sim.peer.process import Code, HostProcess
@@ -161,3 +161,24 @@ def test_the_child_imports_nothing_of_ours() -> None:
         [sys.executable, "-I", "-S", str(process._CHILD)], input=b"", check=False, timeout=20
     )
     assert done.returncode == 0
+
+
+def test_memory_that_no_driver_gives_a_cta() -> None:
+    """tileiras' group GEMM asks for it, and takes its place in a hidden parameter's if there is
+    none."""
+    module = Module("""
+    .version 9.5
+    .target sm_90a
+    .address_size 64
+    .visible .entry k(.param .u64 out)
+    .reqntid 32
+    .minperctamemory 768
+    {
+      .reg .b64 %rd<4>;
+      ld.param.u64 %rd1, [out]; mov.u64 %rd2, %perctamemoryoffset; add.u64 %rd2, %rd2, 5;
+      st.global.u64 [%rd1], %rd2;
+      ret;
+    }""")
+    out = np.zeros(1, np.uint64)
+    module.launch("k", (1, 1, 1), None, [out])
+    assert out[0] == 5

@@ -47,6 +47,9 @@ _SCALARS: dict[str, str] = {
     "%dynamic_smem_size": "dynamic_shared",
     "%total_smem_size": "total_shared",
     "%aggr_smem_size": "total_shared",
+    # In tileiras' code, with `.minperctamemory`: 0 where the driver gives no such memory; the code
+    # then takes its place in a hidden parameter's memory, by %smid.
+    "%perctamemoryoffset": "zero",
     "%reserved_smem_offset_begin": "zero",
     "%reserved_smem_offset_cap": "shared_start",
     "%reserved_smem_offset_end": "shared_start",

@@ -41,6 +41,7 @@ _FUNCTION_DIRECTIVES: dict[str, tuple[int, int]] = {
     ".blocksareclusters": (0, 0),
     ".noreturn": (0, 0),
     ".language": (1, 1),
+    ".minperctamemory": (1, 1),  # in tileiras' code: bytes of its hidden workspace a CTA
     ".abi_preserve": (1, 1),
     ".abi_preserve_control": (1, 1),
 }
