@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Any
 
 import rich_click as click
 
 from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
+from tile_core.cli.as_json import json_option, print_json
 from tile_core.cli.observe import observe_options, observers
 from tile_core.cli.output import STDIO, Output, read_bytes
 from tile_core.diagnostics import InputError, UsageError
@@ -39,6 +42,7 @@ from tile_core.diagnostics import InputError, UsageError
 @click.option("--run-reproducer", is_flag=True, help="Run what a reproducer's comments say.")
 @click.option("--generic", is_flag=True, help="Print operations in their generic form.")
 @click.option("--debug-info", is_flag=True, help="Print locations.")
+@json_option
 @observe_options
 @click.pass_obj
 def opt(
@@ -51,6 +55,7 @@ def opt(
     layout_strategy: str | None,
     split_input_file: bool,
     verify_diagnostics: bool,
+    as_json: bool,
     **values: Any,
 ) -> int:
     """Run passes over textual MLIR in INPUT and print the result."""
@@ -84,7 +89,7 @@ def opt(
     parts = split_input(text) if split_input_file else [(text, 0)]
     if verify_diagnostics:
         return _report(
-            [p for part, first in parts for p in verify_diagnostics_of(part, first, job)]
+            [p for part, first in parts for p in verify_diagnostics_of(part, first, job)], as_json
         )
     with Output(output) as file:
         results = [optimize(part, first, job) for part, first in parts]
@@ -95,7 +100,13 @@ def opt(
             from tile_core.pretty import pretty
 
             texts = [pretty(text) for text in texts]
-        file.commit("// -----\n".join(texts))
+        if as_json:
+            remarks = [[asdict(r) for r in result.artifact.remarks] for result in results]
+            both = zip(texts, remarks, strict=True)
+            made = [{"text": text, "remarks": found} for text, found in both]
+            file.commit(json.dumps(made, indent=1, default=str) + "\n")
+        else:
+            file.commit("// -----\n".join(texts))
     return 0
 
 
@@ -105,7 +116,10 @@ def _is_given(name: str) -> bool:
     return source is not None and source.name != "DEFAULT"
 
 
-def _report(problems: list[str]) -> int:
+def _report(problems: list[str], as_json: bool) -> int:
+    if as_json:
+        print_json({"problems": problems})
+        return 1 if problems else 0
     for problem in problems:
         click.echo(problem, err=True)
     return 1 if problems else 0

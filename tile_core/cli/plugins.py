@@ -135,9 +135,13 @@ def check(app: Any, names: tuple[str, ...], as_json: bool) -> int:
 @click.option("--layout-strategy", "kind", flag_value="layout-strategy", help="With a strategy.")
 @click.option("--dialect", "kind", flag_value="dialect", help="With a dialect and its lowering.")
 @click.option("--target", "kind", flag_value="target", help="With a GPU target.")
-def new(name: str, directory: Path, kind: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def new(name: str, directory: Path, kind: str | None, as_json: bool) -> None:
     """Create a plugin package NAME: a pass (or what an option says), a test, an entry point."""
     from tile_core.scaffold import create_plugin
 
     root = create_plugin(name, directory, kind or "pass")
+    if as_json:
+        click.echo(json.dumps({"created": str(root)}))
+        return
     click.echo(f"created {root}\nnext: pip install -e {root} && pytest {root}")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import rich_click as click
 
-from tile_core.diagnostics import ConfigurationError, ExitCode
+from tile_core.cli.as_json import json_option, print_json
+from tile_core.diagnostics import ConfigurationError, ExitCode, UsageError
 
 #: Seconds that `--stop` waits for a server to finish its jobs.
 _PATIENCE = 30.0
@@ -21,9 +22,11 @@ _PATIENCE = 30.0
 @click.option("--memory", type=int, metavar="MIB", help="Address space of a worker.")
 @click.option("--status", is_flag=True, help="Say whether a server runs, and where.")
 @click.option("--stop", is_flag=True, help="Stop the server that runs.")
+@json_option
 def serve(
-    idle: float | None, jobs: int | None, memory: int | None, status: bool, stop: bool
-) -> int:
+    idle: float | None, jobs: int | None, memory: int | None, status: bool, stop: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
     """Keep the compiler in memory for `tilec compile` and `tileiras`.
 
     Runs until it is stopped or idle; listens on a Unix socket that only this user can reach.
@@ -41,8 +44,10 @@ def serve(
             str(error), hint=f"set {client.FOLDER} to another folder"
         ) from None
     running = _running(path)
+    if as_json and not (status or stop):
+        raise UsageError("--json goes with --status or --stop")
     if status or stop:
-        return _stop(path, running) if stop else _say(path, running)
+        return _stop(path, running, as_json) if stop else _say(path, running, as_json)
     if running:
         raise ConfigurationError(
             f"a server is running already, as process {running}", hint="tilec serve --stop"
@@ -68,19 +73,25 @@ def _running(path: str) -> int | None:
     return None
 
 
-def _say(path: str, running: int | None) -> int:
+def _say(path: str, running: int | None, as_json: bool) -> int:
+    if as_json:
+        print_json({"process": running, "socket": f"{path}.socket" if running else None})
+        return ExitCode.OK if running else ExitCode.USAGE
     click.echo(f"process {running} on {path}.socket" if running else "no server is running")
     return ExitCode.OK if running else ExitCode.USAGE
 
 
-def _stop(path: str, running: int | None) -> int:
+def _stop(path: str, running: int | None, as_json: bool) -> int:
     if not running:
-        return _say(path, running)
+        return _say(path, running, as_json)
     os.kill(running, signal.SIGTERM)
     end = time.monotonic() + _PATIENCE
     while Path(f"/proc/{running}").exists() and _running(path) == running:
         if time.monotonic() > end:
             raise ConfigurationError(f"process {running} has not stopped in {_PATIENCE:g} s")
         time.sleep(0.02)
-    click.echo("stopped")
+    if as_json:
+        print_json({"stopped": running})
+    else:
+        click.echo("stopped")
     return ExitCode.OK

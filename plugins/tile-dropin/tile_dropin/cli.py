@@ -33,7 +33,8 @@ def activate(python: str | None, project: Path | None, status: bool, as_json: bo
     """
     environment = activation.Environment.of(python)
     if project is not None and not status:
-        click.echo(f"now say: . {activation.activate_project(project)}")
+        script = activation.activate_project(project)
+        click.echo(json.dumps({"script": str(script)}) if as_json else f"now say: . {script}")
         return ExitCode.OK
     if not status:
         click.echo(f"wrote {activation.activate(environment)}", err=as_json)
@@ -43,13 +44,17 @@ def activate(python: str | None, project: Path | None, status: bool, as_json: bo
 @click.command("deactivate")
 @_python
 @_project
-def deactivate(python: str | None, project: Path | None) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print what was removed as JSON.")
+def deactivate(python: str | None, project: Path | None, as_json: bool) -> int:
     """Undo `tilec activate`."""
     environment = activation.Environment.of(python)
     if project is not None:
         removed = activation.deactivate_project(project)
     else:
         removed = activation.deactivate(environment)
+    if as_json:
+        click.echo(json.dumps({"removed": [str(path) for path in removed]}))
+        return ExitCode.OK
     for path in removed:
         click.echo(f"removed {path}")
     if not removed:

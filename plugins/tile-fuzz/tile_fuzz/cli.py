@@ -15,6 +15,7 @@ from typing import Any
 import rich_click as click
 
 from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
+from tile_core.cli.as_json import json_option, print_json
 from tile_core.cli.output import read_bytes
 from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, TileError, UsageError, nearest
@@ -95,6 +96,7 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--every", is_flag=True, help="Every level on every architecture.")
 @click.option("--each", metavar="OPTION=V1,V2,...", help="Compile once with each of these values.")
+@json_option
 @click.option("--save", metavar="DIR", help="Write failing programs to a folder.")
 @click.option("--coverage", is_flag=True, help="Only tell what of the language they consist of.")
 @click.option("--stop-after", default=0, metavar="COUNT", help="End after so many failures.")
@@ -112,8 +114,9 @@ def fuzz(app: Any, **given: Any) -> int:
 
     plan = _plan(given)
     if given["coverage"]:
-        return _coverage(plan)
+        return _coverage(plan, given["as_json"])
     failures, refused = Counter(), Counter()
+    told: list[dict[str, Any]] = []
     started = time.monotonic()
     bar = Progress("programs", len(plan.seeds))
     for tried, (seed, failure) in enumerate(_with_bar(bar, campaign(plan, _source(app))), 1):
@@ -127,13 +130,24 @@ def fuzz(app: Any, **given: Any) -> int:
             refused[failure.what] += 1
             continue
         failures[failure.key] += 1
-        click.echo(f"seed {seed}: {failure}\n  {_command(seed, failure, given)}")
+        told.append(_told(seed, failure, given))
+        if not given["as_json"]:
+            click.echo(f"seed {seed}: {failure}\n  {told[-1]['reduce']}")
         if given["save"]:
             _save_seed(seed, plan.limits, given["save"])
         if given["stop_after"] and sum(failures.values()) >= given["stop_after"]:
             break
     seconds = time.monotonic() - started
-    total = sum(failures.values())
+    if given["as_json"]:
+        print_json({"programs": len(plan.seeds), "seconds": seconds, "failures": told,
+                    "refused": dict(refused)})  # fmt: skip
+    else:
+        _summarize(plan, failures, refused, seconds)
+    return ExitCode.COMPILE if failures else ExitCode.OK
+
+
+def _summarize(plan: Any, failures: Counter[Any], refused: Counter[Any], seconds: float) -> None:
+    total = failures.total()
     click.echo(f"{len(plan.seeds)} programs, {total} failures, {seconds:.0f} s")
     for (kind, what), count in failures.most_common():
         click.echo(f"  {count} x {kind}: {what}")
@@ -141,7 +155,15 @@ def fuzz(app: Any, **given: Any) -> int:
         click.echo(f"{plan.witness} refused {refused.total()} of the programs")
     for what, count in refused.most_common():
         click.echo(f"  {count} x {what}")
-    return ExitCode.COMPILE if total else ExitCode.OK
+
+
+def _told(seed: int, failure: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """A failure as `--json` prints it."""
+    return {
+        "seed": seed, "kind": failure.kind, "what": failure.what, "detail": failure.detail,
+        "setting": None if failure.setting is None else str(failure.setting),
+        "reduce": _command(seed, failure, given),
+    }  # fmt: skip
 
 
 def _with_bar(bar: Progress, results: Iterable[Any]) -> Iterator[Any]:
@@ -152,7 +174,7 @@ def _with_bar(bar: Progress, results: Iterable[Any]) -> Iterator[Any]:
             yield result
 
 
-def _coverage(plan: Any) -> int:
+def _coverage(plan: Any, as_json: bool) -> int:
     """What the programs have of the operations, their types and attributes, and what none has."""
     from tile_fuzz.coverage import expected, features
     from tile_fuzz.generator import generate
@@ -160,10 +182,13 @@ def _coverage(plan: Any) -> int:
     found = Counter()
     for seed in plan.seeds:
         found.update(features(generate(seed, plan.limits)))
-    for name, count in sorted(found.items()):
-        click.echo(f"{count:8} {name}")
     known = expected()
     missing = sorted(known - found.keys())
+    if as_json:
+        print_json({"drawn": dict(sorted(found.items())), "never": missing, "known": len(known)})
+        return ExitCode.OK
+    for name, count in sorted(found.items()):
+        click.echo(f"{count:8} {name}")
     click.echo(f"{len(known) - len(missing)} of {len(known)} that the tables of the language have")
     for name in missing:
         click.echo(f"never    {name}")

@@ -1,10 +1,13 @@
 """`tilec layout`: pictures of layouts, fragments, swizzles and accesses."""
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import rich_click as click
 
+from tile_core.cli.as_json import json_option
 from tile_core.cli.output import Output
 from tile_core.diagnostics import UsageError
 
@@ -23,6 +26,7 @@ from tile_core.diagnostics import UsageError
     help="Default: by the output's suffix, else terminal.",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
 def layout(
     source: str,
     operand: str,
@@ -30,6 +34,7 @@ def layout(
     access: str,
     format_: str | None,
     output: Path | None,
+    as_json: bool,
 ) -> None:
     """Draw SOURCE: a layout, a swizzle, a linear layout, or a PTX MMA or copy instruction.
 
@@ -46,7 +51,9 @@ def layout(
     except LayoutError as error:
         raise UsageError(str(error)) from error
     kind = format_ or (output.suffix[1:] if output is not None else "terminal")
-    if kind == "svg":
+    if as_json:
+        text = json.dumps([asdict(grid) for grid in grids], indent=1) + "\n"
+    elif kind == "svg":
         text = to_svg(grids)
     elif kind == "html":
         text = to_html(grids)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tile_core.cli.arguments import pass_settings_of, pipeline_options
+from tile_core.cli.as_json import json_option, print_json
 from tile_core.cli.output import read_bytes
 from tile_core.diagnostics import ExitCode, InputError, UsageError
 
@@ -46,6 +47,7 @@ _BYTECODE = b"\x7fTileIR\x00"
 @click.option("--seed", default=0, show_default=True, help="For random data and schedules.")
 @click.option("--rtol", default=1e-3, show_default=True, help="Tolerance of comparisons.")
 @click.option("--check", is_flag=True, help="Races and the like count as differences.")
+@json_option
 @click.option("--stats-json", metavar="FILE", help="Write both counts to a file.")
 @pipeline_options
 @click.pass_obj
@@ -66,12 +68,26 @@ def compare(app: Any, **given: Any) -> int:
         )  # fmt: skip
     except SimError as error:
         raise UsageError(str(error)) from None
-    extent = "x".join(str(n) for n in grid)
-    click.echo(f"{entry} of {given['source']} for {given['gpu_name']}: grid {extent}")
-    click.echo(found.text, nl=False)
+    if given["as_json"]:
+        print_json(_facts(found, entry, grid))
+    else:
+        extent = "x".join(str(n) for n in grid)
+        click.echo(f"{entry} of {given['source']} for {given['gpu_name']}: grid {extent}")
+        click.echo(found.text, nl=False)
     if given["stats_json"] is not None:
         _write(found, given["stats_json"])
     return ExitCode.OK if found.agree else ExitCode.COMPILE
+
+
+def _facts(found: Comparison, entry: str, grid: tuple[int, int, int]) -> dict[str, Any]:
+    """What `--json` prints: whether they agree, and what each executed."""
+    sides = (found.first, found.second)
+    return {
+        "entry": entry, "grid": list(grid), "agree": found.agree, "notes": found.notes,
+        "faults": {side.name: [str(fault) for fault in side.faults] for side in sides},
+        "counts": {what: dict(zip((s.name for s in sides), numbers, strict=True))
+                   for what, *numbers in found.counts},
+    }  # fmt: skip
 
 
 def _codes(app: Any, given: dict[str, Any], data: bytes) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from tile_core.cli.as_json import json_option, print_json
 from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, UsageError
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     "--machine-file", type=click.Path(path_type=Path), metavar="FILE",
     help="The file whose values are updated; default: the machine's own.",
 )  # fmt: skip
+@json_option
 @click.option("--dry-run", is_flag=True, help="Print the report and write nothing.")
 @click.pass_obj
 def gpu_report(app: Any, results: Path, **given: Any) -> int:
@@ -47,7 +50,10 @@ def gpu_report(app: Any, results: Path, **given: Any) -> int:
     with Progress("timing the kit's launches"):
         compare_times(report, machine, given["kit"])
     text = as_markdown(report, machine)
-    click.echo(text, nl=False)
+    if given["as_json"]:
+        print_json(asdict(report))
+    else:
+        click.echo(text, nl=False)
     if not given["dry_run"]:
         _update(report, machine, given["machine_file"])
         _document(text, given["document"])
