@@ -21,6 +21,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tiles to one vector per thread",
         ),
         Lazy(
+            "convert-cute-and-cute-nvgpu-to-llvm",
+            "tile_nvptx.passes.cute.convert:ConvertCute",
+            "layouts, views and products of cute to addresses and instructions",
+        ),
+        Lazy(
             "nvptx-legalize-kernel",
             "tile_nvptx.passes.legalize_kernel:LegalizeKernel",
             "launch attributes of kernels",

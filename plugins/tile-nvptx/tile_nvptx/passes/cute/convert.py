@@ -1,0 +1,39 @@
+"""convert-cute-and-cute-nvgpu-to-llvm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext
+from tile_core.walk import children
+from tile_nvptx.passes.cute.rules import State, convert_type, rules
+from tile_nvptx.passes.tileas.device.helpers import Helpers
+
+
+@dataclass(frozen=True)
+class ConvertCute(Pass):
+    """Convert kernels written with cute: static layouts become arithmetic, views addresses, loads
+    and stores accesses of memory, products `mma.sync`.
+
+    Layouts have to be static; swizzled tensors can be accessed but not partitioned. What has no
+    rule yet (tiled copies, TMA, wgmma, tcgen05) is an error at the operation. MLIR's
+    `convert-scf-to-cf` and `convert-to-llvm`, and `nvptx-legalize-kernel`, lower the rest.
+    """
+
+    name = "convert-cute-and-cute-nvgpu-to-llvm"
+    anchor = "gpu.module"
+    dependent_dialects = ("arith", "llvm", "vector")
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        ruleset = rules.joined(cx.services.patterns(self.name))
+        state = State(Helpers(op), op)
+        for func in children(op):
+            if func.name != "func.func":
+                continue
+            Conversion(ruleset, convert_type, ("cute", "cute_nvgpu"), cx, state).run(func)
+            types = [argument.type for argument in func.regions[0].blocks[0].arguments]
+            old = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
+            kind = ir.FunctionType.get(types, [convert_type(result) for result in old.results])
+            func.attributes["function_type"] = ir.TypeAttr.get(kind)
