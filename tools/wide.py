@@ -208,7 +208,7 @@ def _fault(module: Any, program: Program, schedule: str, *, unwritten: bool) -> 
     Raises SimError: what the kernel did wrong.
     """
     launch = launch_of(program)
-    grid = (launch.blocks[0] * program.ctas, launch.blocks[1], 1)
+    grid = (*launch.blocks, 1)  # `.blocksareclusters`: a launch counts clusters
     report = module.launch(
         "wide", grid, None, launch.arguments, check=True, schedule=schedule,
         check_uninitialised=not unwritten,

@@ -171,7 +171,8 @@ class Module:
         skipped: frozenset[str] = frozenset(),
         names: Sequence[str] | None = None,
     ) -> LaunchReport:
-        """Run a kernel over `grid` CTAs of `block` threads and wait for its end.
+        """Run a kernel over `grid` CTAs of `block` threads and wait for its end; over `grid`
+        clusters, if it is `.blocksareclusters`.
 
         `args`: a NumPy array for a pointer (updated in place), an int for a pointer or integer,
         a float or NumPy scalar for the rest, bytes or a NumPy array of the exact size for a

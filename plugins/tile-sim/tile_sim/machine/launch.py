@@ -174,6 +174,10 @@ class Launcher:
         cluster = _dim(cluster or (1, 1, 1), "cluster")
         if wanted is not None and cluster != _dim(wanted, "cluster"):
             raise SimError("launch", f"cluster {cluster} is not the required {wanted}")
+        if "blocksareclusters" in directives:  # a launch counts clusters (PTX ISA, 9.0)
+            x, y, z = (g * c for g, c in zip(grid, cluster, strict=True))
+            grid = (x, y, z)
+            self._check_limits(grid, block)
         if any(g % c for g, c in zip(grid, cluster, strict=True)):
             raise SimError("launch", f"grid {grid} is not a multiple of the cluster {cluster}")
         if dynamic < 0:
