@@ -32,6 +32,8 @@ from tile_nvptx.passes.tileas.thread.types import element_of
 
 #: Descriptors count in 16 bytes.
 _UNIT_BITS = 4
+#: The bits of an address that they take (PTX ISA, "Matrix descriptor").
+_ADDRESSES = (1 << 14) - 1
 #: Element of an accumulator -> its PTX type.
 _KINDS = {"f32": "f32", "f16": "f16", "i32": "s32"}
 
@@ -121,7 +123,9 @@ class _Warpgroups:
         moved = self.cx.state.linear(self.cx, [0] * (LANE_BITS + log2(WARPS)) + steps)
         if moved is not None:
             place = b.binary("addi", place, moved)
+        # The address of a block's shared memory has the number of the block in its cluster above.
         units = b.with_constant("shrui", place, _UNIT_BITS)
+        units = b.with_constant("andi", units, _ADDRESSES)
         i64 = ir.IntegerType.get_signless(64)
         wide = self.cx.create("arith.extui", [units], [i64]).result
         fields = hopper_descriptor(0, operand)
