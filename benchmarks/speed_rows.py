@@ -73,7 +73,7 @@ def matmul_row(
         f"matmul {_SHORT.get(kind, kind)} {_shape(m, n, k)}, {_tile(tile)}"
         + (f", {ctas} CTAs" if ctas > 1 else ""),
         "speed_kernels:matmul", launch, 2.0 * m * n * k, _size(kind, (m, k), (k, n), (m, n)),
-        _BITS[kind], "kernels.matmul:matmul_kernel", {"num_ctas": ctas}, quick=quick,
+        _BITS[kind], "kernels.matmul:matmul_kernel", _ctas(ctas), quick=quick,
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def persistent_row(kind: str, m: int, n: int, k: int, tile: Tile, ctas: int = 1)
         + (f", {ctas} CTAs" if ctas > 1 else ""),
         "speed_kernels:persistent_matmul", launch, 2.0 * m * n * k,
         _size(kind, (m, k), (k, n), (m, n)), _BITS[kind],
-        "kernels.matmul:persistent_matmul_kernel", {"num_ctas": ctas},
+        "kernels.matmul:persistent_matmul_kernel", _ctas(ctas),
     )  # fmt: skip
 
 
@@ -341,6 +341,11 @@ def grouped_row(kind: str, sizes: tuple[Tile, ...], tile: Tile) -> Row:
         f"grouped {kind} {shapes}, {_tile(tile)}", "speed_kernels:grouped_matmul", launch, flops,
         size, 16, "kernels.group_gemm:grouped_matmul_kernel",
     )  # fmt: skip
+
+
+def _ctas(count: int) -> dict[str, Any]:
+    """The hint; without one it is the compiler's choice."""
+    return {"num_ctas": count} if count > 1 else {}
 
 
 def _shape(*n: int) -> str:

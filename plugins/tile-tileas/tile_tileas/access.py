@@ -77,7 +77,7 @@ def plan_tiled(view: ir.Value, known: AxisAnalysis, max_bits: int) -> AccessPlan
     checked = tuple(
         t
         for t, extent in enumerate(extents)
-        if extent % record.tile[t] or record.steps[t] % record.tile[t]
+        if extent % record.parts_of[t] or record.steps[t] % record.tile[t]
     )
     if steps[fast] != 1:
         return AccessPlan(order, 1, True, checked)

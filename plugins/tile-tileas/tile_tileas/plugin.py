@@ -21,6 +21,11 @@ def tile_passes() -> Iterable[Lazy]:
             "memory, shape and reduction operations of nv_tileaa to nv_tileas",
         ),
         Lazy(
+            "tileas-plan-cta",
+            "tile_tileas.passes.plan_cta:PlanCta",
+            "tiles cut over the blocks of a cluster",
+        ),
+        Lazy(
             "tileas-narrow-early",
             "tile_tileas.passes.narrow_early:NarrowEarly",
             "operations that free registers before what they need not wait for",

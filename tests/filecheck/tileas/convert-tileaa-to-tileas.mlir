@@ -70,9 +70,16 @@ gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
   }
 }
 // -----
-// CHECK: loc("convert-tileaa-to-tileas.mlir":[[# @LINE + 2]]:3): error: 'func.func' op clusters of more than one block are not supported
+// A cluster is what tileas-plan-cta has cut the tiles for, whatever was asked for.
+// CHECK: func.func @clusters
+// CHECK-SAME: num_ctas = 1 : i32
+// CHECK: func.func @cut
+// CHECK-SAME: num_ctas = 4 : i32
 gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 2 : i32} {
   func.func @clusters() attributes {nv_tileaa.kernel} {
+    return
+  }
+  func.func @cut() attributes {nv_tileaa.kernel, nv_tileas.num_ctas = 4 : i32} {
     return
   }
 }

@@ -36,6 +36,20 @@ func.func @tiled(%p: !ptr, %i: i32) {
   return
 }
 // -----
+// Parts of a tile that reaches past the end may lie outside, though their own extent divides sizes.
+// CHECK: func.func @parts
+// CHECK: "nv_tileas.tiled_load"
+// CHECK-SAME: access = {checked = array<i32: 0>,
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!mem = !nv_tileaa.memref<f32, array<i64: 96, 64>, array<i64: 64, 1>>
+!view = !nv_tileaa.tiled_view<!mem, array<i32: 32, 64>, array<i32: 0, 1>, "zero">
+func.func @parts(%p: !ptr, %i: i32) {
+  %m = "nv_tileaa.make_memref"(%p) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !mem
+  %v = "nv_tileaa.block_tile"(%m) {parts_of = array<i32: 64, 64>} : (!mem) -> !view
+  %x:2 = "nv_tileas.tiled_load"(%v, %i, %i) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 0>} : (!view, i32, i32) -> (tensor<32x64xf32>, !nv_tileaa.mem_token)
+  return
+}
+// -----
 // Of the second axis, tiles 0 to 1 end at 16 of 20; tile 2 would reach past the end. A loop's bounds
 // say as much as an assumption.
 // CHECK: func.func @inside

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tile_tileas.analysis.buffers import allocated_bytes
 from tile_tileas.dialect.tma import TmaDescType
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
@@ -75,7 +75,7 @@ class ConvertTileASToLLVM(Pass):
             loc=func.location,
             ip=ir.InsertionPoint.at_block_begin(entry),
         )
-        return KernelState(Agent(anchor, num_warps(func)), helpers, self.fast_path)
+        return KernelState(Agent(anchor, num_warps(func)), helpers, self.fast_path, num_ctas(func))
 
 
 def _refuse_reserved_names(module: ir.Operation) -> None:

@@ -42,6 +42,11 @@ def _legalize(func: ir.Operation, cx: PassContext) -> None:
     attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([threads])
     blocks = ir.IntegerAttr(spec["occupancy"]).value if "occupancy" in spec else 1
     attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, blocks)
+    ctas = ir.IntegerAttr(spec["num_ctas"]).value if "num_ctas" in spec else 1
+    if ctas > 1:
+        # A launch counts tile blocks, each of which is a cluster.
+        attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([ctas, 1, 1])
+        attributes["nvvm.blocksareclusters"] = ir.UnitAttr.get()
     _keep_parameters_in_place(func)
     _drop_lowered(func)
 

@@ -52,7 +52,11 @@ class ConvertCudaTileToTileAA(Pass):
     num_warps: int = option(
         0, "warps of a thread block; 0: chosen for each kernel", choices=(0, 1, 2, 4, 8, 16)
     )
-    num_ctas: int = option(1, "thread blocks of a cluster that share a tile block", choices=(1,))
+    num_ctas: int = option(
+        1,
+        "thread blocks of a cluster that share a tile block; 0: chosen for each kernel",
+        choices=(0, 1, 2, 4, 8, 16),
+    )
     ftz: bool = option(False, "f32 operations run as if each said flush_to_zero, if they can")
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:

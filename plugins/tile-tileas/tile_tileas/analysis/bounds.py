@@ -12,6 +12,7 @@ from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.forward import Forward
 from tile_tileas.analysis.ranges import Range
 from tile_tileas.analysis.views import view_of_memref
+from tile_tileas.dialect.cluster import MOST_CTAS
 
 #: Blocks of a grid along x, y and z (CUDA programming guide, technical specifications).
 _GRID = ((1 << 31) - 1, 65535, 65535)
@@ -171,6 +172,10 @@ def _num_programs(op: ir.OpView, known: BoundsAnalysis) -> Range:
     return Range(1, _GRID[ir.IntegerAttr(op.attributes["axis"]).value])
 
 
+def _rank(op: ir.OpView, known: BoundsAnalysis) -> Range:
+    return Range(0, MOST_CTAS - 1)
+
+
 def _dim_size(op: ir.OpView, known: BoundsAnalysis) -> Range:
     width = _width(op.results[0])
     memref = op.operands[0].owner
@@ -246,6 +251,7 @@ BoundsAnalysis.rules = {
     "nv_tileaa.view": _same,
     "nv_tileas.cat": _either,
     "nv_tileas.convert_layout": _same,
+    "nv_tileas.cta_rank": _rank,
     "nv_tileas.extract_slice": _same,
     "nv_tileas.insert_slice": _either,
     "nv_tileas.view": _same,

@@ -7,6 +7,8 @@ Tokens pass through accesses, joins, branches and loops.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tile_core.mlir import ir
 
 LOADS = ("nv_tileas.load", "nv_tileas.tiled_load")
@@ -35,11 +37,13 @@ def only_reads(op: ir.OpView | ir.Operation) -> bool:
 class TokenOrder:
     """What comes before what; answers are kept, so the tokens must not change meanwhile.
 
-    Accesses stand under their first result, since operations hash by content.
+    Accesses stand under their first result, since operations hash by content. `accesses` are
+    their names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, accesses: Collection[str] = ACCESSES) -> None:
         self._before: dict[ir.Value, frozenset[ir.Value]] = {}
+        self._accesses = accesses
 
     def before(self, token: ir.Value) -> frozenset[ir.Value]:
         """Every access that `token` waits for, directly or through other accesses."""
@@ -47,8 +51,7 @@ class TokenOrder:
             self._before[token] = frozenset(self._reach(token))
         return self._before[token]
 
-    @staticmethod
-    def _reach(token: ir.Value) -> set[ir.Value]:
+    def _reach(self, token: ir.Value) -> set[ir.Value]:
         found: set[ir.Value] = set()
         seen: set[ir.Value] = set()
         stack = [token]
@@ -57,7 +60,7 @@ class TokenOrder:
             if value in seen:
                 continue
             seen.add(value)
-            if not isinstance(value.owner, ir.Block) and value.owner.name in ACCESSES:
+            if not isinstance(value.owner, ir.Block) and value.owner.name in self._accesses:
                 found.add(value.owner.results[0])
             stack += _sources(value)
         return found

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tile_core.mlir import ir
 
 DYNAMIC = -(1 << 63)
+#: Attribute of `block_tile`: extents of the program's tiles, of which the view's are parts.
+PARTS_OF = "parts_of"
 
 
 @dataclass(frozen=True)
@@ -21,13 +23,18 @@ class MemRef:
 
 @dataclass(frozen=True)
 class TiledView:
-    """Tiles of a memref: tile axis t lies along memref axis dim_map[t]."""
+    """Tiles of a memref: tile axis t lies along memref axis dim_map[t].
+
+    A program's tile may reach past the end, and none lies outside as a whole; of tiles that are
+    `parts_of` the program's, the extents of which that is, some may.
+    """
 
     memref: MemRef
     tile: tuple[int, ...]
     dim_map: tuple[int, ...]
     padding: str | None
     steps: tuple[int, ...]  # from one tile to the next, in elements; the tile itself in a grid
+    parts_of: tuple[int, ...]
 
     @property
     def is_grid(self) -> bool:
@@ -59,10 +66,12 @@ def tiled_view(value: ir.Value) -> TiledView:
     memref = view_of_memref(maker(op.operands[0]))
     word = ir.StringAttr(padding).value  # empty: elements outside are unspecified
     steps = op.attributes.get("steps", None) or tile
+    whole = op.attributes.get(PARTS_OF, None) or tile
     return TiledView(
         memref,
         tuple(ir.DenseI32ArrayAttr(tile)),
         tuple(ir.DenseI32ArrayAttr(dim_map)),
         word or None,
         tuple(ir.DenseI32ArrayAttr(steps)),
+        tuple(ir.DenseI32ArrayAttr(whole)),
     )

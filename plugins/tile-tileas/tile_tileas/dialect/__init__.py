@@ -3,6 +3,7 @@
 from tile_tileas.dialect import (
     agents,
     barriers,
+    cluster,
     copies,
     dot,
     exchange,
@@ -27,6 +28,7 @@ __all__ = [
     "NvTileAS",
     "agents",
     "barriers",
+    "cluster",
     "copies",
     "distributed",
     "dot",

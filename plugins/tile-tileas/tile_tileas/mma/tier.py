@@ -9,7 +9,7 @@ assigned. Passes ask the tier, and none knows instructions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tile_cute.linear import LinearLayout
@@ -44,6 +44,11 @@ class Product:
     promotes: bool = False
     orders: tuple[str, str] = ("", "")
     scale: tuple[str, int] | None = None
+
+    def part(self, parts: int) -> Product:
+        """One of `parts` products, each of as many of the rows."""
+        batch, m, n, k = self.shape
+        return replace(self, shape=(batch, m // parts, n, k))
 
 
 @dataclass(frozen=True)

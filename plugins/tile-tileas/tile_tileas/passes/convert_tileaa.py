@@ -23,6 +23,8 @@ from tile_tileas.passes.dot import DotState, dot_rules
 rules = RuleSet("convert-tileaa-to-tileas")
 
 _SPEC = "nv_tileaa.kernel_spec"
+#: Attribute of kernels whose tiles are cut: over how many blocks of a cluster (i32).
+PLANNED_CTAS = "nv_tileas.num_ctas"
 _FEW_WARPS = 4
 #: Registers of a thread for addresses, fragments of a step, flags; measured on products.
 _OTHER_REGISTERS = 95
@@ -166,21 +168,31 @@ def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
     for name in ("tt.num_warps", "tt.num_ctas"):
         if name not in module:
             raise error_at(parent, f"has no '{name}', which its kernels are launched with")
-    hints = _hints(func, cx.target.name)
+    hints = hints_of(func, cx.target.name)
     spec = {
         "num_warps": _warps(func, cx, ir.IntegerAttr(module["tt.num_warps"]).value, hints),
-        "num_ctas": ir.IntegerAttr(module["tt.num_ctas"]).value,
+        "num_ctas": _ctas(func, cx, ir.IntegerAttr(module["tt.num_ctas"]).value, hints),
     }
-    if hints.get("num_cta_in_cga", 1) > 1:
-        cx.missed(func, "num_cta_in_cga is ignored: one block works on each tile block")
     if "occupancy" in hints:
         spec["occupancy"] = _occupancy(func, cx, spec["num_warps"], hints["occupancy"])
-    if spec["num_ctas"] != 1:
-        raise error_at(func, "clusters of more than one block are not supported")
     i32 = ir.IntegerType.get_signless(32)
     func.attributes[_SPEC] = ir.DictAttr.get(
         {key: ir.IntegerAttr.get(i32, value) for key, value in spec.items()}
     )
+
+
+def _ctas(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]) -> int:
+    """Blocks of a cluster that `tileas-plan-cta` has cut the kernel's tiles for; 1 without it."""
+    if PLANNED_CTAS in func.attributes:
+        return ir.IntegerAttr(func.attributes[PLANNED_CTAS]).value
+    if wanted_ctas(hints, default) > 1:
+        cx.missed(func, "one block works on each tile block: nothing has cut tiles over several")
+    return 1
+
+
+def wanted_ctas(hints: dict[str, int], default: int) -> int:
+    """Blocks of a cluster that the kernel's hint asks for, else the module's number."""
+    return hints.get("num_cta_in_cga", default)
 
 
 def _warps(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]) -> int:
@@ -224,7 +236,7 @@ def _has_room(wanted: int, share: int, cx: PassContext) -> bool:
     return share == cx.target.max_registers or fits
 
 
-def _hints(func: ir.Operation, target: str) -> dict[str, int]:
+def hints_of(func: ir.Operation, target: str) -> dict[str, int]:
     """Integer hints for `target`, else those under `default`."""
     if "nv_tileaa.optimization_hints" not in func.attributes:
         return {}
@@ -248,3 +260,11 @@ def num_warps(func: ir.Operation) -> int:
         raise error_at(func, "has no kernel_spec; run 'convert-tileaa-to-tileas' before")
     spec = ir.DictAttr(func.attributes[_SPEC])
     return ir.IntegerAttr(spec["num_warps"]).value
+
+
+def num_ctas(func: ir.Operation) -> int:
+    """Blocks of a cluster that work on a tile block of this kernel together; 1 if nothing says."""
+    if _SPEC not in func.attributes:
+        return 1
+    spec = ir.DictAttr(func.attributes[_SPEC])
+    return ir.IntegerAttr(spec["num_ctas"]).value if "num_ctas" in spec else 1

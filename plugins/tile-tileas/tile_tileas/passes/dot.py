@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tile_core.convert import Conversion, RuleSet
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.orders import axis_in_memory
 from tile_tileas.dot_plan import PROMOTES
@@ -61,7 +62,8 @@ def _scaled(
     if scale is None:
         return None
     vector = shape_of(op.a)[-1] // shape_of(sfa)[-1]
-    product = _described(op, cx, [op.a, op.b, op.c], scale=(scale, vector))
+    operands, warps = [op.a, op.b, op.c], cx.state.num_warps
+    product = product_of(op, operands, cx.target, warps, scale=(scale, vector))
     tiers = tiers_up_to(cx.state.highest, scaled=True)
     choice = choose(product, tiers)
     if choice is not None:
@@ -88,7 +90,9 @@ def _with_unit_scales(op: ir.OpView, cx: Conversion[DotState]) -> ir.Value | Non
         return None
     sizes = [list(shape_of(op.a)), list(shape_of(op.b))]
     sizes[0][-1] = sizes[1][-2] = k // _BLOCK
-    product = _described(op, cx, [op.a, op.b, op.c], scale=(SCALE_TYPES[_UNIT], _BLOCK))
+    operands, warps = [op.a, op.b, op.c], cx.state.num_warps
+    scale = SCALE_TYPES[_UNIT], _BLOCK
+    product = product_of(op, operands, cx.target, warps, scale=scale)
     if choose(product, tiers_up_to(cx.state.highest, scaled=True)) is None:
         return None
     return _scaled(op, cx, *(_ones(cx, size) for size in sizes))
@@ -153,29 +157,32 @@ def _choice(
     op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value], rank: int = 0
 ) -> Choice:
     """The instruction, of tiles of another rank if that is said."""
-    found = choose(_described(op, cx, operands, rank), tiers_up_to(cx.state.highest))
+    product = product_of(op, operands, cx.target, cx.state.num_warps, rank=rank)
+    found = choose(product, tiers_up_to(cx.state.highest))
     assert found is not None, "multiply-adds take every product"
     return found
 
 
-def _described(
+def product_of(
     op: ir.OpView,
-    cx: Conversion[DotState],
-    operands: list[ir.Value],
+    operands: Sequence[ir.Value],
+    target: Target,
+    num_warps: int,
+    *,
     rank: int = 0,
     scale: tuple[str, int] | None = None,
 ) -> Product:
-    """What tiers are asked about."""
+    """What tiers are asked about: `op` on operands, of tiles of another rank if that is said."""
     a, b, c = operands
     names = SCALED_PTX_TYPES if scale else PTX_TYPES
     types = [_ptx_type(op, x, name, names) for x, name in zip(operands, "abc", strict=True)]
     return Product(
-        cx.target.chip,
+        target.chip,
         (types[0], types[1], types[2]),
         product_shape(shape_of(a), shape_of(b)),
         rank or len(shape_of(a)),
-        cx.state.num_warps,
-        cx.target.max_shared,
+        num_warps,
+        target.max_shared,
         promotes=_promotes(op, a, c),
         orders=(_order(a, -1), _order(b, -2)),
         scale=scale,

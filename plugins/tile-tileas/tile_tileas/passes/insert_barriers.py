@@ -37,6 +37,7 @@ from tile_tileas.analysis.proxies import is_bulk_store, reads_by_async_proxy, wr
 from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
+from tile_tileas.dialect.cluster import ORDERS_ACCESSES
 from tile_tileas.dialect.exchange import EXCHANGES
 from tile_tileas.dialect.fields import operand_of
 
@@ -45,6 +46,8 @@ _RETURN = "func.return"
 _TMEM_FENCE, _UMMA = "nv_tileas.tmem_fence", "nv_tileas.umma"
 _ARRIVE, _TURN = "nv_tileas.barrier_arrive", "nv_tileas.barrier_turn"
 _TURNS = (_ARRIVE, "nv_tileas.barrier_wait")
+#: Where all threads of the block meet, among others.
+_MEETINGS = (_SYNC, "nv_tileas.cluster_sync")
 #: Copies of threads, which are done when the thread has waited for them.
 _CP_ASYNC = ("nv_tileas.async_load", "nv_tileas.async_tiled_load")
 #: Fences between accesses of threads and of the asynchronous proxy.
@@ -201,7 +204,9 @@ class _Walk:
 
     def _orders(self, op: ir.OpView, pending: _Pending) -> bool:
         """Take in an operation that orders others, if `op` is one."""
-        if op.name == _SYNC:
+        if op.name in _MEETINGS:
+            if ORDERS_ACCESSES in op.attributes and pending.landing:
+                self._wait_before(op, _BULK, pending)
             self._fence_before(op, pending)
             self._fence_tensor(op, pending)
             pending.clear()

@@ -21,8 +21,11 @@ class CpAsync:
     name = _GROUP
     phased = False
 
-    def prepare(self, at: Writer, stages: int) -> None:
+    def prepare(self, at: Writer, stages: int, ahead: int) -> None:
         """Nothing: groups belong to threads."""
+
+    def reclaim(self, at: Writer, slot: Slot) -> None:
+        """Nothing: threads fill stages of their own block."""
 
     def fill(self, at: Writer, load: Prefetch, into: ir.Value, slot: Slot, place: Place) -> None:
         """cp.async of what each thread would have loaded."""

@@ -8,6 +8,7 @@ A filling is one way of copying (cp.async, TMA, ...) at work for one loop, which
     for i:
         wait                      stage i is there for the thread that waits
         one sync of the agent     it is there for all, and nobody reads the stage refilled next
+        reclaim                   nor does another block that copies go to
         fill of iteration i+ahead, in its branch; close
         the body
     finish                        once, behind the loop
@@ -51,8 +52,14 @@ class Filling(Protocol):
     name: str
     phased: bool
 
-    def prepare(self, at: Writer, stages: int) -> None:
-        """What must be there before the first copy, such as barriers."""
+    def prepare(self, at: Writer, stages: int, ahead: int) -> None:
+        """What must be there before the first copy, such as barriers; so many stages are filled
+        before the loop.
+        """
+        ...
+
+    def reclaim(self, at: Writer, slot: Slot) -> None:
+        """Inside of the loop, before a stage is filled that all threads of the block have read."""
         ...
 
     def fill(self, at: Writer, load: Prefetch, into: ir.Value, slot: Slot, place: Place) -> None:

@@ -70,7 +70,7 @@ class Multistage:
         for load in self.loads:
             self._buffers[load.load.results[0]] = self._allocate(load)
         for filling, _ in self.fillings:
-            filling.prepare(at, self.stages)
+            filling.prepare(at, self.stages, self.ahead)
         places = [self.loop.operands[3 + at] for at in self.carried]
         for ahead in range(self.ahead):
             slot = Slot(at.constant(ahead), at.constant(0) if self.phased else None)
@@ -171,13 +171,21 @@ class Multistage:
 
     def _fetch_next(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
         """Load for the iteration that is `ahead` of that of `slot`."""
-        return self._fetch(self.block.arguments[0], self.ahead, self._refilled(slot), places)
+        refilled = self._refilled(slot)
+        return self._fetch(self.block.arguments[0], self.ahead, refilled, places, again=True)
 
     def _fetch(
-        self, now: ir.Value, ahead: int, slot: Slot, places: list[ir.Value]
+        self,
+        now: ir.Value,
+        ahead: int,
+        slot: Slot,
+        places: list[ir.Value],
+        *,
+        again: bool = False,
     ) -> list[ir.Value]:
         """Load for `ahead` iterations after `now`, if there is such a one. `places` are what that
-        one carries; the answer is what the one behind it does.
+        one carries; the answer is what the one behind it does. `again`: others may have read the
+        stage before.
         """
         at = self._at
         index, exists = self._later(now, ahead)
@@ -187,6 +195,8 @@ class Multistage:
 
         def copies() -> list[ir.Value]:
             for filling, loads in self.fillings:
+                if again:
+                    filling.reclaim(at, slot)
                 for load in loads:
                     with at.instead_of(load.load):
                         into = at.view(self._buffers[load.load.results[0]], slot.index)

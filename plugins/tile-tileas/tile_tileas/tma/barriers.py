@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
@@ -25,8 +26,8 @@ class BarrierPlace:
     func: ir.Operation
     again: bool
 
-    def made(self, at: Writer, stages: int) -> ir.Value:
-        """Barriers of one arrival, one for each stage; threads see them after a `sync`."""
+    def made(self, at: Writer, stages: int, arrivals: int = 1) -> ir.Value:
+        """Barriers of so many arrivals, one for each stage; threads see them after a `sync`."""
         block = self.func.regions[0].blocks[0]
         outer = at.place
         at.move(ir.InsertionPoint.at_block_begin(block))
@@ -34,13 +35,14 @@ class BarrierPlace:
         at.move(ir.InsertionPoint(block.operations[len(block.operations) - 1]))
         at.create("nv_tileas.dealloc", [words])
         at.move(outer)
-        return at.create("nv_tileas.barrier_init", [words], [Barrier(1, stages).type]).result
+        return at.create("nv_tileas.barrier_init", [words], [Barrier(arrivals, stages).type]).result
 
-    def done(self, at: Writer, barrier: ir.Value) -> None:
+    def done(self, at: Writer, barriers: Sequence[ir.Value]) -> None:
         """End barriers that will be made again."""
         if self.again:
             at.sync()
-            at.create("nv_tileas.barrier_invalidate", [barrier])
+            for barrier in barriers:
+                at.create("nv_tileas.barrier_invalidate", [barrier])
 
 
 def _words(stages: int) -> ir.Type:

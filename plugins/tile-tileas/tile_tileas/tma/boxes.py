@@ -49,6 +49,28 @@ class Boxes:
         span, _ = _MODES[self.swizzle]
         return max(_ALIGNMENT, _ROWS * span)
 
+    def divided(self, parts: int, bits: int) -> Boxes | None:
+        """The same tile in at least `parts` copies, a power of two; None if they cannot be made.
+
+        Boxes are halved along their outermost axis, as long as patterns start with each half.
+        """
+        found = self
+        while len(found.origins) < parts:
+            if len(found.order) < 2:
+                return None
+            axis, extents = found.order[-1], list(found.extents)
+            extents[axis] //= 2
+            if not extents[axis] or prod(extents) * bits // 8 % self.alignment:
+                return None
+            origins = [
+                tuple(start + half * (at == axis) for at, start in enumerate(origin))
+                for origin in found.origins
+                for half in (0, extents[axis])
+            ]
+            order = found.order if extents[axis] > 1 else found.order[:-1]
+            found = Boxes(order, tuple(extents), found.swizzle, tuple(origins))
+        return found
+
 
 @lru_cache(maxsize=512)
 def boxes_of(layout: LinearLayout, bits: int, inner: int) -> Boxes | str:

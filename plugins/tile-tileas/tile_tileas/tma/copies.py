@@ -5,7 +5,7 @@ buffer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from tile_tileaa.dialect.base import MemTokenType
@@ -25,6 +25,21 @@ from tile_tileas.tma.refusals import MOST_ELEMENTS, innermost, map_axes
 
 _STORE = "nv_tileas.async_tiled_tma_store"
 _ULE, _NE, _EQ = 7, 1, 0  # arith.CmpIPredicate
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Blocks of a cluster of which each copies a part of a tile to the same place in all of them.
+
+    Attributes:
+        ctas: how many, a power of two.
+        rank: i32, the number of this block.
+        mask: i16, a bit for each of them.
+    """
+
+    ctas: int
+    rank: ir.Value
+    mask: ir.Value
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,12 @@ class TileCopy:
         )
         return TileCopy(view, boxes, _map_order(view, boxes), far, empty)
 
+    def divided(self, parts: int) -> TileCopy | None:
+        """The same in at least `parts` copies; None if the boxes cannot be cut so."""
+        bits = storage_bits(self.view.memref.element)
+        boxes = self.boxes.divided(parts, bits)
+        return None if boxes is None else replace(self, boxes=boxes)
+
     @property
     def bytes(self) -> int:
         """What all copies together bring, parts outside of the tensor included."""
@@ -90,20 +111,48 @@ class TileCopy:
         coords: Sequence[ir.Value],
         into: ir.Value,
         barrier: tuple[ir.Value, ir.Value],
+        shared: Shared | None = None,
     ) -> None:
         """Copies of the tile at `coords` of `view` to `into`; `barrier` and its stage get the
-        bytes.
+        bytes. With `shared`, this block's part of them, to all blocks.
         """
-        map_, sizes = self._map(at, view), [1, 1, len(self.axes), 1, 1, 0]
+        map_, sizes = self._map(at, view), [1, 1, len(self.axes), 1, 1, int(shared is not None)]
         attributes = {
             "tx_count": ir.IntegerAttr.get(at.i32, box_bytes(self._type)),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes),
         }
-        starts = self._starts(at, coords)
-        for origin in self.boxes.origins:
+        starts, own = self._starts(at, coords), None
+        origins, masks = self.boxes.origins, []
+        if shared is not None:
+            own, masks = self._own_part(at, shared), [shared.mask]
+            origins = origins[: len(origins) // shared.ctas]
+            tiles = [own[self._tile_axis(axis)] for axis in self.axes]
+            starts = [
+                start if by is None else at.binary("addi", start, by)
+                for start, by in zip(starts, tiles, strict=True)
+            ]
+        for origin in origins:
             place = self._moved(at, starts, [origin[self._tile_axis(axis)] for axis in self.axes])
-            operands = [map_, self._part(at, into, origin), *place, *barrier]
+            operands = [map_, self._part(at, into, origin, own), *place, *barrier, *masks]
             at.create("nv_tileas.async_tiled_tma_load", operands, [async_token()], attributes)
+
+    def _own_part(self, at: Writer, shared: Shared) -> list[ir.Value | None]:
+        """Where the part of the block begins, along each axis of the tile, in elements.
+
+        Parts follow one another in memory: the bits of the rank are the highest of a copy's number.
+        """
+        origins = self.boxes.origins
+        own: list[ir.Value | None] = [None] * len(self.view.tile)
+        for bit in range(shared.ctas.bit_length() - 1):
+            step = origins[len(origins) // shared.ctas << bit]
+            moved = at.binary("shrui", shared.rank, at.constant(bit))
+            flag = at.binary("andi", moved, at.constant(1))
+            for axis, by in enumerate(step):
+                if by:
+                    part = at.binary("muli", flag, at.constant(by))
+                    before = own[axis]
+                    own[axis] = part if before is None else at.binary("addi", before, part)
+        return own
 
     def store(
         self,
@@ -132,8 +181,14 @@ class TileCopy:
         }
         return at.create("nv_tileas.make_tiled_tma_desc", [view], [self._type], attributes).result
 
-    def _part(self, at: Writer, buffer: ir.Value, origin: tuple[int, ...]) -> ir.Value:
-        """The box of `buffer` at `origin`, with the axes of the map."""
+    def _part(
+        self,
+        at: Writer,
+        buffer: ir.Value,
+        origin: tuple[int, ...],
+        own: Sequence[ir.Value | None] | None = None,
+    ) -> ir.Value:
+        """The box of `buffer` at `origin`, and `own` elements on, with the axes of the map."""
         whole = Buffer.of(buffer.type)
         assert whole is not None
         extents, element = self.boxes.extents, whole.tile.element_type
@@ -143,7 +198,12 @@ class TileCopy:
             assert layout is not None, "boxes are runs of the buffer"
             held = distributed(ir.RankedTensorType.get(extents, element), layout)
             type_ = Buffer(ir.RankedTensorType(held), whole.space, 1).type
-            operands = [buffer, at.constant(0), *(at.constant(index) for index in indices)]
+            places = [at.constant(index) for index in indices]
+            for axis, by in enumerate(own or ()):
+                if by is not None:
+                    boxes = at.binary("divui", by, at.constant(extents[axis]))
+                    places[axis] = at.binary("addi", places[axis], boxes)
+            operands = [buffer, at.constant(0), *places]
             buffer = at.create("nv_tileas.buffer_view", operands, [type_]).result
         shape = [extents[self._tile_axis(axis)] for axis in self.axes]
         plain = ir.RankedTensorType.get(shape, element)

@@ -7,19 +7,22 @@ their reads and the meeting after which a stage is filled again is `tileas-inser
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tile_core.mlir import ir
 from tile_tileas.access import BY_TMA, AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.cluster.cutting import IN_ALL_CTAS
+from tile_tileas.dialect.barriers import IN_CLUSTER, LEADER
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.passes.convert_tileaa import num_ctas
 from tile_tileas.pipelining.filling import Place, Slot
 from tile_tileas.pipelining.multistage import is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BarrierPlace
-from tile_tileas.tma.copies import TileCopy
+from tile_tileas.tma.copies import Shared, TileCopy
 
 
 class TmaLoads:
@@ -27,7 +30,9 @@ class TmaLoads:
 
     def __init__(self, func: ir.Operation, loop: ir.OpView, bounds: BoundsAnalysis) -> None:
         self.copies: dict[ir.Value, TileCopy] = {}
+        self._everywhere: set[ir.Value] = set()
         self._place = BarrierPlace(func, again=is_inside_loop(loop))
+        self._ctas = num_ctas(func)
         self._bounds = bounds
 
     def takes(self, load: ir.OpView, buffer: Buffer) -> bool:
@@ -39,6 +44,8 @@ class TmaLoads:
         if isinstance(copy, str):
             return False
         self.copies[load.results[0]] = copy
+        if IN_ALL_CTAS in load.attributes:
+            self._everywhere.add(load.results[0])
         return True
 
     def aligned(self, load: Prefetch) -> Prefetch:
@@ -52,41 +59,91 @@ class TmaLoads:
         return max((copy.boxes.alignment for copy in self.copies.values()), default=0)
 
     def filling(self) -> Tma:
-        """What copies them."""
-        return Tma(self.copies, self._place)
+        """What copies them: tiles that all blocks of a cluster have whole in parts, to all."""
+        shared = {
+            tile: divided
+            for tile, copy in self.copies.items()
+            if self._ctas > 1
+            and tile in self._everywhere
+            and (divided := copy.divided(self._ctas)) is not None
+        }
+        return Tma({**self.copies, **shared}, self._place, self._ctas, frozenset(shared))
 
 
 class Tma:
-    """Copies of the loads of one loop; `copies` has each by its tile."""
+    """Copies of the loads of one loop; `copies` has each by its tile.
+
+    Of a cluster of `ctas` blocks each brings a part of the tiles in `shared` to all of them. As
+    copies of others arrive in its memory, a stage is filled again when all blocks have read it:
+
+        sync                  this block has
+        arrive in cluster     the thread that issues copies says so to each block, its own included
+        wait                  .. until all have
+    """
 
     name = "tma"
     phased = True
 
-    def __init__(self, copies: Mapping[ir.Value, TileCopy], place: BarrierPlace) -> None:
+    def __init__(
+        self,
+        copies: Mapping[ir.Value, TileCopy],
+        place: BarrierPlace,
+        ctas: int = 1,
+        shared: Collection[ir.Value] = (),
+    ) -> None:
         self._copies = copies
         self._place = place
         self._barrier: ir.Value | None = None
         self._first = next(iter(copies))
+        self._ctas, self._shared = ctas, shared
+        self._read: ir.Value | None = None
+        self._cluster: Shared | None = None
+        self._ahead = 0
 
     @property
     def _bytes(self) -> int:
         return sum(copy.bytes for copy in self._copies.values())
 
-    def prepare(self, at: Writer, stages: int) -> None:
+    def prepare(self, at: Writer, stages: int, ahead: int) -> None:
         """Barriers in their first phase, seen by all threads and by copies."""
         self._barrier = self._place.made(at, stages)
+        if not self._shared:
+            at.fence("mbarrier_init")
+            at.sync()
+            return
+        self._read, self._ahead = self._place.made(at, stages, self._ctas), ahead
+        rank = at.create("nv_tileas.cta_rank", [], [at.i32]).result
+        mask = at.constant((1 << self._ctas) - 1, ir.IntegerType.get_signless(16))
+        self._cluster = Shared(self._ctas, rank, mask)
         at.fence("mbarrier_init")
-        at.sync()
+        at.create("nv_tileas.cluster_sync")
+
+    def reclaim(self, at: Writer, slot: Slot) -> None:
+        """Until every block of the cluster has read the stage, if they copy into each other's."""
+        if self._read is None:
+            return
+        assert slot.phase is not None, "phased"
+        ctas = {"ctas": ir.IntegerAttr.get(at.i32, self._ctas)}
+        at.create("nv_tileas.barrier_arrive_in_cluster", [self._read, slot.index], [], ctas)
+        # Nobody arrives for stages that are filled before the loop: of those, the second filling
+        # is the first one that is waited for.
+        before = at.is_less(slot.index, at.constant(self._ahead))
+        turned = at.create("arith.extui", [before], [at.i32]).result
+        phase = at.binary("xori", slot.phase, turned)
+        how = {LEADER: ir.UnitAttr.get(), IN_CLUSTER: ir.UnitAttr.get()}
+        at.create("nv_tileas.barrier_wait", [self._read, slot.index, phase], [], how)
 
     def fill(self, at: Writer, load: Prefetch, into: ir.Value, slot: Slot, place: Place) -> None:
         """One thread begins the copies; with the first it says what all of them bring."""
         assert self._barrier is not None, "prepared"
         old, barrier = load.load, (self._barrier, slot.index)
-        if old.results[0] == self._first:
+        tile = old.results[0]
+        if tile == self._first:
             size = {"bytes": ir.IntegerAttr.get(at.i32, self._bytes)}
             at.create("nv_tileas.barrier_expect", [*barrier], [], size)
         coords = [place.of(value) for value in old.coords]
-        self._copies[old.results[0]].load(at, place.of(old.view), coords, into, barrier)
+        shared = self._cluster if tile in self._shared else None
+        self._copies[tile].load(at, place.of(old.view), coords, into, barrier, shared)
 
     def close(self, at: Writer, slot: Slot) -> None:
         """Nothing: a barrier completes when its bytes are there."""
@@ -101,4 +158,5 @@ class Tma:
     def finish(self, at: Writer) -> None:
         """Nobody waits any more."""
         assert self._barrier is not None, "prepared"
-        self._place.done(at, self._barrier)
+        made = [self._barrier] if self._read is None else [self._barrier, self._read]
+        self._place.done(at, made)

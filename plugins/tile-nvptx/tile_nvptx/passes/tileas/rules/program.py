@@ -15,8 +15,9 @@ _AXES = "xyz"
 
 @rules.on("nv_tileaa.get_program_id", "nv_tileaa.get_num_programs")
 def program(op: ir.OpView, cx: Kernel) -> ir.Value:
-    """get_program_id => ctaid, get_num_programs => nctaid"""
-    register = "ctaid" if op.name.endswith("program_id") else "nctaid"
+    """get_program_id => ctaid, get_num_programs => nctaid; of clusters where they share work"""
+    of = "cluster" if cx.state.num_ctas > 1 else "cta"
+    register = f"{of}id" if op.name.endswith("program_id") else f"n{of}id"
     axis = _AXES[ir.IntegerAttr(op.attributes["axis"]).value]
     i32 = ir.IntegerType.get_signless(32)
     return cx.create(f"nvvm.read.ptx.sreg.{register}.{axis}", [], [i32]).result

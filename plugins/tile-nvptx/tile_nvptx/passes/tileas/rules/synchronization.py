@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_tileas.dialect.barriers import LEADER
+from tile_tileas.dialect.barriers import IN_CLUSTER, LEADER
 from tile_tileas.dialect.buffers import Barrier
 
 from tile_core.mlir import ir
@@ -136,12 +136,15 @@ def barrier_turn(op: ir.OpView, cx: Kernel) -> ir.Value:
 
 @rules.on("nv_tileas.barrier_wait")
 def barrier_wait(op: ir.OpView, cx: Kernel) -> None:
-    """barrier_wait => a loop around mbarrier.try_wait.parity"""
+    """barrier_wait => a loop around mbarrier.try_wait.parity; a leader's warp meets behind it"""
     place = barrier_at(cx, op.operands[0], op.operands[1])
     suspends = cx.target.sm >= _SUSPENDS_SINCE
     leads = first_thread(cx) if LEADER in op.attributes else None
     with when(cx, leads):
         run(cx, device.barrier_wait(suspends=suspends), place, op.operands[2])
+    if leads is not None and IN_CLUSTER in op.attributes:
+        # Others of its warp would run ahead, and instructions of whole warps follow.
+        cx.create("nvvm.bar.warp.sync", [Builder(cx).constant(-1)])
 
 
 @rules.on("nv_tileas.async_commit_group")

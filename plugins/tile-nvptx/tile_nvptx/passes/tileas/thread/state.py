@@ -21,11 +21,14 @@ LANES = 1 << LANE_BITS
 
 @dataclass
 class KernelState:
-    """State of the conversion of one function; `agent` is the one whose code is converted."""
+    """State of the conversion of one function; `agent` is the one whose code is converted, and
+    `num_ctas` how many blocks of a cluster run it together.
+    """
 
     agent: Agent
     helpers: Helpers
     fast_path: bool
+    num_ctas: int = 1
     views: list[ir.OpView] = field(default_factory=list)  # erased at the end
 
     @property

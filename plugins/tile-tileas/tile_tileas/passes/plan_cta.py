@@ -1,0 +1,124 @@
+"""tileas-plan-cta: the blocks of a cluster work on one tile block, each on a part of its tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, error_at
+from tile_core.target import Target
+from tile_tileas.cluster.cuts import WHOLE, Conflict, cuts_of
+from tile_tileas.cluster.cutting import Cutting, operations
+from tile_tileas.cluster.ordering import meetings
+from tile_tileas.cluster.relations import SOURCES, Relations
+from tile_tileas.dialect.cluster import MOST_CTAS
+from tile_tileas.mma.warpgroup import WarpgroupTier
+from tile_tileas.passes.convert_tileaa import PLANNED_CTAS, hints_of, wanted_ctas
+from tile_tileas.passes.dot import product_of
+from tile_tileas.tile_graph import is_tile
+
+_DOT = "nv_tileaa.dot"
+#: Warps of a block that has large accumulators.
+_WARPS = 8
+
+
+@dataclass(frozen=True)
+class PlanCta(Pass):
+    """Cut the tiles of products along rows or columns over the blocks of a cluster.
+
+    How many blocks is what the kernel's hint `num_cta_in_cga` says, else the module; 0 there
+    leaves it to the compiler, which takes as few as let sums stay in registers. A kernel that
+    several blocks cannot share runs in one, and a remark says why.
+    """
+
+    name = "tileas-plan-cta"
+    anchor = "func.func"
+    dependent_dialects = ("nv_tileas",)
+    statistics: ClassVar[dict[str, str]] = {
+        "kernels": "kernels whose tiles are cut",
+        "tiles": "tiles that are cut",
+        "meetings": "accesses before which the blocks of a cluster meet",
+        "shared": "loads of tiles that all blocks of a cluster have whole",
+    }
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        if "nv_tileaa.kernel" not in op.attributes:
+            return
+        asked = _asked(op, cx)
+        parts = asked or _chosen(op, cx.target)
+        made = 1
+        if parts > 1:
+            try:
+                self._cut(op, parts, cx)
+                made = parts
+            except Conflict as conflict:
+                cx.missed(
+                    op,
+                    f"one block works on each tile block, not a cluster of {parts}: {conflict}",
+                    category="general",
+                )
+        i32 = ir.IntegerType.get_signless(32)
+        op.attributes[PLANNED_CTAS] = ir.IntegerAttr.get(i32, made)
+
+    def _cut(self, func: ir.Operation, parts: int, cx: PassContext) -> None:
+        if not cx.target.clusters:
+            raise Conflict(f"{cx.target.name} has no clusters")
+        if parts > MOST_CTAS:
+            raise Conflict(f"a cluster has at most {MOST_CTAS} blocks")
+        _separate_sources(func)
+        relations = Relations(func, parts)
+        if not relations.program.seeds:
+            raise Conflict("it has no product, whose operands blocks could share")
+        states = cuts_of(relations.program, parts)
+        axes = {
+            value: states[number]
+            for value, number in relations.ids.items()
+            if states[number] != WHOLE
+        }
+        meet = meetings(list(operations(func.regions[0])), axes)
+        cx.count("shared", Cutting(func, axes, parts, meet).run())
+        cx.count("meetings", len(meet))
+        cx.count("kernels")
+        cx.count("tiles", len(axes))
+
+
+def _asked(func: ir.Operation, cx: PassContext) -> int:
+    """Blocks of a cluster that the program or the options ask for; 0 if nobody does."""
+    parent = func.parent
+    module = {} if parent is None else parent.attributes
+    default = ir.IntegerAttr(module["tt.num_ctas"]).value if "tt.num_ctas" in module else 1
+    asked = wanted_ctas(hints_of(func, cx.target.name), default)
+    if asked < 0 or asked & (asked - 1):
+        raise error_at(func, f"asks for a cluster of {asked} blocks, which is no power of two")
+    return asked
+
+
+def _chosen(func: ir.Operation, target: Target) -> int:
+    """As few blocks as let every product run on warpgroups that one block is too small for."""
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+    return max((_least(op, target) for op in dots), default=1)
+
+
+def _least(dot: ir.OpView, target: Target) -> int:
+    tier = WarpgroupTier()
+    whole = product_of(dot, list(dot.operands)[:3], target, _WARPS)
+    if whole.shape[0] == 1:
+        whole = replace(whole, rank=2)  # no batch: instructions for matrices take it
+    if len(dot.operands) != 3 or isinstance(tier.choose(whole), str):
+        return 1
+    for parts in (2, 4):
+        if isinstance(tier.choose(whole.part(parts)), str):
+            return parts
+    return 1
+
+
+def _separate_sources(func: ir.Operation) -> None:
+    """A source of its own for each use: each may be cut in its own way."""
+    for op in list(operations(func.regions[0])):
+        if op.operation.name not in SOURCES or not is_tile(op.results[0]):
+            continue
+        uses = list(op.results[0].uses)
+        for use in uses[1:]:
+            clone = op.operation.clone(ip=ir.InsertionPoint(op))
+            use.owner.operands[use.operand_number] = clone.results[0]
