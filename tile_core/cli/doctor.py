@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def _on_gpu(app: Any, as_json: bool, driver: str, *, keep: bool) -> int:
     from tile_core import defaults
     from tile_core.doctor import ask_gpu
 
-    answer = ask_gpu(app.registry, driver)
+    with Progress("asking the GPU"):
+        answer = ask_gpu(app.registry, driver)
     kept = defaults.keep(answer.instead, answer.about) if keep and answer.settled else None
     _print(answer.findings, asdict(answer) | {"kept": kept and str(kept)} if as_json else None)
     if not as_json and kept is not None:

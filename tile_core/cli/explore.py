@@ -8,7 +8,7 @@ from typing import Any
 
 import rich_click as click
 
-from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
+from tile_core.cli.arguments import completing, pass_settings_of, pipeline_options, settings_of
 from tile_core.cli.output import Output, read_bytes
 from tile_core.cli.progress import Progress
 from tile_core.diagnostics import TileError
@@ -18,7 +18,13 @@ from tile_core.diagnostics import TileError
 @click.argument("source", metavar="INPUT")
 @click.option("-o", "--output", required=True, metavar="FILE.html", help="Where the page goes.")
 @pipeline_options
-@click.option("--gpu", default="h100", show_default=True, help="GPU of the predicted time.")
+@click.option(
+    "--gpu",
+    default="h100",
+    show_default=True,
+    shell_complete=completing("machine"),
+    help="GPU of the predicted time.",
+)
 @click.option("--grid", metavar="X,Y,Z", help="Tile blocks: predict the time of this launch.")
 @click.option("--entry", metavar="NAME", help="The kernel of the launch, if there are several.")
 @click.option("--arg", "args", multiple=True, metavar="SPEC", help="Arguments, as for run.")

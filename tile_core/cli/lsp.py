@@ -6,11 +6,13 @@ from typing import Any
 
 import rich_click as click
 
+from tile_core.cli.arguments import completing
 from tile_core.diagnostics import ConfigurationError
 
 
 @click.command("lsp")
 @click.option("--gpu-name", default="sm_100", show_default=True, metavar="SM",
+              shell_complete=completing("target"),
               help="GPU that pipelines and programs are checked for.")  # fmt: skip
 @click.pass_obj
 def lsp(app: Any, gpu_name: str) -> None:

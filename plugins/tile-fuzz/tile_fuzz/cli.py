@@ -14,7 +14,7 @@ from typing import Any
 
 import rich_click as click
 
-from tile_core.cli.arguments import pass_settings_of, pipeline_options, settings_of
+from tile_core.cli.arguments import completing, pass_settings_of, pipeline_options, settings_of
 from tile_core.cli.as_json import json_option, print_json
 from tile_core.cli.output import read_bytes
 from tile_core.cli.progress import Progress
@@ -72,6 +72,7 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "targets",
     multiple=True,
     metavar="SM",
+    shell_complete=completing("target"),
     help=f"Architecture, several times if need be [default: {', '.join(_TARGETS)}].",
 )
 @click.option(
@@ -83,7 +84,12 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="LEVEL",
     help="Level, several times if need be [default: all].",
 )
-@click.option("--pipeline", metavar="NAME|FILE.toml", help="A pipeline instead of the levels'.")
+@click.option(
+    "--pipeline",
+    metavar="NAME|FILE.toml",
+    shell_complete=completing("pipeline"),
+    help="A pipeline instead of the levels'.",
+)
 @click.option(
     "--set", "settings", multiple=True, metavar="OPTION=VALUE", help="Set a pipeline option."
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from tile_core.cli.arguments import assignments, pass_settings_of, settings_of
+from tile_core.cli.arguments import assignments, completing, pass_settings_of, settings_of
 from tile_core.cli.output import read_bytes
 from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, UsageError
@@ -25,7 +25,13 @@ _TRACE_CLK = 60_000.0
 @click.command("time")
 @click.argument("source", metavar="INPUT")
 @click.argument("script_args", nargs=-1, metavar="[-- SCRIPT ARGS]")
-@click.option("--gpu", default="h100", show_default=True, help="h100, b200, a100, ...")
+@click.option(
+    "--gpu",
+    default="h100",
+    show_default=True,
+    shell_complete=completing("machine"),
+    help="h100, b200, a100, ...",
+)
 @click.option("--cutile", is_flag=True, help="INPUT is a cuTile program in Python.")
 @click.option("--entry", metavar="NAME", help="The kernel, if there are several.")
 @click.option("--grid", metavar="X,Y,Z", help="CTAs of the launch.")
@@ -66,7 +72,12 @@ _TRACE_CLK = 60_000.0
 @click.option("--json", "json_file", metavar="FILE", help="Write the result to a file (- stdout).")
 @click.option("--chrome-trace", metavar="FILE", help="Write what one SM did, for chrome://tracing.")
 @click.option("-O", "--opt-level", type=int, metavar="LEVEL", help="Optimization level, 0 to 3.")
-@click.option("--pipeline", metavar="NAME|FILE.toml", help="A pipeline instead of the level's.")
+@click.option(
+    "--pipeline",
+    metavar="NAME|FILE.toml",
+    shell_complete=completing("pipeline"),
+    help="A pipeline instead of the level's.",
+)
 @click.option(
     "--set", "settings", multiple=True, metavar="OPTION=VALUE", help="Set a pipeline option."
 )

@@ -11,6 +11,7 @@ import rich_click as click
 from tile_core.cli.arguments import pass_settings_of, pipeline_options
 from tile_core.cli.as_json import json_option, print_json
 from tile_core.cli.output import read_bytes
+from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -59,13 +60,15 @@ def compare(app: Any, **given: Any) -> int:
     data = read_bytes(given["source"])
     if not data.startswith(_BYTECODE):
         raise InputError(f"'{given['source']}' is no TileIR bytecode, which {given['other']} needs")
-    codes = _codes(app, given, data)
     try:
-        entry, grid, flat, labels = _launch(codes["tilec"], given)
-        found = compare_codes(
-            codes, entry, grid, flat, rtol=given["rtol"], labels=labels,
-            schedule=given["schedule"], seed=given["seed"], check=given["check"],
-        )  # fmt: skip
+        with Progress("compiling") as bar:
+            codes = _codes(app, given, data)
+            entry, grid, flat, labels = _launch(codes["tilec"], given)
+            bar.advance("running both")
+            found = compare_codes(
+                codes, entry, grid, flat, rtol=given["rtol"], labels=labels,
+                schedule=given["schedule"], seed=given["seed"], check=given["check"],
+            )  # fmt: skip
     except SimError as error:
         raise UsageError(str(error)) from None
     if given["as_json"]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import rich_click as click
 
+from tile_core.cli.arguments import completing
 from tile_core.cli.output import STDIO, Output, read_bytes
 from tile_core.diagnostics import CompileError, ConfigurationError, UsageError
 
@@ -19,9 +20,27 @@ _FORMATS = ("text", "json", "svg", "html", "trace")
 
 @click.command("schedule")
 @click.argument("source", metavar="INPUT")
-@click.option("--gpu-name", default="sm_90", show_default=True, help="GPU to schedule for.")
-@click.option("--scheduler", default="cost", show_default=True, help="Scheduler to ask.")
-@click.option("--with", "other", metavar="NAME", help="A second scheduler, to compare with.")
+@click.option(
+    "--gpu-name",
+    default="sm_90",
+    show_default=True,
+    shell_complete=completing("target"),
+    help="GPU to schedule for.",
+)
+@click.option(
+    "--scheduler",
+    default="cost",
+    show_default=True,
+    shell_complete=completing("scheduler"),
+    help="Scheduler to ask.",
+)
+@click.option(
+    "--with",
+    "other",
+    metavar="NAME",
+    shell_complete=completing("scheduler"),
+    help="A second scheduler, to compare with.",
+)
 @click.option("--stages", default=0, show_default=True, help="Iterations in flight; 0: no bound.")
 @click.option("--machine-model", default="sm", show_default=True, help="Resources and times.")
 @click.option("--loop", "wanted", metavar="NAME", help='Only one body, e.g. "kernel/loop1".')

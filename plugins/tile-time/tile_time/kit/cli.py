@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from tile_core.cli.arguments import completing
 from tile_core.cli.as_json import json_option, print_json
 from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, UsageError
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 
 @click.command("gpu-report")
 @click.argument("results", metavar="RESULTS.json", type=click.Path(path_type=Path))
-@click.option("--gpu", metavar="NAME", help="The machine to compare with; default: by its name.")
+@click.option(
+    "--gpu",
+    metavar="NAME",
+    shell_complete=completing("machine"),
+    help="The machine to compare with; default: by its name.",
+)
 @click.option(
     "--kit", type=click.Path(path_type=Path), metavar="FOLDER",
     help="The kit that was run: its launches are timed by the model, too.",

@@ -1,4 +1,4 @@
-"""`--json` on every verb, and what it prints where text is printed otherwise."""
+"""What all verbs have in common: `--json`, completion of names, the words of a launch."""
 
 from __future__ import annotations
 
@@ -43,6 +43,33 @@ def test_every_verb_prints_json() -> None:
         if not any("--json" in parameter.opts for parameter in command.params)
     }
     assert lacking == WITHOUT.keys()
+
+
+#: Options whose values are registered names; flags, and names that are to be new, aside.
+NAMED = {"--gpu-name", "--pipeline", "--scheduler", "--layout-strategy", "--gpu"}
+
+
+def test_every_registered_name_is_completed() -> None:
+    without = {
+        f"{name} {option}"
+        for name, command in verbs()
+        for parameter in command.params
+        for option in NAMED.intersection(parameter.opts)
+        if not parameter.is_flag and parameter._custom_shell_complete is None
+    }
+    assert without == set()
+
+
+def test_verbs_that_launch_take_the_same_words() -> None:
+    launching = {"run", "check", "time", "compare", "bisect", "reduce"}
+    taken = {
+        name: {option for parameter in command.params for option in parameter.opts}
+        for name, command in verbs()
+        if name in launching
+    }
+    words = {"--arg", "--grid", "--entry", "--with-shape", "--set", "-D", "-O", "--pipeline"}
+    assert taken.keys() == launching
+    assert {name: words - options for name, options in taken.items() if words - options} == {}
 
 
 @pytest.mark.parametrize(
