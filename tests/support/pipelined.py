@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from tile_cudatile import types as t
-from tile_cudatile.attrs import DivBy
+from tile_cudatile.attrs import DivBy, Hints, Integer
 from tile_cudatile.evaluator.formats import dtype_of
 from tile_cudatile.tree import Value
 
@@ -32,6 +32,15 @@ class Steps:
     right: str = "view"
     most: int = 6
     step: int = 1
+    latency: int | None = None
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """What loads of views are told of the traffic to memory."""
+        if self.latency is None:
+            return {}
+        given = {"latency": Integer(t.I32, self.latency)}
+        return {"optimization_hints": Hints({"sm_80": given})}
 
     def program(self) -> Program:
         """The kernel; arguments are the arrays of A and B, bounds of the loop, the result."""
@@ -95,7 +104,8 @@ def _tiles(
     def load(i: Value) -> Value:
         zero = p.constant(I32, 0)
         tile = t.Tile((1, *shape), element)
-        loaded = p.emit("load_view_tko", [view, (i, zero, zero)], tile, t.TOKEN, **WEAK)
+        given = {**WEAK, **own.hints}
+        loaded = p.emit("load_view_tko", [view, (i, zero, zero)], tile, t.TOKEN, **given)
         return p.emit("reshape", [loaded], t.Tile(shape, element))
 
     return load

@@ -91,6 +91,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tensor maps that a launch can make become hidden parameters",
         ),
         Lazy(
+            "tileas-build-tma-descs",
+            "tile_tileas.passes.build_tma_descs:BuildTmaDescs",
+            "tensor maps that the kernel makes",
+        ),
+        Lazy(
             "tileas-materialize-convert-layout",
             "tile_tileas.passes.materialize_convert_layout:MaterializeConvertLayout",
             "buffers and copies for what passes through shared memory",

@@ -23,8 +23,10 @@ DIRECT = ("view", "transposed", "pointers", "masked", "carried")
 
 
 @cache
-def ptx(left: str, right: str, strategy: str, step: int = 1, stages: int = 3) -> str:
-    module = Steps(left, right, step=step).program().module()
+def ptx(
+    left: str, right: str, strategy: str, step: int = 1, stages: int = 3, latency: int | None = None
+) -> str:
+    module = Steps(left, right, step=step, latency=latency).program().module()
     tile_cudatile.verify(module)
     made = tile_core.compile(
         str(tile_cudatile.to_mlir(module)),
@@ -81,6 +83,19 @@ def test_wider_steps(left: str) -> None:
     text = ptx(left, "view", "unspecialize", step=2)
     for last in (1, 4, 5):
         np.testing.assert_array_equal(run(text, steps, 0, last), meant(steps, 0, last))
+
+
+def test_the_hint_latency_says_how_far_ahead() -> None:
+    """2 of less traffic than usual (5), 10 of twice as much; 1 is worth no prefetch."""
+    found = {
+        hint: ptx("view", "view", "unspecialize", stages=16, latency=hint)
+        for hint in (None, 1, 2, 5, 10)
+    }
+    size = {hint: int(re.findall(r"global_smem\[(\d+)\]", text)[0]) for hint, text in found.items()}
+    assert "cp.async" not in found[1]
+    assert size[2] < size[5] == size[None] < size[10]
+    steps = Steps(latency=10)
+    np.testing.assert_array_equal(run(found[10], steps, 0, 6), meant(steps, 0, 6))
 
 
 _MUTATED = r"cp\.async\.(wait_group|commit_group)|\bbar(rier)?\.\w*\.?sync"

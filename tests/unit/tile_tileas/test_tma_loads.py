@@ -50,10 +50,14 @@ def product(text: str, k: int, schedule: str = "late", rows: int = 56) -> np.nda
 def test_every_trip_count_gives_the_same_bits(target: str, mma: str, schedule: str) -> None:
     """None, fewer than stages, and more; boxes that reach past the end along K and M, too."""
     by_maps, by_threads = ptx(target, "host", mma), ptx(target, "off", mma)
-    assert "cp.async.cg" not in by_maps
+    own = ptx(target, "device", mma)
+    assert "cp.async.cg" not in by_maps + own
+    assert "tensor-map {" not in own
     assert "cp.async.bulk.tensor" not in by_threads
     for k in (8, 32, 72, 224):
         np.testing.assert_array_equal(product(by_maps, k, schedule), product(by_threads, k))
+        if k in (8, 72):
+            np.testing.assert_array_equal(product(own, k, schedule), product(by_threads, k))
 
 
 @pytest.mark.parametrize("stages", [2, 3])
@@ -75,12 +79,13 @@ def test_barriers_need_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(re.findall(r"mbarrier\.init", ptx("sm_90", "host"))) == 3
 
 
-def test_a_loop_that_does_not_run() -> None:
+@pytest.mark.parametrize("maps", ["host", "device"])
+def test_a_loop_that_does_not_run(maps: str) -> None:
     """Its arrays have an extent of 0, which a map cannot say."""
     a, b = np.zeros((64, 0), np.float16), np.zeros((0, 64), np.float16)
     out = np.ones((64, 64), np.float16)
     flat = cases.Case("matmul_f16", (1, 1, 1), (a, b, out), (None, None, None)).flat
-    module = tile_sim.Module(ptx("sm_90", "host"))
+    module = tile_sim.Module(ptx("sm_90", maps))
     module.launch("matmul_f16", (1, 1, 1), None, flat, check=True)
     assert not out.any()
 
@@ -89,6 +94,36 @@ def _mutants(text: str, pattern: str, instead: str) -> list[str]:
     """`text` with each match of `pattern` replaced, one at a time."""
     found = list(re.finditer(pattern, text))
     return [text[: m.start()] + m.expand(instead) + text[m.end() :] for m in found]
+
+
+def test_maps_of_the_kernel_share_an_arena() -> None:
+    """Twelve blocks and eight places: the last ones wait until others give theirs back."""
+    text = ptx("sm_90", "device").replace("and.b32 %word, %word, 255;", "and.b32 %word, %word, 0;")
+    product(text, 64, "random", rows=64 * 12)
+    without = re.sub(r"red\.release\.gpu[^;]*;", "", text)
+    assert without != text
+    with pytest.raises(SimError):
+        product(without, 64, rows=64 * 12)
+
+
+OWN_MAPS = {
+    "no acquire": (r"\n[^\n]*fence\.proxy\.tensormap[^\n]*", ""),
+    "no copy to memory": (r"tensormap\.cp_fenceproxy[^;]*;", ""),
+    "a field less": (r"@%leads tensormap\.replace\.tile\.(?!element|inter|fill)[^;]*;", ""),
+}
+
+
+@pytest.mark.parametrize("mutant", OWN_MAPS)
+def test_nothing_of_the_maps_can_go(mutant: str) -> None:
+    text = ptx("sm_90", "device", stages=3)
+    broken = _mutants(text, *OWN_MAPS[mutant])
+    assert broken
+    for number, one in enumerate(broken):
+        try:
+            product(one, 96)
+        except (AssertionError, SimError):
+            continue
+        pytest.fail(f"{mutant} {number} was not found out")
 
 
 MUTANTS = {

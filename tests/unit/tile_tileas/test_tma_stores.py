@@ -71,6 +71,13 @@ def test_wide_elements_and_tiles_that_are_cut(stores: str) -> None:
     np.testing.assert_array_equal(run(ptx(stores, level=0), kernel), meant(kernel))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_maps_of_the_kernel_give_the_same_bits(kind: str) -> None:
+    text = ptx(f"{kind!r}", maps="device")
+    assert _STORE.search(text)
+    np.testing.assert_array_equal(run(text, Stores(kind)), meant(Stores(kind)))
+
+
 def test_by_threads_where_no_map_may() -> None:
     assert not _STORE.search(ptx("'apart'", maps="off"))
     assert not _STORE.search(ptx("'apart'", when="never"))

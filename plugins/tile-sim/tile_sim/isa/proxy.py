@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tile_sim.isa.address import address
+from tile_sim.isa.bulk import addresses_of
 from tile_sim.isa.loadstore import SCOPES
 from tile_sim.machine.group import Group
 from tile_sim.program.decode import Decode, Exec, instruction
@@ -20,14 +22,28 @@ def proxy_fence(cx: Decode) -> Exec:
     cx.flag("proxy")
     kind = cx.one_of(*_PROXIES)
     space = cx.option(*_SPACES)
-    cx.option("acquire", "release")
+    order = cx.option("acquire", "release")
     cx.prefixed("sync_restrict::")
     cx.option(*SCOPES)
     cx.done((0, 2))
+    if kind == "tensormap::generic" and order == "acquire":
+        return _acquires_map(cx)
 
     def execute(g: Group) -> None:
         if g.wave.monitor is not None and kind == "async":
             g.wave.monitor.proxy_fence(g, space)
+
+    return execute
+
+
+def _acquires_map(cx: Decode) -> Exec:
+    """`[map], 128`: copies that the warp starts see what others wrote into it."""
+    _, place = address(cx, 0, "generic")
+
+    def execute(g: Group) -> None:
+        if g.wave.monitor is not None:
+            for row, where in set(zip(g.lane_rows().tolist(), addresses_of(g, place), strict=True)):
+                g.wave.monitor.map_acquired(row, where)
 
     return execute
 

@@ -58,8 +58,10 @@ def _tensor_operand(cx: Decode, which: int, count: int) -> TensorOperand:
     return TensorOperand(where, [cx.src(item, TYPES["s32"]) for item in items])
 
 
-def _map(g: Group, place: int, rank: int, what: str) -> tuple[int, TensorMap]:
-    """The tensor map at a generic address, and the tensor's address."""
+def _map(g: Group, row: int, place: int, rank: int, what: str) -> tuple[int, TensorMap]:
+    """The tensor map at a generic address, and the tensor's address; warp `row` uses it."""
+    if g.wave.monitor is not None:
+        g.wave.monitor.map_used(row, place)
     if place % 64:
         raise SimError("misaligned", f"tensor map at {place:#x} is not 64-byte aligned")
     base, tensor = decode(g.wave.memory.read(place, SIZE))
@@ -115,7 +117,7 @@ def _load(cx: Decode, rank: int) -> Exec:
             rows, addresses_of(g, to), source.read(g), addresses_of(g, bar), masks, strict=True
         )
         for i, (row, target, (place, start), barrier, m) in enumerate(items):
-            base, tensor = _map(g, place, rank, "tensor copy")
+            base, tensor = _map(g, int(row), place, rank, "tensor copy")
             where = _load_coordinates(tensor, mode, start, tuple(s[i] for s in shifts))
             load = _TensorLoad(g.wave, int(row), target, barrier, m, pair == "2")
             load.issue(tensor, base, where)
@@ -226,7 +228,7 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             store = (int(row), place, start, origin)
             again = not wave.settings.strict and store in stored
             stored.add(store)
-            base, tensor = _map(g, place, rank, "tensor store")
+            base, tensor = _map(g, int(row), place, rank, "tensor store")
             where = _store_coordinates(tensor, mode, start)
             cta, offset = shared.locate(wave, int(row), origin, "tensor store")
             places = tma.shared_places(wave, cta, offset, tensor, len(where))
@@ -349,5 +351,7 @@ def cp_fenceproxy(cx: Decode) -> Exec:
             cta, offset = shared.locate(g.wave, row, origin, "tensor map")
             where = shared.flat(g.wave, cta, offset + np.arange(SIZE), "tensor map")
             g.wave.memory.write(target, g.wave.shared.bytes[where])
+            if g.wave.monitor is not None:
+                g.wave.monitor.map_written(row, target)
 
     return execute

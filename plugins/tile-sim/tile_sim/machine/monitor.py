@@ -55,7 +55,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Initialised:
-    """Which warp initialised an mbarrier, at which of its clocks, when, and where."""
+    """Which warp initialised an mbarrier, or wrote a tensor map, at which of its clocks, when, and
+    where.
+    """
 
     row: int
     clock: int
@@ -84,6 +86,8 @@ class Monitor:
         self.buffers: dict[int, Shadow] = {}
         self.init_fence_time = np.full(wave.warps, -1, np.int64)
         self.initialised: dict[int, _Initialised] = {}
+        self.maps: dict[int, _Initialised] = {}
+        self.maps_acquired: set[tuple[int, int]] = set()
         self.being_read = np.zeros(len(wave.shared.bytes), np.int32)
         self.time = 0
 
@@ -396,6 +400,29 @@ class Monitor:
         if self.being_read[where].any():
             message = "write to shared memory that a pending bulk copy still reads"
             self._report("source-overwritten", message, self.place(), -1, 1)
+
+    # --- tensor maps that kernels write -----------------------------------------------------
+
+    def map_written(self, row: int, place: int) -> None:
+        """A warp has copied a tensor map to global memory, released to the tensor map proxy."""
+        clock = int(self.clocks.now(np.array([row]))[0])
+        self.maps[place] = _Initialised(row, clock, len(self.maps), self.place())
+        self.maps_acquired = {one for one in self.maps_acquired if one[1] != place}
+
+    def map_acquired(self, row: int, place: int) -> None:
+        """A warp fences: copies that it starts see the map, if it has heard of who wrote it."""
+        made = self.maps.get(place)
+        if made is None:
+            return
+        if made.row == row or self.clocks.ordered[row, made.row] >= made.clock:
+            self.maps_acquired.add((row, place))
+
+    def map_used(self, row: int, place: int) -> None:
+        """A warp starts a copy by a map."""
+        made = self.maps.get(place)
+        if made is not None and (row, place) not in self.maps_acquired:
+            message = "copy by a tensor map without fence.proxy.tensormap behind what wrote it"
+            self._report("missing-proxy-fence", message, self.place(), made.place, 1)
 
     # --- findings ---------------------------------------------------------------------------
 

@@ -19,8 +19,9 @@ from tile_tileas.dialect.effects import effects
 from tile_tileas.dialect.on_tiles import first_operands
 from tile_tileas.dialect.staging import buffer_problem
 
-#: Operations of this file: they write buffers, meet, and read what others wrote.
+#: Operations of this file, and one of `tma`: they write buffers, meet, and read what others wrote.
 EXCHANGES = (
+    "nv_tileas.claim_tma_descs",
     "nv_tileas.convert_in_parts",
     "nv_tileas.reduce_across_warps",
     "nv_tileas.scan_across_warps",

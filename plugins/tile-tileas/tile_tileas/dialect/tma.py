@@ -18,6 +18,7 @@ from typing import Any
 
 from tile_cute.atoms.records import SHARED
 from tile_cute.atoms.tma import MAX_BOX, MAX_RANK
+from tile_cute.tensor_map import SIZE as MAP_BYTES
 from tile_tileaa.dialect.types import bits_of, is_token, memref_parts, view_parts
 
 from tile_core.dialect import (
@@ -137,6 +138,36 @@ def axes_of(op: ir.OpView | ir.Operation, rank: int) -> list[int] | None:
     axes = list(given) if isinstance(given, ir.DenseI32ArrayAttr) else []
     fine = axes and len(set(axes)) == len(axes) and all(0 <= axis < rank for axis in axes)
     return axes if fine else None
+
+
+def _counted(op: ir.OpView) -> str | None:
+    return None if op.count.value > 0 else f"expects count to be positive, but got {op.count.value}"
+
+
+def _claimed(op: ir.OpView) -> str | None:
+    buffer = Buffer.of(op.buffer.type)
+    if buffer is None or not is_index(op.result) or buffer.space != SHARED:
+        return f"expects a buffer in shared memory and an i32, but got {op.buffer.type}"
+    return _counted(op)
+
+
+def _filled(op: ir.OpView) -> str | None:
+    """As many extents as the box has axes, strides for all but the last."""
+    problem = box_problem(op.result.type) or buffer_problem(op.scratch.type) or _counted(op)
+    if problem is not None:
+        return problem
+    parts, scratch = descriptor_parts(op.result.type), Buffer.of(op.scratch.type)
+    assert parts is not None
+    assert scratch is not None
+    rank = len(parts[0].shape)
+    numbers = len(operands_of(op, "extents")), len(operands_of(op, "strides"))
+    if numbers != (rank, rank - 1):
+        return f"expects {rank} extents and {rank - 1} strides, but got {numbers}"
+    if scratch.bytes < MAP_BYTES:
+        return f"expects {MAP_BYTES} bytes of scratch, but got {op.scratch.type}"
+    if not 0 <= op.index.value < op.count.value:
+        return f"expects an index below {op.count.value}, but got {op.index.value}"
+    return None
 
 
 def _box_in(field: str) -> Check:
@@ -293,6 +324,41 @@ SPECS = (
         "The tensor map of a view's memory, for boxes of the result's tile.",
         (Pure,),
         (_made,),
+    ),
+    OperationSpec(
+        "claim_tma_descs",
+        {"buffer": Operand[Any], "result": Result[Any], "count": ir.IntegerAttr},
+        "A place (i32) in global memory for `count` tensor maps that is this block's until it is "
+        "released. One thread claims it, and tells the others through the buffer.",
+        (effects(reads=("buffer",), writes=("buffer",)),),
+        (_claimed,),
+    ),
+    OperationSpec(
+        "release_tma_descs",
+        {"place": Operand[Any], "count": ir.IntegerAttr},
+        "Others may have the place: nobody uses the tensor maps in it any more.",
+        (ReadsAndWrites,),
+        (_counted,),
+    ),
+    OperationSpec(
+        "fill_tma_desc",
+        {
+            "place": Operand[Any],
+            "scratch": Operand[Any],
+            "address": Operand[Any],
+            "extents": Sequence[Operand[Any]],
+            "strides": Sequence[Operand[Any]],
+            "result": Result[Any],
+            "element": ir.StringAttr,
+            "count": ir.IntegerAttr,
+            "index": ir.IntegerAttr,
+        },
+        "Make tensor map `index` of the place's `count`, for elements `element` (as tensor maps "
+        "name them) at `address`. Extents (i32, at least 1) and strides (i64, in bytes, not of the "
+        "last axis) are outer first. The first warp writes it, by way of 128 bytes of `scratch`; "
+        "copies may use it behind `acquire_tma_desc`.",
+        (effects(writes=("scratch",)),),
+        (_filled,),
     ),
     OperationSpec(
         "prefetch_tma_desc",

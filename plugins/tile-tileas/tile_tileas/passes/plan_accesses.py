@@ -13,7 +13,7 @@ from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS, TokenOrder
 from tile_tileas.narrowness import Narrowness, narrowness_of_pointers, narrowness_of_tiled
 from tile_tileas.tma import benefit
-from tile_tileas.tma.refusals import SINCE, Knowledge, refusals
+from tile_tileas.tma.refusals import SINCE, SOURCES, Knowledge, refusals
 from tile_tileas.tma.staging import staged_store
 
 _TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store", "nv_tileas.async_tiled_load")
@@ -48,7 +48,7 @@ class PlanAccesses(Pass):
 
     max_vector_bits: int = option(128, "widest access of one thread", choices=(8, 16, 32, 64, 128))
     tma_descriptors: str = option(
-        "off", "where tensor maps come from; 'off': threads copy", choices=("host", "off")
+        "off", "where tensor maps come from; 'off': threads copy", choices=(*SOURCES, "off")
     )
     tma_stores: str = option(
         "estimate",
@@ -61,7 +61,9 @@ class PlanAccesses(Pass):
         bits = min(self.max_vector_bits, cx.target.max_vector_bits)
         known_to_tma = None
         if self.tma_descriptors != "off" and cx.target.sm >= SINCE:
-            known_to_tma = Knowledge(op, known, cx.analysis(BoundsAnalysis, op), TokenOrder())
+            known_to_tma = Knowledge(
+                op, known, cx.analysis(BoundsAnalysis, op), TokenOrder(), self.tma_descriptors
+            )
         for access in accesses(op):
             if access.name in _TILED:
                 plan = self._tiled(access, plan_tiled(access.view, known, bits), op, cx)

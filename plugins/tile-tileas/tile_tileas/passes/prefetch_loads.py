@@ -12,7 +12,7 @@ from tile_tileas.analysis.buffers import lives_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.passes.allocate_shared import ENOUGH_WARPS
 from tile_tileas.passes.unspecialized_pipeline import PRODUCT, prefetches
-from tile_tileas.pipelining.budget import demand_of, room_of
+from tile_tileas.pipelining.budget import demand_of, expecting, room_of
 from tile_tileas.pipelining.cp_async import CpAsync
 from tile_tileas.pipelining.depth import LEAST, depth, depth_of_stream
 from tile_tileas.pipelining.multistage import Multistage
@@ -62,6 +62,7 @@ class PrefetchLoads(Pass):
         everything = sum(life.size for life in lives_of(func))
         demand = replace(demand, blocks=blocks, other_bytes=everything)
         room, machine = room_of(cx.target)
+        room = expecting(room, loads)
         if self.when == "always":
             return depth(demand, room)
         stages = depth_of_stream(demand, room, _bandwidth(machine))

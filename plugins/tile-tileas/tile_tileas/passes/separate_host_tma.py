@@ -15,11 +15,12 @@ from tile_cute.tensor_map import ALIGNMENT, SIZE
 from tile_tileaa.dialect.types import bits_of
 
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext
+from tile_core.passes import Pass, PassContext, option
 from tile_tileas.analysis.host_values import NotOnHost, host_expression
 from tile_tileas.analysis.views import maker, view_of_memref
 from tile_tileas.dialect.tma import axes_of, descriptor_parts
 from tile_tileas.tma.element_types import map_type
+from tile_tileas.tma.refusals import SOURCES
 
 #: Attribute of a kernel: its recipes, one line of JSON each, in order of their parameters.
 RECIPES = "nv_tileas.tensor_maps"
@@ -37,13 +38,22 @@ class SeparateHostTma(Pass):
     anchor = "func.func"
     statistics = {"host": "tensor maps from the host", "device": "tensor maps left to the kernel"}
 
+    tma_descriptors: str = option(
+        "host",
+        "where tensor maps come from; 'device' leaves all to the kernel",
+        choices=(*SOURCES, "off"),
+    )
+
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        found = _descriptors(op.regions[0])
+        found = descriptors(op.regions[0])
         if "nv_tileaa.kernel" not in op.attributes or not found:
             return
         taken: dict[MapRecipe, ir.Value] = {}
         left = 0
         for descriptor in found:
+            if self.tma_descriptors == "device":
+                left += 1
+                continue
             try:
                 recipe = recipe_of(descriptor, op)
                 if recipe not in taken:
@@ -57,6 +67,7 @@ class SeparateHostTma(Pass):
         cx.count("host", len(taken))
         cx.count("device", left)
         _record(op, taken, left)
+        _prefetch(op, list(taken.values()))
 
 
 def recipe_of(descriptor: ir.OpView, kernel: ir.Operation) -> MapRecipe:
@@ -109,7 +120,7 @@ def _number(value: int | ir.Value, kernel: ir.Operation) -> Expression:
     return Constant(value) if isinstance(value, int) else host_expression(value, kernel)
 
 
-def _descriptors(region: ir.Region) -> list[ir.OpView]:
+def descriptors(region: ir.Region) -> list[ir.OpView]:
     """Every `make_tiled_tma_desc` inside, in program order."""
     found: list[ir.OpView] = []
     for block in region.blocks:
@@ -117,7 +128,7 @@ def _descriptors(region: ir.Region) -> list[ir.OpView]:
             if op.name == "nv_tileas.make_tiled_tma_desc":
                 found.append(op)
             for inner in op.regions:
-                found += _descriptors(inner)
+                found += descriptors(inner)
     return found
 
 
@@ -128,6 +139,15 @@ def _parameter(kernel: ir.Operation, descriptor: ir.OpView, others: int) -> ir.V
     if 8 * own + ALIGNMENT + SIZE * (others + 1) > PARAMETER_BYTES:
         raise NotOnHost(f"{others} of them fill the parameters of the kernel")
     return entry.add_argument(descriptor.results[0].type, descriptor.location)
+
+
+def _prefetch(kernel: ir.Operation, maps: Sequence[ir.Value]) -> None:
+    """Bring maps near before their first use, which would wait for them."""
+    at = ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0])
+    for map_ in maps:
+        ir.Operation.create(
+            "nv_tileas.prefetch_tma_desc", operands=[map_], loc=kernel.location, ip=at
+        )
 
 
 def _record(kernel: ir.Operation, taken: dict[MapRecipe, ir.Value], left: int) -> None:

@@ -16,7 +16,7 @@ from tile_tileas.dot_plan import family_of, product_shape
 from tile_tileas.mma.tensor import FAMILY as TENSOR
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.pipelining import tcgen05_in_flight
-from tile_tileas.pipelining.budget import demand_of, room_of
+from tile_tileas.pipelining.budget import demand_of, expecting, room_of
 from tile_tileas.pipelining.cp_async import CpAsync
 from tile_tileas.pipelining.depth import depth
 from tile_tileas.pipelining.filling import Filling
@@ -121,6 +121,7 @@ class UnspecializedPipeline(Pass):
             demand, other_bytes=demand.other_bytes + overhead, in_flight=bool(lag) or tensor
         )
         room, machine = room_of(cx.target)
+        room = expecting(room, loads)
         if machine is not None:
             latency = room.latency * (_LOADED if lag or tensor else 1)
             room = replace(room, latency=latency, mma_clk=_clk(loop, machine))

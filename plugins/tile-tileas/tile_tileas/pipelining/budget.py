@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tile_tileaa.dialect.hints import latency_of
+
 from tile_core.diagnostics import TileError
 from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
@@ -16,6 +18,9 @@ from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.depth import Demand, Room
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.storage import storage_bits
+
+#: The hint `latency` of a load that has none (as tileiras takes it).
+USUAL = 5
 
 
 def demand_of(
@@ -43,6 +48,14 @@ def room_of(target: Target) -> tuple[Room, Machine | None]:
     except TileError:
         return room, None
     return replace(room, latency=machine.memory.dram_latency), machine
+
+
+def expecting(room: Room, loads: Sequence[Prefetch]) -> Room:
+    """`room` with the latency that hints of `loads` promise: they say how heavy traffic to memory
+    will be, and one of `USUAL` what a load without a hint is taken to have.
+    """
+    hints = [latency_of(load.load) or USUAL for load in loads]
+    return replace(room, latency=room.latency * max(hints, default=USUAL) / USUAL)
 
 
 def _aligned(size: int) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tile_cute.linear import LinearLayout, memory_access, permute_dims, reshape
+from tile_tileaa.dialect.hints import latency_of
 
 from tile_core.mlir import ir
 from tile_tileas.access import AccessPlan
@@ -109,6 +110,8 @@ def _movable(load: ir.OpView) -> str | None:
     """Why a load cannot happen earlier, or not by cp.async."""
     if not is_weak(load):
         return "the load is ordered"
+    if latency_of(load) == 1:
+        return "its hint latency = 1 says that it is worth no prefetch"
     if any(True for _ in load.results[1].uses):
         return "other accesses wait for the load"
     if load.operation.name not in LOADS:

@@ -15,6 +15,7 @@ from tile_tileaa.dialect.types import bits_of
 
 from tile_core.mlir import ir
 from tile_tileas.analysis import axis_info as facts
+from tile_tileas.analysis.alias import is_made_once
 from tile_tileas.analysis.axis import AxisAnalysis, element_bytes
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.host_values import NotOnHost, host_expression
@@ -25,6 +26,8 @@ from tile_tileas.tma.element_types import map_type
 
 #: First compute capability with TMA, times 10 (PTX ISA, "cp.async.bulk.tensor").
 SINCE = 90
+#: Where tensor maps come from: host code that runs at a launch, or the kernel.
+SOURCES = ("host", "device")
 #: Bytes to which addresses, strides and rows are multiples, and the end of strides in bytes.
 GRAIN, STRIDE_END = 16, 1 << 40
 #: Extents of maps have 32 bits, coordinates 31 and a sign.
@@ -41,6 +44,7 @@ class Knowledge:
     axis: AxisAnalysis
     bounds: BoundsAnalysis
     order: TokenOrder
+    source: str = "host"
 
     def divides(self, value: int | ir.Value) -> int:
         """A power of two that `value` is a multiple of."""
@@ -141,17 +145,19 @@ def _of_the_memory(memref: MemRef, record: TiledView, known: Knowledge) -> Itera
             yield f"the stride of axis {axis} is not known to be a multiple of {GRAIN} bytes"
         if low < 0 or high * size >= STRIDE_END or high == 0:
             yield f"the stride of axis {axis} is not known to be in 0 .. {STRIDE_END} bytes"
-    yield from _not_on_host(memref, axes, known.kernel)
+    numbers = [number[axis] for axis in axes for number in (memref.sizes, memref.strides)]
+    values = [value for value in (memref.base, *numbers) if isinstance(value, ir.Value)]
+    if known.source == "host":
+        yield from _not_on_host(values, known.kernel)
+    elif not all(is_made_once(value) for value in values):
+        yield "the view changes in a loop or a branch"
 
 
-def _not_on_host(memref: MemRef, axes: tuple[int, ...], kernel: ir.Operation) -> Iterator[str]:
+def _not_on_host(values: list[ir.Value], kernel: ir.Operation) -> Iterator[str]:
     if "nv_tileaa.kernel" not in kernel.attributes:
         yield "the function is no kernel"
         return
-    numbers = [number[axis] for axis in axes for number in (memref.sizes, memref.strides)]
-    for value in (memref.base, *numbers):
-        if isinstance(value, int):
-            continue
+    for value in values:
         try:
             host_expression(value, kernel)
         except NotOnHost as reason:

@@ -70,6 +70,23 @@ class Helpers:
         place = cx.create("llvm.mlir.addressof", [], [pointer], symbol).result
         return cx.create("llvm.addrspacecast", [place], [ir.Type.parse("!llvm.ptr")]).result
 
+    def zeros(self, cx: Inserter, name: str, size: int, alignment: int) -> ir.Value:
+        """The address of `size` bytes of global memory, one and the same for each `name`, which are
+        zero before the first launch.
+        """
+        if name not in self._known:
+            self._known[name] = ir.FlatSymbolRefAttr.get(name)
+            ir.InsertionPoint(self._block).insert(
+                ir.Operation.parse(
+                    f"llvm.mlir.global internal @{name}(dense<0> : tensor<{size // 4}xi32>) "
+                    f"{{addr_space = 1 : i32, alignment = {alignment} : i64}} "
+                    f": !llvm.array<{size // 4} x i32>"
+                )
+            )
+        pointer = ir.Type.parse("!llvm.ptr<1>")
+        symbol = {"global_name": self._known[name]}
+        return cx.create("llvm.mlir.addressof", [], [pointer], symbol).result
+
     def table(self, cx: Inserter, values: list[ir.Attribute], element: ir.Type) -> ir.Value:
         """The address of a constant array in global memory that holds `values`."""
         type_ = ir.RankedTensorType.get([len(values)], element)

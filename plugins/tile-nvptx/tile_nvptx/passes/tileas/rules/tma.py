@@ -1,4 +1,4 @@
-"""Copies by tensor maps, issued by one thread of the agent."""
+"""Copies by tensor maps, issued by one thread of the agent; maps that the kernel makes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from tile_tileas.dialect.tma import descriptor_parts
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device import asynchronous as device
+from tile_nvptx.passes.tileas.device import tensor_maps
 from tile_nvptx.passes.tileas.rules.synchronization import barrier_at, first_thread, run
 from tile_nvptx.passes.tileas.ruleset import rules, text
-from tile_nvptx.passes.tileas.thread.build import token
+from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.shared import when
-from tile_nvptx.passes.tileas.thread.state import Kernel
+from tile_nvptx.passes.tileas.thread.state import LANES, Kernel
+
+_ULT = 6  # arith.CmpIPredicate
 
 
 def _rank(cx: Kernel, op: ir.OpView) -> int:
@@ -96,3 +99,50 @@ def acquire(op: ir.OpView, cx: Kernel) -> None:
 def make(op: ir.OpView, cx: Kernel) -> None:
     """No tensor map is made here: it comes as a parameter, or a pass has made it before."""
     raise cx.error("expect lower MakeTiledTMADescOp")
+
+
+# --- maps of the kernel's own -------------------------------------------------------------------
+
+
+def _arena(cx: Kernel, count: int) -> ir.Value:
+    """The arena of kernels that make `count` maps."""
+    size = tensor_maps.arena_bytes(count)
+    return cx.state.helpers.zeros(cx, f"__tile_tensor_maps_{count}", size, tensor_maps.ALIGNMENT)
+
+
+@rules.on("nv_tileas.claim_tma_descs")
+def claim(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """claim_tma_descs => one thread takes a place of the arena, and tells the others"""
+    b, buffer = Builder(cx), op.operands[0]
+    with when(cx, first_thread(cx)):
+        arena = _arena(cx, op.count.value)
+        place = cx.state.helpers.call(cx, *tensor_maps.claim(), [arena], b.i32).result
+        b.store(place, buffer, 4)
+    b.barrier()
+    return b.load(buffer, b.i32, 4)
+
+
+@rules.on("nv_tileas.release_tma_descs")
+def release(op: ir.OpView, cx: Kernel) -> None:
+    """release_tma_descs => one thread gives the place back"""
+    with when(cx, first_thread(cx)):
+        run(cx, tensor_maps.release(), _arena(cx, op.count.value), op.operands[0])
+
+
+@rules.on("nv_tileas.fill_tma_desc")
+def fill(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """fill_tma_desc => tensormap.replace of each field, tensormap.cp_fenceproxy"""
+    b, (place, scratch, address) = Builder(cx), list(op.operands)[:3]
+    parts = descriptor_parts(op.results[0].type)
+    assert parts is not None, "verified"
+    box, swizzle = parts
+    start, size = tensor_maps.place_offset(op.count.value)
+    offset = b.with_constant("muli", place, size)
+    offset = b.with_constant("addi", offset, start + op.index.value * tensor_maps.SIZE)
+    map_ = b.offset(_arena(cx, op.count.value), offset, b.i8)
+    routine = tensor_maps.fill(text(op, "element"), swizzle, list(box.shape)[::-1])
+    numbers = [*operands_of(op, "extents")[::-1], *operands_of(op, "strides")[::-1]]
+    index = cx.state.thread_index(cx)
+    with when(cx, b.compare(_ULT, index, b.constant(LANES))):
+        run(cx, routine, scratch, map_, address, *numbers)
+    return cx.create("llvm.addrspacecast", [map_], [ir.Type.parse("!llvm.ptr")]).result
