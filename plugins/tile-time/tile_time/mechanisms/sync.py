@@ -19,7 +19,7 @@ def sync() -> list[Mechanism]:
             Mechanism("bar.sync of 16 warps", gpu, target, chain("bar.sync 0;", 16), 54, "clk", 16,
                       threads=512),
             Mechanism("fence.acq_rel.cta", gpu, target, chain("fence.acq_rel.cta;", 8), 12, "clk",
-                      8),
+                      8, offset=16),
             Mechanism("fence.acq_rel.gpu", gpu, target, chain("fence.acq_rel.gpu;", 4), 280, "clk",
                       4),
         ]  # fmt: skip
