@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import dataclass
 
 from tile_sim.errors import SimError
@@ -112,5 +113,11 @@ class Simulated:
         return None
 
 
+def _of_environment() -> Simulated:
+    """The device for TILE_SIM_ARCH ("sm_100"), an H100 without it."""
+    digits = os.environ.get("TILE_SIM_ARCH", "sm_90").removeprefix("sm_").rstrip("af")
+    return Simulated((int(digits[:-1]), int(digits[-1]))) if len(digits) > 1 else Simulated()
+
+
 #: The device of this process.
-DEVICE = Simulated()
+DEVICE = _of_environment()
