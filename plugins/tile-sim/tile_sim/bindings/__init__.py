@@ -8,9 +8,10 @@
 Programs that launch cubins through the bindings run as they are, with no GPU: device memory is
 memory of this process, streams are synchronous, cubins have their PTX inside. Functions and their
 results are those of the bindings (a tuple, the error first); what is not here is no attribute. The
-device is `DEVICE`, of the architecture that TILE_SIM_ARCH names (sm_90 without it). Events tell one microsecond for 1000 warp
-instructions. What a kernel does wrong is CUDA_ERROR_ILLEGAL_ADDRESS or CUDA_ERROR_LAUNCH_FAILED of
-the launch and of every call after it, as on a GPU; `cuGetErrorString` has the simulator's words.
+device is `DEVICE`, of the architecture that TILE_SIM_ARCH names (sm_90 without it). Events tell one
+microsecond for 1000 warp instructions. What a kernel does wrong is CUDA_ERROR_ILLEGAL_ADDRESS or
+CUDA_ERROR_LAUNCH_FAILED of every call after the launch, as on a GPU; `cuGetErrorString` has the
+simulator's words.
 """
 
 from __future__ import annotations
