@@ -58,14 +58,15 @@ def cycles_of(loop: LoopGraph, model: MachineModel, schedule: Schedule) -> Fract
     return max([*busy, Fraction(schedule.ii, blocks)])
 
 
-def cheaper(loop: LoopGraph, model: MachineModel, first: Schedule, second: Schedule) -> Schedule:
-    """Of two schedules of one stage the one that takes less time, or else fewer registers."""
-
-    def cost(found: Schedule) -> tuple[bool, Fraction, int]:
-        cycles = cycles_of(loop, model, found)
-        return cycles is None, cycles or Fraction(found.ii), peak(loop, found)
-
-    return second if cost(second) < cost(first) else first
+def around_loops(loop: LoopGraph, listed: Schedule, program_order: Schedule) -> Schedule:
+    """Of two orders of straight-line code, program order if there are loops in it, and fewer
+    registers: what `listed` starts early lives through them (RMS norm of a persistent kernel, H100
+    in the timing model: 212 registers instead of 201, and a tenth slower).
+    """
+    has_loops = any(op.kind == "control" and op.duration for op in loop.ops)
+    if has_loops and peak(loop, program_order) <= peak(loop, listed):
+        return program_order
+    return listed
 
 
 def worthwhile(loop: LoopGraph, model: MachineModel, found: Sequence[Schedule]) -> Schedule:

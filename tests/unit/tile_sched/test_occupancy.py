@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from support.loops import SMALL, loops
-from tile_sched.occupancy import blocks_of, cheaper, cycles_of, registers_of, worthwhile
+from tile_sched.occupancy import blocks_of, cycles_of, registers_of, worthwhile
 from tile_sched.schedulers.cost import CostScheduler
 from tile_sched.schedulers.list import ListScheduler
 
@@ -83,18 +83,17 @@ def test_one_stage_where_nothing_gains() -> None:
     assert worthwhile(loop, MODEL, [one, two]).start == one.start
 
 
-def test_where_time_is_the_same_fewer_registers_are_taken() -> None:
-    """Two loads at once, or each with its use: memory is busy all the time either way."""
-    loads = [LoopOp("load", "load", 9, uses=(Use("lsu", 20),), registers=40, memory_bytes=6400)] * 2
-    uses = [LoopOp("use", "compute", 1, uses=(Use("alu", 1),))] * 2
-    ops = (loads[0], uses[0], loads[1], uses[1])
-    loop = LoopGraph(ops, (Edge(0, 1, 9), Edge(2, 3, 9)))
-    model = replace(MODEL, memory_rate=1.0)
-    early, late = Schedule((0, 29, 20, 41), 60), Schedule((0, 9, 20, 29), 60)
-    assert cheaper(loop, model, early, late) is late
-    assert cheaper(loop, model, late, early) is late
-    slow, quick = replace(late, ii=6000), replace(early, ii=600)
-    assert cheaper(loop, replace(model, memory_rate=0.0), slow, quick) is quick
+def test_what_starts_early_lives_through_loops() -> None:
+    """A load that only the end needs stays behind the loop, unless there is none."""
+    loop = LoopOp("scf.for", "control", 900, uses=(Use("issue", 900),))
+    plain = replace(loop, kind="compute")
+    load = LoopOp("load", "load", 500, uses=(Use("lsu", 20),), registers=64)
+    use = LoopOp("use", "compute", 1, uses=(Use("alu", 1),))
+    for first, program_order in ((loop, True), (plain, False)):
+        order = Edge(0, 2, 900)
+        body = LoopGraph((first, load, use), (order, Edge(1, 2, 500)), is_loop=False)
+        start = chosen(body).start
+        assert (start[1] > start[0]) == program_order, start
 
 
 @settings(max_examples=150, deadline=None)

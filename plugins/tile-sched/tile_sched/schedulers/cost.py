@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from tile_core.sched import Infeasible, LoopGraph, MachineModel, Schedule
-from tile_sched.occupancy import cheaper, worthwhile
+from tile_sched.occupancy import around_loops, worthwhile
 from tile_sched.placement.arms import Arm, CostBased, Fuse, Permute, Retry, Seating
 from tile_sched.placement.costs import COSTS, Cost
 from tile_sched.placement.driver import place_all
@@ -77,11 +77,13 @@ class CostScheduler:
         if isinstance(problem, Infeasible):
             return problem
         found = refined(problem, self._placer)
+        if loop.options.heed_occupancy and not loop.is_loop:
+            program_order = SerialScheduler().schedule(loop, model)
+            assert isinstance(program_order, Schedule), "the problem has a solution"
+            return around_loops(loop, found, program_order)
         if not (loop.options.heed_occupancy and loop.is_loop and model.register_file):
             return found
-        program_order = SerialScheduler().schedule(loop, model)
-        assert isinstance(program_order, Schedule), "the problem has a solution"
-        candidates = [cheaper(loop, model, problem.fallback, program_order), found]
+        candidates = [problem.fallback, found]
         if found.num_stages > _FEWER:
             fewer = replace(loop, options=replace(loop.options, max_stages=_FEWER))
             limited = problem_of(fewer, model)
