@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from tile_core.sched import Infeasible, LoopGraph, MachineModel, Schedule
-from tile_sched.occupancy import around_loops, worthwhile
+from tile_sched.occupancy import less_moved, worthwhile
 from tile_sched.placement.arms import Arm, CostBased, Fuse, Permute, Retry, Seating
 from tile_sched.placement.costs import COSTS, Cost
 from tile_sched.placement.driver import place_all
@@ -80,7 +80,7 @@ class CostScheduler:
         if loop.options.heed_occupancy and not loop.is_loop:
             program_order = SerialScheduler().schedule(loop, model)
             assert isinstance(program_order, Schedule), "the problem has a solution"
-            return around_loops(loop, found, program_order)
+            return less_moved(loop, found, program_order)
         if not (loop.options.heed_occupancy and loop.is_loop and model.register_file):
             return found
         candidates = [problem.fallback, found]
