@@ -38,8 +38,13 @@ from unit.tile_cudatile.corpus import archive  # noqa: E402  # pyright: ignore
 _SHAPES = ((), (1040,), (48, 80), (16, 16, 16), (16, 16, 16, 16))
 _ELEMENTS = 4096  # of an array, where its extents do not need more
 _GRID = (1, 1, 1)  # many of the kernels write one tile, whichever block runs them
+#: Kernels whose difference is tileiras' own, with what it does (docs/conformance.md).
+_KNOWN = dict.fromkeys(
+    ("astype_float8_e8m0fnu_positive_inf", "astype_float8_e8m0fnu_zero"),
+    "tileiras drops the sign of what becomes f8E8M0FNU",
+)
 #: Outcomes that say nothing about the code.
-_LEFT_OUT = (REFUSED, "undefined")
+_LEFT_OUT = (REFUSED, "undefined", "known")
 
 
 # --- programs -------------------------------------------------------------------------------------
@@ -137,6 +142,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 failure = examine(case, settings, registry)
                 if failure is not None and failure.kind == "result" and not certain(case):
                     failure = Failure("undefined", "the order is open", "")
+                if name in _KNOWN and failure is not None and failure.setting == settings[1]:
+                    failure = Failure("known", _KNOWN[name], "")
                 outcomes[_outcome(failure)] += 1
                 if failure is not None and failure.kind not in _LEFT_OUT:
                     wrong += 1

@@ -182,3 +182,28 @@ def test_memory_that_no_driver_gives_a_cta() -> None:
     out = np.zeros(1, np.uint64)
     module.launch("k", (1, 1, 1), None, [out])
     assert out[0] == 5
+
+
+@here
+def test_the_callback_hands_on_the_memory_that_a_kernel_asked_for() -> None:
+    """By the second word of its context, as that of tileiras' group GEMM does."""
+    text = """
+    .version 9.5
+    .target sm_90a
+    .address_size 64
+    .visible .entry copy_map(.param .u64 out, .hidden .param .u64 room)
+    .reqntid 32
+    .minperctamemory 768
+    {
+      .reg .b64 %rd<4>; .reg .b32 %r<4>;
+      ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [room]; mov.u32 %r1, %tid.x;
+      mul.wide.u32 %rd3, %r1, 4; add.u64 %rd2, %rd2, %rd3; add.u64 %rd1, %rd1, %rd3;
+      st.global.u32 [%rd2], %r1; ld.global.u32 %r2, [%rd2]; st.global.u32 [%rd1], %r2;
+      ret;
+    }"""
+    code = bytes.fromhex("488b5608 48895108 31c0 c3")  # rdx = rsi[1]; rcx[1] = rdx; return 0
+    out = np.zeros(32, np.uint32)
+    made = Cubin(cubin(text, host_object(code))).load()
+    report = made.launch("copy_map", (1, 1, 1), None, [out], check=True)
+    assert report.findings == []
+    np.testing.assert_array_equal(out, np.arange(32))

@@ -12,6 +12,7 @@ import numpy as np
 from tile_sim.errors import SimError
 from tile_sim.machine.memory import Buffer, GlobalMemory
 from tile_sim.machine.tensormap import TensorMap
+from tile_sim.machine.wave import Settings
 from tile_sim.program.layout import alignment_of, parameter_offsets, size_of
 from tile_sim.program.program import Program
 from tile_sim.program.types import TYPES
@@ -32,11 +33,20 @@ class HostTensor(Protocol):
 Argument = np.ndarray | np.generic | int | float | bytes | TensorMap | HostTensor
 
 
+#: Bytes of workspace for each multiprocessor. How many a kernel needs, tileiras' host code says
+#: when it is loaded, which is not run; its group GEMM takes 48 KiB. More is out of bounds.
+_WORKSPACE = 1 << 16
+_MULTIPROCESSORS = Settings.sm_count
+
+
 class HiddenFilled(Protocol):
     """What fills hidden parameters at a launch, as the host code of a cubin does."""
 
-    def fill(self, entry: str, visible: bytes, hidden: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes of the hidden parameters of the given (size, alignment)."""
+    def fill(
+        self, entry: str, visible: bytes, hidden: Sequence[tuple[int, int]], workspace: int = 0
+    ) -> list[bytes]:
+        """The bytes of the hidden parameters of the given (size, alignment); `workspace` is the
+        address of the memory that the kernel asked for, 0 if it did not."""
         ...
 
 
@@ -150,10 +160,20 @@ class Parameters:
         if self.hidden is None or not params:
             return
         wanted = [(size_of(p), alignment_of(p)) for p in params]
-        filled = self.hidden.fill(self.program.entry.name, raw[: self.given_size].tobytes(), wanted)
+        visible = raw[: self.given_size].tobytes()
+        filled = self.hidden.fill(self.program.entry.name, visible, wanted, self._workspace())
         offsets = self.program.param_offsets[self.given :]
         for start, data in zip(offsets, filled, strict=True):
             raw[start : start + len(data)] = np.frombuffer(data, np.uint8)
+
+    def _workspace(self) -> int:
+        """The address of memory for a kernel that wants some for each of its CTAs."""
+        if "minperctamemory" not in self.program.entry.directives:
+            return 0
+        room = np.zeros(_MULTIPROCESSORS * _WORKSPACE, np.uint8)
+        buffer = self.memory.place("workspace", room)
+        self.placed.append(buffer)
+        return buffer.base
 
     # --- values -----------------------------------------------------------------------------
 

@@ -21,7 +21,9 @@ class RecipeFilled:
         self._recipes = recipes
         self._programs = programs
 
-    def fill(self, entry: str, visible: bytes, hidden: Sequence[tuple[int, int]]) -> list[bytes]:
+    def fill(
+        self, entry: str, visible: bytes, hidden: Sequence[tuple[int, int]], workspace: int = 0
+    ) -> list[bytes]:
         """The maps in order of the parameters, which are those of the recipes.
 
         Raises SimError (`host`) where recipes and hidden parameters differ.

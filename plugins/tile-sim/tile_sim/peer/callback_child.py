@@ -37,7 +37,7 @@ def main() -> None:
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     loaded: dict[tuple[bytes, bytes, int], Any] = {}
     while True:
-        sizes = struct.unpack("<IIII", _exactly(stdin, 16))
+        sizes = struct.unpack("<IIIIQ", _exactly(stdin, 24))
         image, relocations, parameters = (_exactly(stdin, size) for size in sizes[:3])
         key = (image, relocations, sizes[3])
         if key not in loaded:
@@ -46,7 +46,8 @@ def main() -> None:
         room = ctypes.create_string_buffer(_PARAMETERS + len(parameters) + 64)
         address = -(-ctypes.addressof(room) // 64) * 64
         ctypes.memmove(address, parameters, len(parameters))
-        result = loaded[key][0](0, 0, 0, address)
+        context = (ctypes.c_uint64 * 8)(0, sizes[4])
+        result = loaded[key][0](0, ctypes.addressof(context), 0, address)
         stdout.write(struct.pack("<iI", result, len(parameters)))
         stdout.write(ctypes.string_at(address, len(parameters)))
         stdout.flush()

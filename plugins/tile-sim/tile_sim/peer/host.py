@@ -34,8 +34,12 @@ class HostFilled:
     code: HostCode
     bases: dict[str, int]
 
-    def fill(self, entry: str, visible: bytes, hidden: Sequence[tuple[int, int]]) -> list[bytes]:
+    def fill(
+        self, entry: str, visible: bytes, hidden: Sequence[tuple[int, int]], workspace: int = 0
+    ) -> list[bytes]:
         """The bytes of the hidden parameters, of the given (size, alignment), in order.
+
+        `workspace` is the address of the device memory that the kernel asked for.
 
         Raises SimError (`host`) where the callback cannot be run or fails.
         """
@@ -43,7 +47,7 @@ class HostFilled:
         for size, alignment in hidden:
             offsets.append(-(-(end + base) // alignment) * alignment - base)
             end = offsets[-1] + size
-        filled = self.code.call(entry, visible.ljust(end, b"\0"))
+        filled = self.code.call(entry, visible.ljust(end, b"\0"), workspace)
         return [filled[at : at + size] for at, (size, _) in zip(offsets, hidden, strict=True)]
 
 
@@ -58,7 +62,7 @@ class HostCode:
         if self.elf.machine != X86_64:
             raise SimError("host", f"the host code is for machine {self.elf.machine}, not x86-64")
 
-    def call(self, entry: str, parameters: bytes) -> bytes:
+    def call(self, entry: str, parameters: bytes, workspace: int = 0) -> bytes:
         """The parameters after the kernel's callback, which runs in a process of its own."""
         here = f"{sys.platform} on {platform.machine()}"
         if not sys.platform.startswith("linux") or platform.machine() not in ("x86_64", "AMD64"):
@@ -66,7 +70,7 @@ class HostCode:
         if entry not in self.callbacks:
             known = ", ".join(self.callbacks) or "none"
             raise SimError("host", f"no host callback for kernel {entry!r}; there are: {known}")
-        status, filled = HostProcess.shared().call(self.callbacks[entry], parameters)
+        status, filled = HostProcess.shared().call(self.callbacks[entry], parameters, workspace)
         if status:
             raise SimError("host", f"the host callback of {entry!r} failed with status {status}")
         return filled

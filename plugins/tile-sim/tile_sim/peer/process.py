@@ -18,8 +18,8 @@ from pathlib import Path
 from tile_sim.errors import SimError
 
 _CHILD = Path(__file__).with_name("callback_child.py")
-#: Sizes of code, relocations and parameters, where the function starts.
-REQUEST = struct.Struct("<IIII")
+#: Sizes of code, relocations and parameters, where the function starts, the workspace.
+REQUEST = struct.Struct("<IIIIQ")
 #: The function's result, and how many bytes of parameters follow.
 REPLY = struct.Struct("<iI")
 RELOCATION = struct.Struct("<QQ")
@@ -54,14 +54,17 @@ class HostProcess:
             atexit.register(cls._one.close)
         return cls._one
 
-    def call(self, code: Code, parameters: bytes) -> tuple[int, bytes]:
+    def call(self, code: Code, parameters: bytes, workspace: int = 0) -> tuple[int, bytes]:
         """The function's result and the parameters after it.
 
-        The function gets (0, 0, 0, address of the parameters). Raises SimError (`host`) where it
-        ends its process or does not return.
+        The function gets (0, address of a context, 0, address of the parameters); the second word
+        of the context is the address of device memory for the kernel, `workspace`. Raises SimError
+        (`host`) where it ends its process or does not return.
         """
         relocations = b"".join(RELOCATION.pack(*pair) for pair in code.absolute)
-        head = REQUEST.pack(len(code.image), len(relocations), len(parameters), code.start)
+        head = REQUEST.pack(
+            len(code.image), len(relocations), len(parameters), code.start, workspace
+        )
         with self._lock:
             child = self._started()
             assert child.stdin is not None
