@@ -249,12 +249,32 @@ def verifier(*checks: Check) -> Callable[[Any], bool]:
 
     def verify(op: Any) -> bool:
         for check in checks:
-            problem = check(op)
+            try:
+                problem = check(op)
+            except (IndexError, TypeError, ValueError):
+                # Operands were looked for where the text says that they are.
+                problem = _segments(op)
+                if problem is None:
+                    raise
             if problem is not None:
                 return reject(op, problem)
         return True
 
     return verify
+
+
+def _segments(op: Any) -> str | None:
+    """What is wrong with the sizes of the groups of operands and results, if anything is. MLIR
+    looks at them behind the checks."""
+    for name, values in (("operandSegmentSizes", op.operands), ("resultSegmentSizes", op.results)):
+        if name not in op.attributes:
+            continue
+        if not ir.DenseI32ArrayAttr.isinstance(op.attributes[name]):
+            return f"expects '{name}' to be an array of i32, but got {op.attributes[name]}"
+        sizes = list(ir.DenseI32ArrayAttr(op.attributes[name]))
+        if min(sizes, default=0) < 0 or sum(sizes) != len(values):
+            return f"has {len(values)} values where '{name}' says {sizes}"
+    return None
 
 
 def runs_of_types(types: Sequence[Any], slots: int) -> list[int] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tile_core.blame import internal_error
 from tile_core.diagnostics import ConfigurationError, InputError, TileError
 from tile_core.locations import source_location
 from tile_core.mlir import ir, passmanager
@@ -89,6 +90,11 @@ class Session:
                 module = ir.Module.parse(text)
             except ir.MLIRError as error:
                 raise from_mlir(error, InputError, "cannot parse the module") from None
+            except Exception as error:  # of a verifier, which is Python
+                what, owner = "a verifier, on the text", "the plugin whose operation it is"
+                raise internal_error(
+                    what, error, self.registry, owner=owner, kind=InputError
+                ) from error
             for entry in self.registry.entries("text-check"):
                 self.registry.load("text-check", entry.lazy.name)(module)
         return module

@@ -26,6 +26,7 @@ BYTECODE = Path(__file__).parents[2] / "examples" / "bytecode"
 PROGRAMS = (("vector_add_f32", "sm_80", 0), ("softmax_f16", "sm_90", 2), ("matmul_f16", "sm_90", 3))
 _TOKEN = re.compile(r'"[^"]*"|[%#@!^]?[A-Za-z_][\w.$]*|-?\d+(?:\.\d+)?|\s+|.', re.DOTALL)
 _NUMBERS = ("0", "1", "-1", "2", "3", "64", str(1 << 31), str(1 << 40), str(1 << 63))
+_SIZES = "operandSegmentSizes = array<i32: {}>"
 _TYPES = ("i1", "i8", "i32", "i64", "f16", "f32", "index", "bf16", "!llvm.ptr", "vector<4xi32>")
 
 
@@ -126,6 +127,16 @@ def check(seed: int, count: int) -> None:
 
 def test_damaged_programs_end_in_errors() -> None:
     check(seed=1, count=30)
+
+
+@pytest.mark.parametrize("sizes", ["1, 1, 1, 3, 0", "1, 0, 0, 1", "1, 1, -1, 0, 0"])
+def test_sizes_of_groups_that_are_wrong(sizes: str) -> None:
+    """Found by the above: verifiers looked for operands that were not there."""
+    text = next(text for text, *_ in stages() if "nv_tileaa." in text and "operandSegment" in text)
+    wrong = re.sub(r"operandSegmentSizes = array<i32: [^>]*>", _SIZES.format(sizes), text)
+    with pytest.raises(TileError) as caught:
+        optimize(wrong, 0, OptJob(registry(), Selection()))
+    assert "internal error" not in caught.value.message
 
 
 @pytest.mark.slow
