@@ -269,9 +269,10 @@ def _segments(op: Any) -> str | None:
     for name, values in (("operandSegmentSizes", op.operands), ("resultSegmentSizes", op.results)):
         if name not in op.attributes:
             continue
-        if not ir.DenseI32ArrayAttr.isinstance(op.attributes[name]):
-            return f"expects '{name}' to be an array of i32, but got {op.attributes[name]}"
-        sizes = list(ir.DenseI32ArrayAttr(op.attributes[name]))
+        found = op.attributes[name]
+        if not isinstance(found, ir.DenseI32ArrayAttr):
+            return f"expects '{name}' to be an array of i32, but got {found}"
+        sizes = list(found)
         if min(sizes, default=0) < 0 or sum(sizes) != len(values):
             return f"has {len(values)} values where '{name}' says {sizes}"
     return None
