@@ -115,3 +115,111 @@ gpu.module @m {
   }
 }
 """
+
+#: The same product with instructions of sm_80: `cp.async` copies 8 and 4 bytes a thread into padded
+#: shared memory, `ldmatrix` reads the fragments of both operands.
+STAGED = """
+!pa = !cute.ptr<f16, "gmem", 16 : i64>
+!ps = !cute.ptr<f16, "smem", 16 : i64>
+!pc = !cute.ptr<f32, "gmem", 16 : i64>
+!gc = !cute.memref<f32, "gmem", "(32,16):(16,1)">
+!sa = !cute.memref<f16, "smem", "(32,16):(24,1)">
+!sb = !cute.memref<f16, "smem", "(16,16):(24,1)">
+!g4 = !cute.memref<f16, "gmem", "4:1">
+!s4 = !cute.memref<f16, "smem", "4:1">
+!g2 = !cute.memref<f16, "gmem", "2:1">
+!s2 = !cute.memref<f16, "smem", "2:1">
+!lc = !cute.layout<"(32,16):(16,1)">
+!l4 = !cute.layout<"4:1">
+!l2 = !cute.layout<"2:1">
+!mma = !cute.tiled_mma<"MMA", "(2,2,1):(1,2,4)", "(32,16,16)">
+!atom = !cute_nvgpu.atom<"MMA">
+!frag_c = !cute.memref<f32, "gmem", "((2,2),1,1):((1,128),0,0)">
+gpu.module @m {
+  func.func @gemm(%a: !pa, %b: !pa, %c: !pc, %n: i32) attributes {nv_tileaa.kernel,
+      nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = arith.constant 0 : i32
+    %two = arith.constant 2 : i32
+    %four = arith.constant 4 : i32
+    %eight = arith.constant 8 : i32
+    %sixteen = arith.constant 16 : i32
+    %row_of_smem = arith.constant 24 : i32
+    %lanes = arith.constant 32 : i32
+    %none = arith.constant dense<0.0> : vector<4xf32>
+    %lc = "cute.static"() : () -> !lc
+    %l4 = "cute.static"() : () -> !l4
+    %l2 = "cute.static"() : () -> !l2
+    %atom = "cute.make_atom"() : () -> !atom
+    %mma = "cute.make_tiled_mma"(%atom) : (!atom) -> !mma
+    %sa = "cute.memref_alloc_smem"() : () -> !sa
+    %sb = "cute.memref_alloc_smem"() : () -> !sb
+    %qa = "cute.get_iter"(%sa) : (!sa) -> !ps
+    %qb = "cute.get_iter"(%sb) : (!sb) -> !ps
+
+    %ra = arith.divui %t, %four : i32
+    %ta = arith.remui %t, %four : i32
+    %ca = arith.muli %ta, %four : i32
+    %ga0 = arith.muli %ra, %n : i32
+    %ga = arith.addi %ga0, %ca : i32
+    %wa0 = arith.muli %ra, %row_of_smem : i32
+    %wa = arith.addi %wa0, %ca : i32
+    %rb = arith.divui %t, %eight : i32
+    %tb = arith.remui %t, %eight : i32
+    %cb = arith.muli %tb, %two : i32
+    %gb0 = arith.muli %rb, %n : i32
+    %gb = arith.addi %gb0, %cb : i32
+    %wb0 = arith.muli %rb, %row_of_smem : i32
+    %wb = arith.addi %wb0, %cb : i32
+
+    %lane = arith.remui %t, %lanes : i32
+    %warp = arith.divui %t, %lanes : i32
+    %wm = arith.remui %warp, %two : i32
+    %wn = arith.divui %warp, %two : i32
+    %ma0 = arith.muli %wm, %sixteen : i32
+    %ma1 = arith.remui %lane, %sixteen : i32
+    %ma2 = arith.addi %ma0, %ma1 : i32
+    %ma3 = arith.muli %ma2, %row_of_smem : i32
+    %ka0 = arith.divui %lane, %sixteen : i32
+    %ka = arith.muli %ka0, %eight : i32
+    %fa = arith.addi %ma3, %ka : i32
+    %nb0 = arith.muli %wn, %eight : i32
+    %nb1 = arith.remui %lane, %eight : i32
+    %nb2 = arith.addi %nb0, %nb1 : i32
+    %nb3 = arith.muli %nb2, %row_of_smem : i32
+    %kb0 = arith.divui %lane, %eight : i32
+    %kb1 = arith.remui %kb0, %two : i32
+    %kb = arith.muli %kb1, %eight : i32
+    %fb = arith.addi %nb3, %kb : i32
+    %pfa = "cute.add_offset"(%qa, %fa) : (!ps, i32) -> !ps
+    %pfb = "cute.add_offset"(%qb, %fb) : (!ps, i32) -> !ps
+    %pwa = "cute.add_offset"(%qa, %wa) : (!ps, i32) -> !ps
+    %pwb = "cute.add_offset"(%qb, %wb) : (!ps, i32) -> !ps
+    %da = "cute.make_view"(%pwa, %l4) : (!ps, !l4) -> !s4
+    %db = "cute.make_view"(%pwb, %l2) : (!ps, !l2) -> !s2
+
+    %sum = scf.for %k = %zero to %n step %sixteen iter_args(%acc = %none) -> vector<4xf32> : i32 {
+      %oa = arith.addi %ga, %k : i32
+      %ob = arith.addi %gb, %k : i32
+      %pga = "cute.add_offset"(%a, %oa) : (!pa, i32) -> !pa
+      %pgb = "cute.add_offset"(%b, %ob) : (!pa, i32) -> !pa
+      %va = "cute.make_view"(%pga, %l4) : (!pa, !l4) -> !g4
+      %vb = "cute.make_view"(%pgb, %l2) : (!pa, !l2) -> !g2
+      nvvm.barrier
+      "cute_nvgpu.arch_copy_sm80_cp_async"(%da, %va) {atom = "cp.async.ca.shared.global"} : (!s4, !g4) -> ()
+      "cute_nvgpu.arch_copy_sm80_cp_async"(%db, %vb) {atom = "cp.async.ca.shared.global"} : (!s2, !g2) -> ()
+      nvvm.cp.async.commit.group
+      nvvm.cp.async.wait.group 0
+      nvvm.barrier
+      %xa = "cute_nvgpu.arch_copy_ldsm"(%pfa) {atom = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"} : (!ps) -> vector<8xf16>
+      %xb = "cute_nvgpu.arch_copy_ldsm"(%pfb) {atom = "ldmatrix.sync.aligned.m8n8.x2.shared.b16"} : (!ps) -> vector<4xf16>
+      %new = "cute_nvgpu.arch_mma_sm80"(%xa, %xb, %acc) {atom = "MMA"} : (vector<8xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+      scf.yield %new : vector<4xf32>
+    }
+    %gc = "cute.make_view"(%c, %lc) : (!pc, !lc) -> !gc
+    %fc = "cute.tiled_mma_partition"(%mma, %gc, %t) {operand = "C"} : (!mma, !gc, i32) -> !frag_c
+    "cute.memref_store_vec"(%sum, %fc) : (vector<4xf32>, !frag_c) -> ()
+    return
+  }
+}
+""".replace("MMA", MMA)  # noqa: E501

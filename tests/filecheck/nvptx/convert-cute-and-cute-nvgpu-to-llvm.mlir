@@ -82,3 +82,32 @@ gpu.module @m {
     return
   }
 }
+// -----
+// CHECK: error: 'cute_nvgpu.arch_copy_sm80_cp_async' op copies what lies in a row, but got
+!g = !cute.memref<f16, "gmem", "4:2">
+!s = !cute.memref<f16, "smem", "4:1">
+gpu.module @m {
+  func.func @copy(%s: !s, %g: !g) {
+    "cute_nvgpu.arch_copy_sm80_cp_async"(%s, %g) {atom = "cp.async.ca.shared.global"} : (!s, !g) -> ()
+    return
+  }
+}
+// -----
+// CHECK: error: 'cute_nvgpu.arch_copy_sm80_cp_async' op copies 4, 8 or 16 bytes, but got
+!g = !cute.memref<f16, "gmem", "16:1">
+!s = !cute.memref<f16, "smem", "16:1">
+gpu.module @m {
+  func.func @copy(%s: !s, %g: !g) {
+    "cute_nvgpu.arch_copy_sm80_cp_async"(%s, %g) {atom = "cp.async.ca.shared.global"} : (!s, !g) -> ()
+    return
+  }
+}
+// -----
+// CHECK: error: 'cute_nvgpu.arch_copy_ldsm' op cannot be lowered for 'ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8'
+!p = !cute.ptr<i8, "smem", 16 : i64>
+gpu.module @m {
+  func.func @wide(%p: !p) -> vector<8xi8> {
+    %x = "cute_nvgpu.arch_copy_ldsm"(%p) {atom = "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8"} : (!p) -> vector<8xi8>
+    return %x : vector<8xi8>
+  }
+}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
 import pytest
-from support.cute_kernels import GEMM, TRANSPOSE
+from support.cute_kernels import GEMM, STAGED, TRANSPOSE
 from tile_cute.errors import LayoutError
 from tile_cute.layout import Layout
 from tile_cute.text import parse_layout
@@ -53,10 +54,23 @@ def test_gemm(target: str, depth: int) -> None:
     gemm(text, depth)
 
 
-def test_no_barrier_can_go() -> None:
-    lines = ptx(GEMM.replace("(K,1)", "(48,1)")).split("\n")
-    places = [at for at, line in enumerate(lines) if "bar.sync" in line]
-    assert len(places) == 2
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_staged(target: str, schedule: str) -> None:
+    """Copies by cp.async, fragments by ldmatrix; one text for every depth."""
+    text = ptx(STAGED, target)
+    assert "cp.async.ca.shared.global" in text
+    assert len(re.findall(r"ldmatrix\S*\.x[24]\.", text)) == 2
+    for depth in (16, 64):
+        gemm(text, depth, schedule)
+
+
+@pytest.mark.parametrize(("text", "count"), [(GEMM, 2), (STAGED, 4)], ids=["plain", "staged"])
+def test_no_barrier_or_wait_can_go(text: str, count: int) -> None:
+    lines = ptx(text.replace("(K,1)", "(48,1)")).split("\n")
+    marks = ("bar.sync", "cp.async.commit_group", "cp.async.wait_group")
+    places = [at for at, line in enumerate(lines) if any(mark in line for mark in marks)]
+    assert len(places) == count
     for at in places:
         with pytest.raises((AssertionError, SimError)):
             gemm("\n".join([*lines[:at], *lines[at + 1 :]]), 48)

@@ -15,7 +15,7 @@ from tile_nvptx.passes.tileas.device.helpers import Helpers
 @dataclass(frozen=True)
 class ConvertCute(Pass):
     """Convert kernels written with cute: static layouts become arithmetic, views addresses, loads
-    and stores accesses of memory, products `mma.sync`.
+    and stores accesses of memory, copies `cp.async` and `ldmatrix`, products `mma.sync`.
 
     Layouts have to be static; swizzled tensors can be accessed but not partitioned. What has no
     rule yet (tiled copies, TMA, wgmma, tcgen05) is an error at the operation. MLIR's

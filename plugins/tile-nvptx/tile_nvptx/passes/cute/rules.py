@@ -10,12 +10,15 @@ from tile_cute.dialect.base import attributes_of, operand_of
 from tile_cute.dialect.nvgpu_ops import mma_atom
 from tile_cute.errors import LayoutError
 from tile_cute.layout import Layout, concat, from_leaves
+from tile_cute.layout_algebra import coalesce
 from tile_cute.swizzle import ComposedLayout, Swizzle
 from tile_cute.values import Value, View
 
 from tile_core.convert import Conversion, Replacement, RuleSet
 from tile_core.mlir import ir
 from tile_nvptx.passes.cute.offsets import Offsets, weights
+from tile_nvptx.passes.tileas.device import memory as device_memory
+from tile_nvptx.passes.tileas.device.asynchronous import copy_to_shared
 from tile_nvptx.passes.tileas.device.helpers import Helpers
 from tile_nvptx.passes.tileas.device.mma import mma_fragments
 
@@ -24,6 +27,7 @@ SPACES = {"gmem": 1, "smem": 3, "rmem": 5, "generic": 0}
 
 _POINTER = re.compile(r'!cute\.(?:ptr|memref)<(.+?), "(\w+)", .*>')
 _TILED = re.compile(r'!cute\.tiled_mma<"([^"]*)", "([^"]*)"')
+_LDMATRIX = re.compile(r"ldmatrix\.sync\.aligned\.m8n8\.x(\d)(\.trans)?\.shared\.b16")
 _DYNAMIC = -(2**31)  # an index of getelementptr that is an operand
 _LANES = 32
 _MOST = 2**31
@@ -370,3 +374,46 @@ def mma(op: ir.OpView, cx: Cute) -> Replacement:
     elements = tuple(str(kind.element_type) for kind in kinds)
     name, text = mma_fragments(atom, elements, (1, 1, 1, 1))  # type: ignore[arg-type]
     return cx.state.helpers.call(cx, name, text, list(op.operands), op.results[0].type).result
+
+
+@rules.on("cute_nvgpu.arch_copy_ldsm")
+def load_matrices(op: ir.OpView, cx: Cute) -> Replacement:
+    """ldmatrix of one, two or four matrices of 8 rows of 16 bytes, from an address of each lane"""
+    instruction = attributes_of(op)["atom"]
+    match = _LDMATRIX.fullmatch(instruction)
+    address = op.operands[0]
+    if match is None or str(address.type) != "!llvm.ptr<3>":
+        raise cx.error(f"cannot be lowered for '{instruction}' and an address of {address.type}")
+    name, text = device_memory.load_matrices(int(match[1]), transposed=match[2] is not None)
+    words = ir.VectorType.get([int(match[1])], ir.IntegerType.get_signless(32))
+    loaded = cx.state.helpers.call(cx, name, text, [address], words).result
+    kind = op.results[0].type
+    return loaded if kind == words else cx.create("llvm.bitcast", [loaded], [kind]).result
+
+
+@rules.on("cute_nvgpu.arch_copy_sm80_cp_async")
+def copy_async(op: ir.OpView, cx: Cute) -> Replacement:
+    """cp.async of a tensor of 4, 8 or 16 contiguous bytes; with `size`, so many are read"""
+    target, source, *size = op.operands
+    views = [view_of(cx.before(value), cx) for value in (target, source)]
+    if [view.space for view in views] != ["smem", "gmem"]:
+        raise cx.error(f"copies from gmem to smem, but got {views[1]} and {views[0]}")
+    counts = {_bytes_in_a_row(view, cx) for view in views}
+    if len(counts) != 1 or not counts <= {4, 8, 16}:
+        raise cx.error(f"copies 4, 8 or 16 bytes, but got {views[1]} and {views[0]}")
+    (count,) = counts
+    if ".cg." in attributes_of(op)["atom"] and count != 16:
+        raise cx.error(f"copies 16 bytes past L1, but got {count}")
+    name, text = copy_to_shared(count, partial=bool(size))
+    cx.state.helpers.call(cx, name, text, [target, source, *size], None)
+    return None
+
+
+def _bytes_in_a_row(view: View, cx: Cute) -> int:
+    layout = coalesce(_plain(view, cx))
+    leaves = [(extent, stride) for extent, stride in layout.int_leaves() if extent > 1]
+    if leaves not in ([], [(layout.size, 1)]):
+        raise cx.error(f"copies what lies in a row, but got {view}")
+    element = ir.Type.parse(view.element)
+    assert isinstance(element, ir.IntegerType | ir.FloatType)
+    return layout.size * element.width // 8
