@@ -118,6 +118,9 @@ class Services(Protocol):
 
     def error(self, error: CompileError) -> None: ...
 
+    @property
+    def is_watched(self) -> bool: ...
+
     def permits(self, action: str, tag: str, op: ir.Operation) -> bool: ...
 
     def scope(self, name: str) -> AbstractContextManager[Any]: ...
@@ -187,6 +190,11 @@ class PassContext:
         The run fails as soon as the pass is done with its operation.
         """
         self.services.error(error_at(op, message, hint=hint))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody would answer `permits`."""
+        return self.services.is_watched
 
     def permits(self, action: str, tag: str, op: ir.Operation) -> bool:
         """Whether whoever watches the run lets a step of a pass happen, e.g. one rewrite."""

@@ -87,7 +87,8 @@ class Rewriter(Inserter):
         self, rules: Mapping[str, list[Rule]], name: str = "", cx: PassContext | None = None
     ) -> None:
         super().__init__()
-        self._name, self._cx = name, cx
+        # Asking costs more than most rules do, so nobody is asked where nobody watches.
+        self._name, self._cx = name, cx if cx is not None and cx.is_watched else None
         self.applied: Counter[str] = Counter()
         self._rules = rules
 
@@ -102,8 +103,7 @@ class Rewriter(Inserter):
 
     def _visit(self, op: ir.OpView) -> None:
         for rule in self._rules.get(op.operation.name, ()):
-            tag = f"{self._name}.{rule.__name__.replace('_', '-')}"
-            if self._cx is not None and not self._cx.permits("apply-pattern", tag, op.operation):
+            if self._cx is not None and not self._permitted(rule, op, self._cx):
                 continue
             self._ip, self._location = ir.InsertionPoint(op), op.location
             found = rule(op, self)
@@ -122,6 +122,10 @@ class Rewriter(Inserter):
             return
         if len(op.regions):
             self.sweep(op)
+
+    def _permitted(self, rule: Rule, op: ir.OpView, cx: PassContext) -> bool:
+        tag = f"{self._name}.{rule.__name__.replace('_', '-')}"
+        return cx.permits("apply-pattern", tag, op.operation)
 
 
 def made_by(value: ir.Value, *names: str) -> ir.OpView | None:

@@ -257,6 +257,11 @@ class Run:
             what, owner = f"instrumentation '{name}'", type(watcher).__module__
             raise internal_error(what, error, self.session.registry, owner=owner) from error
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether there are watchers."""
+        return bool(self._watchers)
+
     def permits(self, action: str, tag: str, op: ir.Operation) -> bool:
         """Whether all watchers let an action happen; each is asked, as some of them count."""
         answers = [self._tell(w, "permits", action, tag, op, self) for w in self._watchers]

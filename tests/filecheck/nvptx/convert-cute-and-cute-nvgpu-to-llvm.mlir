@@ -111,3 +111,23 @@ gpu.module @m {
     return %x : vector<8xi8>
   }
 }
+// -----
+// CHECK: func.func @divide(%[[X:.*]]: i32, %[[D:.*]]: i32) -> i32
+// CHECK-NEXT: %[[Q:.*]] = arith.divui %[[X]], %[[D]] : i32
+// CHECK-NEXT: return %[[Q]]
+!d = !cute.fast_divmod_divisor<32 : i32>
+gpu.module @m {
+  func.func @divide(%x: i32, %n: i32) -> i32 {
+    %d = "cute.fast_divmod_create_divisor"(%n) : (i32) -> !d
+    %q = "cute.fast_divmod_divide"(%x, %d) : (i32, !d) -> i32
+    return %q : i32
+  }
+}
+// -----
+// CHECK: error: 'func.func' op cannot be lowered: !cute.memref<f32, "tmem", "(8,8):(8,1)"> has no address that code can use
+!t = !cute.memref<f32, "tmem", "(8,8):(8,1)">
+gpu.module @m {
+  func.func @tensor(%t: !t) {
+    return
+  }
+}

@@ -15,6 +15,7 @@ from tile_cute.swizzle import ComposedLayout, Swizzle
 from tile_cute.values import Value, View
 
 from tile_core.convert import Conversion, Replacement, RuleSet
+from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_nvptx.passes.cute.offsets import Offsets, weights
 from tile_nvptx.passes.tileas.device import memory as device_memory
@@ -48,12 +49,18 @@ Cute = Conversion[State]
 
 
 def convert_type(type_: ir.Type) -> ir.Type:
-    """Pointers and tensors are addresses; what a type says by itself is no value: i32."""
+    """Pointers and tensors are addresses; what a type says by itself is no value: i32.
+
+    Raises:
+        CompileError: a tensor in a space without addresses.
+    """
     text = str(type_)
     if not text.startswith(("!cute.", "!cute_nvgpu.")):
         return type_
     match = _POINTER.fullmatch(text)
-    if match is not None and match[2] in SPACES:
+    if match is not None:
+        if match[2] not in SPACES:
+            raise CompileError(f"cannot be lowered: {text} has no address that code can use")
         space = SPACES[match[2]]
         return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
     if text.startswith(("!cute.fast_divmod_divisor<", "!cute.tiled_", "!cute_nvgpu.atom<")):
@@ -125,6 +132,22 @@ def static(op: ir.OpView, cx: Cute) -> Replacement:
 def size(op: ir.OpView, cx: Cute) -> Replacement:
     """size(static layout) => constant"""
     raise cx.error("is folded before: run 'cute-fold-layouts'")
+
+
+@rules.on("cute.fast_divmod_create_divisor", "cute.fast_divmod_get_divisor")
+def divisor(op: ir.OpView, cx: Cute) -> Replacement:
+    """A divisor is its number: LLVM and ptxas find the magic ones"""
+    if str(op.operands[0].type) != "i32":
+        raise cx.error(f"divides i32, but got {op.operands[0].type}")
+    return op.operands[0]
+
+
+@rules.on("cute.fast_divmod_divide")
+def divide(op: ir.OpView, cx: Cute) -> Replacement:
+    """fast_divmod_divide(x, d) => x / d, unsigned"""
+    if [str(value.type) for value in op.operands] != ["i32", "i32"]:
+        raise cx.error(f"divides i32, but got {op.operands[0].type}")
+    return cx.create("arith.divui", list(op.operands), [op.operands[0].type]).result
 
 
 # --- pointers and tensors ------------------------------------------------------------------------
