@@ -82,6 +82,15 @@ def installation() -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
+#: The stamps behind the answers of this process, by name.
+_behind: dict[str, list[Stamp]] = {}
+
+
+def behind(name: str) -> list[Stamp]:
+    """The files and folders behind a remembered answer; none where somebody else watches them."""
+    return _behind.get(name, [])
+
+
 #: What this process has been told, where somebody else watches the files.
 _told: dict[str, Any] | None = None
 
@@ -118,12 +127,14 @@ def remembered(name: str, make: Callable[[], tuple[Any, Iterable[str | Path]]]) 
         if kept["form"] == _FORM:
             now = renewed(map(tuple, kept["stamps"]))
             if now is not None:
+                _behind[name] = now
                 if now != [tuple(s) for s in kept["stamps"]]:
                     _write(path, kept | {"stamps": now})
                 return kept["answer"]
     stamps = watched_folders()
-    answer, behind = make()
-    stamps += [stamp(file) for file in behind]
+    answer, files = make()
+    stamps += [stamp(file) for file in files]
+    _behind[name] = stamps
     _write(path, {"form": _FORM, "answer": answer, "stamps": stamps})
     return answer
 

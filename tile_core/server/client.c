@@ -1,8 +1,9 @@
 /* The client of client.py as a program of its own, which starts in half a millisecond.
  *
- * `native.py` compiles it where a C compiler is installed. It does one thing: hand the command line
- * to a server that is there. Whatever else may be needed (starting a server, doing the work here,
- * saying what is wrong) is left to client.py, which it becomes.
+ * `native.py` compiles it where a C compiler is installed. It gives an answer that needs no
+ * compiler (answers.py), or hands the command line to a server that is there. Whatever else may be
+ * needed (starting a server, doing the work here, saying what is wrong) is left to client.py, which
+ * it becomes.
  *
  * Set by native.py: TILEC_PYTHON, TILEC_CLIENT, TILEC_ENTRY, TILEC_IDENTITY, TILEC_PROTOCOL.
  */
@@ -63,6 +64,13 @@ static char *identity(void) {
     return text;
 }
 
+static uint64_t fnv(const char *text) {
+    uint64_t number = 0xCBF29CE484222325u; /* FNV-1a */
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        number = (number ^ *c) * 0x100000001B3u;
+    return number;
+}
+
 /* The path of the socket, as `client.address` makes it; 0 if there can be none. */
 static int socket_path(const char *who, char *out, size_t size) {
     const char *folder = getenv("TILEC_SERVER_DIR");
@@ -77,10 +85,7 @@ static int socket_path(const char *who, char *out, size_t size) {
     }
     if (lstat(folder, &found) != 0 || !S_ISDIR(found.st_mode)) return 0;
     if (found.st_uid != getuid() || (found.st_mode & 077) != 0) return 0;
-    uint64_t number = 0xCBF29CE484222325u; /* FNV-1a */
-    for (const unsigned char *c = (const unsigned char *)who; *c; c++)
-        number = (number ^ *c) * 0x100000001B3u;
-    int length = snprintf(out, size, "%s/%016llx.socket", folder, (unsigned long long)number);
+    int length = snprintf(out, size, "%s/%016llx.socket", folder, (unsigned long long)fnv(who));
     return length > 0 && (size_t)length < size;
 }
 
@@ -176,11 +181,92 @@ static void hold_standard_streams(void) {
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) _exit(1);
 }
 
+/* --- answers that need no compiler (answers.py) ------------------------------------------------ */
+
+/* The file of answers, opened if nobody else can have written it; NULL if there is none. */
+static FILE *answers(const char *who) {
+    const char *chosen = getenv("TILEC_CACHE_DIR"), *base = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    char *key = NULL, *path = NULL;
+    struct stat found;
+    int length = -1;
+    if (asprintf(&key, "%s\n%s", who, TILEC_ENTRY) < 0) return NULL;
+    unsigned long long number = fnv(key);
+    static const char file[] = "snapshots/answers-";
+    if (chosen != NULL && *chosen != '\0')
+        length = asprintf(&path, "%s/%s%016llx", chosen, file, number);
+    else if (base != NULL && *base == '/')
+        length = asprintf(&path, "%s/tilec/%s%016llx", base, file, number);
+    else if (home != NULL && *home == '/')
+        length = asprintf(&path, "%s/.cache/tilec/%s%016llx", home, file, number);
+    FILE *stream = length < 0 ? NULL : fopen(path, "re");
+    if (stream == NULL) return NULL;
+    if (fstat(fileno(stream), &found) == 0 && found.st_uid == getuid() && !(found.st_mode & 022))
+        return stream;
+    fclose(stream);
+    return NULL;
+}
+
+/* Whether a variable is as "NAME=VALUE", or unset as "NAME" says. */
+static int variable_holds(char *text) {
+    char *value = strchr(text, '=');
+    if (value != NULL) *value++ = '\0';
+    const char *now = getenv(text);
+    return value == NULL ? now == NULL : now != NULL && strcmp(now, value) == 0;
+}
+
+/* Whether a file is as "TIME SIZE PATH" says; -1 and -1 for none. */
+static int file_holds(const char *text) {
+    long long when, size;
+    int at = 0;
+    struct stat found;
+    if (sscanf(text, "%lld %lld %n", &when, &size, &at) != 2 || at == 0) return 0;
+    if (stat(text + at, &found) != 0) return when == -1;
+    return found.st_mtim.tv_sec * 1000000000LL + found.st_mtim.tv_nsec == when &&
+           (long long)found.st_size == size;
+}
+
+/* Print the answer to `option`, if it is known and everything is as it was; whether it was. */
+static int answered_here(const char *who, const char *option) {
+    FILE *stream = answers(who);
+    char *line = NULL;
+    size_t room = 0;
+    int done = 0, first = 1;
+    for (ssize_t n; !done && stream != NULL && (n = getline(&line, &room, stream)) > 0; first = 0) {
+        if (line[n - 1] != '\n') break;
+        line[n - 1] = '\0';
+        char name[32];
+        long size;
+        if (first) {
+            if (strcmp(line, "TILEC-ANSWERS 1") != 0) break;
+        } else if (strncmp(line, "variable ", 9) == 0) {
+            if (!variable_holds(line + 9)) break;
+        } else if (strncmp(line, "file ", 5) == 0) {
+            if (!file_holds(line + 5)) break;
+        } else if (sscanf(line, "answer %31s %ld", name, &size) == 2 && size >= 0) {
+            char *text = malloc((size_t)size + 1);
+            if (text == NULL || fread(text, 1, (size_t)size, stream) != (size_t)size) break;
+            if (strcmp(name, option) == 0) {
+                if (fwrite(text, 1, (size_t)size, stdout) != (size_t)size || fflush(stdout) != 0)
+                    _exit(2);
+                done = 1;
+            }
+            free(text);
+        } else {
+            break;
+        }
+    }
+    if (stream != NULL) fclose(stream);
+    free(line);
+    return done;
+}
+
 int main(int count, char **arguments) {
     struct message message = {0};
     unsigned char reply[REPLY];
     char *who = identity();
     hold_standard_streams();
+    if (who != NULL && count == 2 && answered_here(who, arguments[1])) return 0;
     int fd = who != NULL && server_wanted() ? connected(who) : -1;
     if (fd < 0) become_python(count, arguments);
     int streams[STREAMS] = {0, 1, 2, open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

@@ -73,11 +73,15 @@ def folder() -> str:
 
 def address(which: str | None = None) -> str:
     """The path of the socket for an installation, without its ending."""
-    text = which or identity()
-    number = 0xCBF29CE484222325  # FNV-1a, which needs no import
+    return f"{folder()}/{fnv(which or identity()):016x}"
+
+
+def fnv(text: str) -> int:
+    """A number for a text: FNV-1a, which needs no import."""
+    number = 0xCBF29CE484222325
     for byte in text.encode("utf-8", "surrogateescape"):
         number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
-    return f"{folder()}/{number:016x}"
+    return number
 
 
 def same_user(connection: _socket.socket) -> bool:

@@ -40,9 +40,11 @@ def run(arguments: Sequence[str], program: str = "tileiras") -> int:
 def _answer(action: str) -> str:
     """What an option that ends the run prints."""
     if action == "version":
-        from tile_dropin.version import version_text
+        from tile_dropin.version import leave_answers, version_text
 
-        return version_text()
+        text = version_text()
+        leave_answers(text)
+        return text
     if action == "list-versions":
         from tile_dropin.version import bytecode_versions
 

@@ -108,8 +108,71 @@ def test_a_program_finds_the_server_that_a_script_started(
     path = tmp_path / "tileiras"
     path.write_bytes(made)
     path.chmod(0o755)
-    code, out, err = run([str(path)], environment, "--list-versions", cwd=tmp_path)
+    code, out, err = run([str(path)], environment, "--help", cwd=tmp_path)
     assert (code, err) == (0, b"")
-    assert out.startswith(b"13.1")
+    assert b"--gpu-name" in out
     away = environment | {"TILEC_SERVER": "off"}
-    assert run([str(path)], away, "--list-versions", cwd=tmp_path)[0] == 127
+    assert run([str(path)], away, "--help", cwd=tmp_path)[0] == 127
+
+
+@pytest.fixture
+def alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[str], dict[str, str], Path]:
+    """A client that has neither a server nor Python, its environment, and a folder of modules."""
+    monkeypatch.setattr(sys, "executable", str(Path(sys.executable).with_name("absent")))
+    made = native.compiled("tile_dropin.main:run", "test")
+    if made is None:
+        pytest.skip("no C compiler here")
+    path, modules = tmp_path / "tileiras", tmp_path / "modules"
+    modules.mkdir()
+    path.write_bytes(made)
+    path.chmod(0o755)
+    environment = os.environ | {
+        "TILEC_SERVER": "off", "TILEC_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": str(modules), "TILEC_DEFAULTS": str(tmp_path / "defaults.toml"),
+    }  # fmt: skip
+    return [str(path)], environment, modules
+
+
+def test_a_program_gives_the_version_itself_while_nothing_has_changed(
+    alone: tuple[list[str], dict[str, str], Path], tmp_path: Path
+) -> None:
+    tool, environment, modules = alone
+    assert run(tool, environment, "--version", cwd=tmp_path)[0] == 127
+    cold = run(SCRIPT, environment, "--version", cwd=tmp_path)
+    assert cold[0] == 0
+    for option in ("--version", "-version"):
+        assert run(tool, environment, option, cwd=tmp_path) == cold
+    assert run(tool, environment, "--list-versions", cwd=tmp_path)[1].startswith(b"13.1\n")
+    assert run(tool, environment, "--help", cwd=tmp_path)[0] == 127
+    assert run(tool, environment, "--version", "x", cwd=tmp_path)[0] == 127
+    # Each of these may change the fingerprint, so Python has to look.
+    other = environment | {"TILEC_DEFAULTS": "off"}
+    assert run(tool, other, "--version", cwd=tmp_path)[0] == 127
+    (tmp_path / "defaults.toml").write_text('[instead.tma-descriptors]\nhost = "off"\n')
+    assert run(tool, environment, "--version", cwd=tmp_path)[0] == 127
+    changed = run(SCRIPT, environment, "--version", cwd=tmp_path)
+    assert changed != cold
+    assert run(tool, environment, "--version", cwd=tmp_path) == changed
+    (modules / "new.py").touch()
+    assert run(tool, environment, "--version", cwd=tmp_path)[0] == 127
+    assert run(SCRIPT, environment, "--version", cwd=tmp_path) == changed
+    assert run(tool, environment, "--version", cwd=tmp_path) == changed
+
+
+@pytest.mark.parametrize("harm", ["cut", "garbage", "open to others"])
+def test_answers_that_cannot_be_trusted_are_not_given(
+    harm: str, alone: tuple[list[str], dict[str, str], Path], tmp_path: Path
+) -> None:
+    tool, environment, _ = alone
+    assert run(SCRIPT, environment, "--version", cwd=tmp_path)[0] == 0
+    (file,) = (tmp_path / "cache" / "snapshots").glob("answers-*")
+    assert run(tool, environment, "--version", cwd=tmp_path)[0] == 0
+    if harm == "cut":
+        file.write_bytes(file.read_bytes()[: file.read_bytes().index(b"answer ") + 30])
+    elif harm == "garbage":
+        file.write_bytes(b"\0\xff" * 1000)
+    else:
+        file.chmod(0o666)
+    assert run(tool, environment, "--version", cwd=tmp_path)[0] == 127
