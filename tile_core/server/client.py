@@ -31,6 +31,8 @@ FOLDER = "TILEC_SERVER_DIR"
 COLLECT_AFTER = 50_000
 #: How long a server may take until it listens, in steps of 5 ms.
 _START_STEPS = 4000
+#: So many steps later another one is started, if the one that was on its way has gone.
+_START_AGAIN = 400
 
 
 class Unavailable(Exception):
@@ -167,10 +169,12 @@ def _connected(entry: str, mode: str) -> _socket.socket:
     if connection is None and mode != "running" and not _is_loading():
         _start(entry)
     if connection is None and mode == "wait":
-        for _ in range(_START_STEPS):
+        for step in range(1, _START_STEPS):
             connection = _try(path)
             if connection is not None:
                 break
+            if step % _START_AGAIN == 0 and not _is_loading():
+                _start(entry)
             _sleep(0.005)
     if connection is None:
         raise Unavailable("no server is running")

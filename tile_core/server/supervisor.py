@@ -88,7 +88,7 @@ def serve(settings: Settings) -> int:
         return 0  # another one is serving, or about to
     os.ftruncate(lock, 0)
     os.write(lock, str(os.getpid()).encode())
-    supervisor = Supervisor(settings, path)
+    supervisor = Supervisor(settings, path, lock)
     try:
         supervisor.run()
     finally:
@@ -99,8 +99,9 @@ def serve(settings: Settings) -> int:
 class Supervisor:
     """The event loop."""
 
-    def __init__(self, settings: Settings, path: str) -> None:
+    def __init__(self, settings: Settings, path: str, lock: int) -> None:
         self.settings = settings
+        self.lock = lock
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.path = path
         self.slots: dict[int, _Slot] = {}  # by file descriptor of `control`
@@ -276,6 +277,7 @@ class Supervisor:
         signal.set_wakeup_fd(-1)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         die_with_parent()
+        os.close(self.lock)  # it says that this supervisor lives, and no worker of it
         self.listener.close()
         ours.close()
         for slot in self.slots.values():
