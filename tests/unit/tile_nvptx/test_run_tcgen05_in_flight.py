@@ -18,13 +18,15 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
 
+_LEAST_STEPS = 5_000  # of a kernel that ends; mutants may wait for ever
 SCHEDULES = ("late", "early", "random")
 
 
 @cache
-def ptx(strategy: str, stages: int = 4, tensor_maps: str = "off") -> str:
+def ptx(strategy: str, stages: int = 4, tensor_maps: str = "off", ctas: int = 1) -> str:
     """`matmul_f16` (tiles of 64 x 64 x 32) for sm_100 at -O2."""
     options = {
+        "num-ctas": ctas,
         "pipeline-strategy": strategy,
         "unspecialized-pipeline-num-stages": stages,
         "tma-descriptors": tensor_maps,
@@ -38,8 +40,9 @@ def product(text: str, k: int, schedule: str = "late") -> np.ndarray:
     """One block of it for that K."""
     case = cases.matmul("matmul_f16", "float16", 56, 64, k, (64, 64))
     report = tile_sim.Module(text).launch(
-        "matmul_f16", case.grid, None, case.flat, check=True, schedule=schedule
-    )
+        "matmul_f16", case.grid, None, case.flat, check=True, schedule=schedule,
+        max_steps=_LEAST_STEPS,
+    )  # fmt: skip
     assert case.errors() == []
     assert not report.findings
     return case.arguments[2]
@@ -132,6 +135,21 @@ def fails(text: str) -> bool:
         except (AssertionError, SimError):
             return True
     return False
+
+
+def test_blocks_of_a_cluster_fill_what_all_have_read() -> None:
+    """The thread that leads tells the other block that its product is done with a stage."""
+    shared, alone = ptx("unspecialize", 2, "host", 2), ptx("unspecialize", 2, "host")
+    assert "multicast::cluster" in shared
+    assert "tcgen05.mma" in shared
+    for k in (8, 32 * 9):
+        expected = product(alone, k)
+        for schedule in SCHEDULES:
+            np.testing.assert_array_equal(product(shared, k, schedule), expected)
+    arrivals = list(re.finditer(r"\n[^\n]*mapa\.shared::cluster[^\n]*", shared))
+    assert arrivals
+    for one in arrivals:
+        assert fails(shared[: one.start()] + shared[one.end() :])
 
 
 @cache
