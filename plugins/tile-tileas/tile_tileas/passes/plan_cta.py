@@ -95,7 +95,11 @@ def _asked(func: ir.Operation, cx: PassContext) -> int:
 
 
 def _chosen(func: ir.Operation, target: Target) -> int:
-    """As few blocks as let every product run on warpgroups that one block is too small for."""
+    """As few blocks as let every product run on warpgroups that one block is too small for.
+
+    H100, 4096^3 (model), TFLOP/s in one block and in two: f16 in tiles of 256 x 256 x 64 232 and
+    718, e4m3 in tiles of 128 x 256 x 128, whose sums are there twice, 381 and 936.
+    """
     dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
     return max((_least(op, target) for op in dots), default=1)
 
