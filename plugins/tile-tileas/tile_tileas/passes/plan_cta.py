@@ -105,11 +105,13 @@ def _chosen(func: ir.Operation, target: Target) -> int:
 
 
 def _least(dot: ir.OpView, target: Target) -> int:
+    if len(dot.operands) != 3:  # has block scales, and may have types that only those products take
+        return 1
     tier = WarpgroupTier()
     whole = product_of(dot, list(dot.operands)[:3], target, _WARPS)
     if whole.shape[0] == 1:
         whole = replace(whole, rank=2)  # no batch: instructions for matrices take it
-    if len(dot.operands) != 3 or isinstance(tier.choose(whole), str):
+    if isinstance(tier.choose(whole), str):
         return 1
     for parts in (2, 4):
         if isinstance(tier.choose(whole.part(parts)), str):
