@@ -30,6 +30,8 @@ from tile_core.snapshot import Stamp, renewed, stamp, trust, watched_folders
 _GRACE = 1.0
 #: Objects between two runs of Python's collector of cycles.
 _COLLECT_AFTER = 50_000
+#: A server whose socket somebody removed finds out within so many seconds, and leaves.
+_LOOK = 5.0
 _GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
@@ -167,7 +169,7 @@ class Supervisor:
     def _patience(self) -> float:
         ends = [slot.kill_at for slot in self.slots.values() if slot.kill_at is not None]
         if not self.leaving:
-            ends.append(self.last + self.settings.idle)
+            ends.append(min(self.last + self.settings.idle, time.monotonic() + _LOOK))
         return max(0.0, min(ends) - time.monotonic()) if ends else 1.0
 
     def _busy(self) -> bool:
@@ -177,7 +179,8 @@ class Supervisor:
         if self._busy():
             self.last = time.monotonic()
             return False
-        return self.leaving or time.monotonic() - self.last >= self.settings.idle
+        idle = time.monotonic() - self.last >= self.settings.idle
+        return self.leaving or idle or not os.path.exists(f"{self.path}.socket")
 
     def close(self) -> None:
         """Take no more requests; clients that are too late do their work themselves."""

@@ -202,6 +202,14 @@ def test_an_idle_server_leaves_and_leaves_nothing(served: Served) -> None:
     wait_until(lambda: [p.suffix for p in (served.folder / "run").iterdir()] == [".log"])
 
 
+def test_a_server_that_nobody_can_reach_leaves(served: Served) -> None:
+    assert served.ask("tell")[0] == 0
+    pid = served.pid
+    (path,) = (served.folder / "run").glob("*.socket")
+    path.unlink()
+    wait_until(lambda: not Path(f"/proc/{pid}/fd").exists() or _zombie(pid or 0), 60)
+
+
 def test_many_clients_at_once(served: Served) -> None:
     """Right ones among some that fail, crash or give up: each gets its own answer."""
 
