@@ -180,7 +180,7 @@ gpu.module @kernels {
     llvm.inline_asm has_side_effects "mbarrier.init.shared.b64 [$0], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 _, [$0], $1; cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [$2], [$3, {$4, $4}], [$0];", "r,r,r,l,r" %%bar, %%bytes, %%smem, %%map, %%zero : (!llvm.ptr<3>, i32, !llvm.ptr<3>, !llvm.ptr, i32) -> ()
     llvm.br ^join
   ^join:
-    nvvm.barrier {aligned = true}
+    nvvm.barrier
     llvm.inline_asm has_side_effects "{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [$0], 0; @!p bra again; }", "r" %%bar : (!llvm.ptr<3>) -> ()
     %%x = llvm.load %%smem {alignment = 4 : i64} : !llvm.ptr<3> -> i32
     %%place = llvm.getelementptr %%out[%%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32

@@ -229,7 +229,7 @@ def kernel(
         llvm.br ^head(%next : i32)
       ^done:
         nvvm.fence.proxy {{kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}}
-        nvvm.barrier {{aligned = true}}
+        nvvm.barrier
         {descriptors}
         {fragment if made.a is None else ""}
         %pc = llvm.getelementptr %held[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, {made.fragment}
