@@ -84,9 +84,8 @@ gpu-kit: $(DEV) ## a folder that checks compiler, simulator and model on a machi
 
 gpu: $(DEV) gpu-kit ## on a machine with a GPU: the kit, its tests, its report
 	$(PIP) install --quiet cuda-bindings
-	TILEC_GPU_KIT=$(abspath $(KIT)) $(BIN)/pytest -m gpu tests/gpu
-	cd $(KIT) && $(abspath $(BIN)/python) run.py || true
-	$(BIN)/tilec gpu-report $(KIT)/results/results.json --kit $(KIT)
+	status=0; TILEC_GPU_KIT=$(abspath $(KIT)) $(BIN)/pytest -m gpu tests/gpu || status=$$?; \
+	  $(BIN)/tilec gpu-report $(KIT)/results/results.json --kit $(KIT) && exit $$status
 
 conformance: $(SUITE_VENV)/.done ## cuTile's own test suite in the simulator: make conformance SUITE=folder CC="9.0"
 	$(SUITE_VENV)/bin/python tools/conformance.py --suite $(SUITE) --cc $(CC) --jobs 2 \

@@ -1,6 +1,7 @@
 """The GPU kit through pytest, on the GPU of this machine: `make gpu`.
 
-The kit is built where the environment variable TILEC_GPU_KIT says, or anew.
+The kit is the one that the environment variable TILEC_GPU_KIT names, or built anew; its results are
+in its folder afterwards.
 """
 
 from __future__ import annotations
@@ -39,9 +40,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     if not (kit / "run.py").exists():
         command = [sys.executable, "tools/gpu_kit.py", "--target", target, "--out", str(kit)]
         subprocess.run(command, cwd=ROOT, check=True)
-    out = tmp_path_factory.mktemp("results")
-    subprocess.run([sys.executable, "run.py", "--out", str(out)], cwd=kit, check=False)
-    return json.loads((out / "results.json").read_text())
+    subprocess.run([sys.executable, "run.py"], cwd=kit, check=False)
+    return json.loads((kit / "results" / "results.json").read_text())
 
 
 @pytest.mark.parametrize("part", PARTS)

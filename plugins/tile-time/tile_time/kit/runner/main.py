@@ -200,7 +200,7 @@ def _end(child: subprocess.Popen[str]) -> None:
 class Watched:
     """What a child has written: the case it is at, and since when."""
 
-    #: Seconds that a process may take until it begins: imports, the driver's start.
+    #: Seconds that a process may take until it is ready: imports, the driver's start.
     START = 45.0
 
     def __init__(self, part: Mapping[str, Any], first: int, output: Path, results: Results) -> None:
@@ -224,10 +224,11 @@ class Watched:
 
     def _line(self, line: Found) -> None:
         self.since = time.monotonic()
+        if "ready" in line:
+            return
         if "begins" in line:
             self.current = line["begins"]
-            first = self.START if self.current == self.next == line["begins"] else 0.0
-            self.allowed = self.part["cases"][self.current]["seconds"] + first
+            self.allowed = self.part["cases"][self.current]["seconds"]
             return
         index = line.pop("ends")
         self.results.add(self.part, self.part["cases"][index], line)

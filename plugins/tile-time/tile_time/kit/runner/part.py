@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from .inputs import array_of
 from .launching import Prepared, mechanism_slopes, timed
 
 Found = dict[str, Any]
+#: Kinds of cases that use no device, or their own way to it.
+ALONE = frozenset({"framework", "spin"})
 
 
 class Skipped(Exception):
@@ -155,6 +158,10 @@ def main(arguments: list[str]) -> int:
             file.flush()
             os.fsync(file.fileno())
 
+        with suppress(Exception):  # each case that needs the device tells why there is none
+            if any(case["kind"] not in ALONE for case in cases):
+                part.gpu.wait()
+        write({"ready": True})
         for index in range(int(first), len(cases)):
             write({"begins": index})
             found = run_case(part, cases[index])
