@@ -32,7 +32,8 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(kit: Path, *parts: str) -> dict[str, Any]:
-    command = [sys.executable, "run.py", "--driver", "tile_sim.bindings", "--only", *parts]
+    command = [sys.executable, "run.py", "--driver", "tile_sim.bindings", "--patience", "50",
+               "--seconds", "500", "--only", *parts]  # fmt: skip
     subprocess.run(command, cwd=kit, capture_output=True, text=True, check=False)
     return json.loads((kit / "results" / "results.json").read_text())
 

@@ -60,6 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="say which parts there are")
     parser.add_argument("--gpu", type=int, default=0, metavar="N", help="which device")
     parser.add_argument("--target", help="cubins to take (sm_90); default: the device's")
+    parser.add_argument(
+        "--patience", type=float, default=1.0, metavar="FACTOR",
+        help="so many times the limits of parts and cases: for a simulated driver",
+    )  # fmt: skip
     parser.add_argument("--driver", default=DRIVER, help="module that stands for the driver's")
     return parser
 
@@ -146,7 +150,7 @@ def run_part(
 ) -> None:
     """All cases of a part; each gets a result, whatever happens."""
     cases = part["cases"]
-    end = min(end, time.monotonic() + part["seconds"])
+    end = min(end, time.monotonic() + part["seconds"] * given.patience)
     first = 0
     while first < len(cases) and time.monotonic() < end:
         first = _process(part, first, manifest, results, end, given)
@@ -166,7 +170,7 @@ def _process(
         command, cwd=KIT, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    watched = Watched(part, first, output, results)
+    watched = Watched(part, first, output, results, given.patience)
     started = time.monotonic()
     try:
         while child.poll() is None:
@@ -203,12 +207,15 @@ class Watched:
     #: Seconds that a process may take until it is ready: imports, the driver's start.
     START = 45.0
 
-    def __init__(self, part: Mapping[str, Any], first: int, output: Path, results: Results) -> None:
+    def __init__(
+        self, part: Mapping[str, Any], first: int, output: Path, results: Results, patience: float
+    ) -> None:
         self.part, self.output, self.results = part, output, results
+        self.patience = patience
         self.next = first
         self.current: int | None = None
         self.since = time.monotonic()
-        self.allowed = self.START
+        self.allowed = self.START * max(patience, 1.0)
         self._read = 0
 
     def read(self) -> None:
@@ -228,7 +235,7 @@ class Watched:
             return
         if "begins" in line:
             self.current = line["begins"]
-            self.allowed = self.part["cases"][self.current]["seconds"]
+            self.allowed = self.part["cases"][self.current]["seconds"] * self.patience
             return
         index = line.pop("ends")
         self.results.add(self.part, self.part["cases"][index], line)
