@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -222,12 +221,8 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
 
     def execute(g: Group) -> None:
         items = zip(threads(g), g.lane_rows(), target.read(g), addresses_of(g, of), strict=True)
-        stored: set[Any] = set()
         for thread, row, (place, start), origin in items:
             wave = g.wave
-            store = (int(row), place, start, origin)
-            again = not wave.settings.strict and store in stored
-            stored.add(store)
             base, tensor = _map(g, int(row), place, rank, "tensor store")
             where = _store_coordinates(tensor, mode, start)
             cta, offset = shared.locate(wave, int(row), origin, "tensor store")
@@ -243,12 +238,22 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             if wave.monitor is not None:
                 spans = tma.written_bytes(wave, tensor, base, where)
                 combines = op is not None
+                again = not wave.settings.strict and _same(wave, (place, start), places)
                 wave.monitor.bulk_store(int(row), spans, "tensor store", combines, again)
                 give = _noting(wave.monitor, spans, give)
                 awaited = _telling(wave.monitor, int(row), places, spans)
             outgoing(wave, int(thread), places, _taker(wave, places), give, awaited)
 
     return execute
+
+
+def _same(wave: Wave, box: tuple[int, tuple[int, ...]], places: Array) -> bool:
+    """Whether the last store to this box, of whichever warp, had the same bytes."""
+    assert wave.monitor is not None
+    data = hash(wave.shared.bytes[places].tobytes())
+    before = wave.monitor.stored.get(box)
+    wave.monitor.stored[box] = data
+    return before == data
 
 
 def _store_coordinates(tensor: TensorMap, mode: str, start: tuple[int, ...]) -> Array:

@@ -89,6 +89,8 @@ class Monitor:
         self.maps: dict[int, _Initialised] = {}
         self.maps_acquired: set[tuple[int, int]] = set()
         self.being_read = np.zeros(len(wave.shared.bytes), np.int32)
+        #: (map, coordinates) -> a hash of the bytes that the last tensor store took there.
+        self.stored: dict[tuple[int, tuple[int, ...]], int] = {}
         self.time = 0
 
     def end(self, wave: Wave) -> None:
@@ -306,7 +308,7 @@ class Monitor:
         self, row: int, spans: Spans, what: str, combines: bool, again: bool = False
     ) -> None:
         """An asynchronous operation that a warp starts will write global bytes, or combine
-        something into them; `again` where another lane of the warp started the same just now.
+        something into them; `again` where they get the bytes that the last of them gave them.
         """
         for data, where in spans:
             shadow = self._shadow_of(data)
