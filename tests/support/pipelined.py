@@ -26,13 +26,16 @@ Carried = list[Value]
 
 @dataclass
 class Steps:
-    """One kernel: how A and B come. `most` is how many steps there is data for."""
+    """One kernel: how A and B come. `most` is how many steps there is data for; with `turns` the
+    loop runs as often in another one, which adds what it gives.
+    """
 
     left: str = "view"
     right: str = "view"
     most: int = 6
     step: int = 1
     latency: int | None = None
+    turns: int = 0
 
     @property
     def hints(self) -> dict[str, Any]:
@@ -58,10 +61,24 @@ class Steps:
             return [total, *first, *second]
 
         types = [I32, start.type, *(value.type for value in initial)]
-        region = p.region(types, body, "continue")
-        done = p.emit("for", [*bounds, (start, *initial)], *types[1:], regions=(region,))
-        p.store(done, (M, N), t.F32)
+
+        def loop() -> Value:
+            region = p.region(types, body, "continue")
+            return p.emit("for", [*bounds, (start, *initial)], *types[1:], regions=(region,))
+
+        p.store(self._turned(start, loop) if self.turns else loop(), (M, N), t.F32)
         return p
+
+    def _turned(self, start: Value, loop: Callable[[], Value]) -> Value:
+        """The sum of what `loop` gives in each turn."""
+        p = self.p
+
+        def turn(_: Value, total: Value) -> list[Value]:
+            return [p.emit("addf", [total, loop()], start.type, rounding_mode="nearest_even")]
+
+        bounds = [p.constant(I32, value) for value in (0, self.turns, 1)]
+        region = p.region([I32, start.type], turn, "continue")
+        return p.emit("for", [*bounds, (start,)], start.type, regions=(region,))
 
     def arguments(self, first: int, last: int) -> list[Any]:
         """Numbers whose sums are exact in any order."""

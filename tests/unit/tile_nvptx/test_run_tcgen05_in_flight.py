@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tile_cudatile
 import tile_sim
+from support.pipelined import Steps
 from tile_sim import SimError
 
 import tile_core
@@ -70,6 +72,29 @@ def test_one_thread_leads_where_tensor_maps_fill_all_stages() -> None:
     text = ptx("unspecialize", 2, "host")
     first, last = text.index("tcgen05.mma"), text.rindex("tcgen05.commit")
     assert not re.search(r"\bbar(rier)?\.\w*\.?sync", text[first:last])
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("tensor_maps", ["off", "host"])
+def test_a_loop_in_a_loop_makes_its_barriers_again(tensor_maps: str, schedule: str) -> None:
+    """As a persistent kernel does; the loop runs not at all, too."""
+    steps = Steps("pointers" if tensor_maps == "off" else "view", turns=3)
+    module = steps.program().module()
+    tile_cudatile.verify(module)
+    text = tile_core.compile(
+        str(tile_cudatile.to_mlir(module)), "sm_100", opt_level=2, emit="ptx",
+        start_at="convert-cudatile-to-tileaa", options={"tma-descriptors": tensor_maps},
+    ).stage("ptx")  # fmt: skip
+    assert "tcgen05.mma" in text
+    assert "mbarrier.inval" in text
+    for first, last in ((0, 6), (2, 3), (1, 1)):
+        arguments, meant = steps.arguments(first, last), steps.arguments(first, last)
+        tile_cudatile.evaluate(module, "k", (1, 1, 1), meant)
+        report = tile_sim.Module(text).launch(
+            "k", (1, 1, 1), None, arguments, check=True, schedule=schedule
+        )
+        assert not report.findings
+        np.testing.assert_array_equal(arguments[-1], meant[-1])
 
 
 def test_a_loop_that_does_not_run() -> None:

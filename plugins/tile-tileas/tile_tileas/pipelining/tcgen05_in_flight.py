@@ -113,7 +113,7 @@ def keep_in_flight(
         result = loop.results[kept.place]
         done = at.create("nv_tileas.dot_wait", [result], [result.type])
         result.replace_all_uses_except(done.result, done)
-    place.done(at, barrier)
+    place.done(at, [barrier])
 
 
 def _before(at: Writer, made: Multistage, slot: Slot) -> Slot:
