@@ -31,7 +31,14 @@ class BlockScaledTier:
         m, n, k = sizes
         atom = choose_scaled_atom(product.chip, product.types, product.scale, (m, n, k))
         if atom is not None:
-            return atom.row.name
+            atoms = product.shape[0] * (m // atom.m) * (n // atom.n)
+            if atoms >= product.num_warps:
+                return atom.row.name
+            # As in tileiras, which matters for scales of f8E4M3FN: the instruction takes no sign,
+            # and the language promises none, but programs with tiles this small have negative ones.
+            return Unfit(
+                f"{atoms} of its {atom.m}x{atom.n} are fewer than {product.num_warps} warps"
+            )
         if choose_scaled_atom(product.chip, ("e4m3", "e4m3", "f32"), ("ue8m0", 32), (16, 8, 32)):
             a, b, acc = product.types
             scale, vector = product.scale
