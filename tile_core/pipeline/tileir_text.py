@@ -30,7 +30,7 @@ _SAME = (
     "max-constraint-iterations",
 )
 #: Option -> option of a pass.
-_OF_PASSES = {"enable-random-delay": "tileas-generate-schedule.enable-random-delay"}
+_OF_PASSES = {"enable-random-delay": "tileas-generate-schedule-constraints.enable-random-delay"}
 _STRATEGIES = {"none": "none", "unspecialize": "unspecialize", "unspecialized": "unspecialize"}
 #: Option -> (the one value that is taken, what to do instead).
 _FIXED = {

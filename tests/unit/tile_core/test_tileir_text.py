@@ -51,7 +51,7 @@ def test_options_reach_the_pipeline(text: str, option: str, value: object) -> No
 
 def test_an_option_of_a_pass() -> None:
     def delays(text: str) -> bool:
-        steps = [s for s in plan(text).steps() if s.name == "tileas-generate-schedule"]
+        steps = [s for s in plan(text).steps() if s.name == "tileas-generate-schedule-constraints"]
         return steps[0].work.enable_random_delay  # type: ignore[union-attr]
 
     assert delays("tileir{enable-random-delay=true}")

@@ -14,6 +14,7 @@ HEAD = """
 #z = #nv_tileas.layout<"offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,4],[4,8]] : 8x16">
 #other = #nv_tileas.layout<"offset=[[0,1],[0,2],[0,4],[0,8],[1,4],[2,8],[4,0]] : 8x16">
 #rows = #nv_tileas.layout<"offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,0]] : 4x16">
+#one = #nv_tileas.layout<": 1">
 !b = !nv_tileas.buffer<tensor<8x16xf32, #s>, "shared", 3 : i32>
 !b2 = !nv_tileas.buffer<tensor<8x16xf32, #s>, "shared", 2 : i32>
 !v = !nv_tileas.buffer<tensor<8x16xf32, #s>, "shared", 1 : i32>
@@ -24,6 +25,7 @@ HEAD = """
 !ct = !nv_tileas.pipeline_consumer_token
 !it = !nv_tileas.pipeline_iterator<!v>
 !it2 = !nv_tileas.pipeline_iterator<i1>
+!small = !nv_tileas.buffer<tensor<1xi64, #one>, "shared", 1 : i32>
 !async = !nv_tileas.async_token
 !bar = !nv_tileas.barrier<1 : i32, 3 : i32>
 !d = !nv_tileas.tma_desc<tensor<8x16xf32>, "none">
@@ -38,7 +40,7 @@ HEAD = """
 ARGUMENTS = (
     "%i: i32, %l: i64, %h: i16, %b: !b, %b2: !b2, %v: !v, %plain: !plain, %wrong: !wrong, "
     "%rows: !rows, %pt: !pt, %ct: !ct, %it: !it, %it2: !it2, %a: !async, %bar: !bar, %d: !d, "
-    "%dz: !dz, %dr: !dr, %p: !p, %view: !view, %view2: !view2"
+    "%dz: !dz, %dr: !dr, %p: !p, %view: !view, %view2: !view2, %small: !small"
 )
 P = "nv_tileas.async_pipeline_"
 YIELD = f'"{P}yield"() {{operandSegmentSizes = array<i32: {", ".join(["0"] * 16)}>}} : () -> ()'
@@ -159,7 +161,37 @@ def desc(tile: str, swizzle: str = "none") -> str:
     return f'!nv_tileas.tma_desc<tensor<{tile}>, "{swizzle}">'
 
 
+def in_cluster(ctas: int = 2, stage: str = "%i", kind: str = "i32") -> str:
+    return (
+        f'"nv_tileas.barrier_arrive_in_cluster"(%bar, {stage}) {{ctas = {ctas} : i32}} : '
+        f"(!bar, {kind}) -> ()"
+    )
+
+
+def claim(buffer: str = "%v", count: int = 2, result: str = "i32") -> str:
+    return (
+        f'%x = "nv_tileas.claim_tma_descs"({buffer}) {{count = {count} : i32}} : '
+        f"(!{buffer[1:]}) -> {result}"
+    )
+
+
+def fill(extents: int = 2, strides: int = 1, index: int = 0, scratch: str = "%v") -> str:
+    operands = ["%i", scratch, "%p", *["%i"] * extents, *["%l"] * strides]
+    types = ["i32", f"!{scratch[1:]}", "!p", *["i32"] * extents, *["i64"] * strides]
+    return (
+        f'%x = "nv_tileas.fill_tma_desc"({", ".join(operands)}) {{element = "f32", '
+        f"count = 2 : i32, index = {index} : i32, "
+        f"operandSegmentSizes = array<i32: 1, 1, 1, {extents}, {strides}>}} : "
+        f"({', '.join(types)}) -> !d"
+    )
+
+
 LEGAL = [
+    '%x = "nv_tileas.cta_rank"() : () -> i32',
+    in_cluster(),
+    claim(),
+    fill(),
+    '"nv_tileas.release_tma_descs"(%i) {count = 2 : i32} : (i32) -> ()',
     create("%b", "!b", 1),
     create("%b, %b", "!b, !b", 2),
     create("", "", 0),
@@ -203,6 +235,34 @@ def test_what_is_legal_verifies(line: str) -> None:
 
 
 REFUSED = [
+    (
+        '%x = "nv_tileas.cta_rank"() : () -> i64',
+        "nv_tileas.cta_rank",
+        "expects an i32, but got i64",
+    ),
+    (in_cluster(17), "nv_tileas.barrier_arrive_in_cluster", "expects 2 to 16 blocks, but got 17"),
+    (
+        in_cluster(stage="%l", kind="i64"),
+        "nv_tileas.barrier_arrive_in_cluster",
+        "expects stage to be i32, but got i64",
+    ),
+    (claim(count=0), "nv_tileas.claim_tma_descs", "expects count to be positive, but got 0"),
+    (
+        claim(result="i64"),
+        "nv_tileas.claim_tma_descs",
+        "expects a buffer in shared memory and an i32, but got !nv_tileas.buffer<",
+    ),
+    (
+        fill(extents=3),
+        "nv_tileas.fill_tma_desc",
+        "expects 2 extents and 1 strides, but got (3, 1)",
+    ),
+    (
+        fill(scratch="%small"),
+        "nv_tileas.fill_tma_desc",
+        "expects 128 bytes of scratch, but got !nv_tileas.buffer<",
+    ),
+    (fill(index=2), "nv_tileas.fill_tma_desc", "expects an index below 2, but got 2"),
     (create("%b", "!b", 1, 0), "create_pipeline", "expects at least one stage, but got 0"),
     (create("%i", "i32", 1), "create_pipeline", "expects a buffer, but got i32"),
     (create("%b2", "!b2", 1), "create_pipeline", "expects payloads of 3 stages, but got 2"),
