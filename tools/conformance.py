@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--schedule", choices=SCHEDULES, default="late", help="when asynchronous work completes"
     )
+    parser.add_argument("--pipeline", help="name or TOML file of a pipeline, for every kernel")
     parser.add_argument("--json", type=Path, help="write all results there")
     parser.add_argument("--markdown", type=Path, help="write the tables there")
     parser.add_argument("--at-least", type=float, default=0.0, help="percent that have to pass")
@@ -85,6 +86,11 @@ def _suite(where: str, revision: str, folder: Path) -> Path:
     return folder / "suite" / "test"
 
 
+def _pipeline(given: str | None) -> str | None:
+    """Processes of tests run in other folders than this one."""
+    return given if given is None or not Path(given).is_file() else str(Path(given).resolve())
+
+
 def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, Any]]:
     before: list[dict[str, Any]] = []
     only = None
@@ -94,7 +100,7 @@ def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, An
     plan = Plan(
         suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every, only,
         given.cache and given.cache.resolve(), given.bytecode and given.bytecode.resolve(),
-        given.check, given.compiler, given.schedule, given.first,
+        given.check, given.compiler, given.schedule, given.first, _pipeline(given.pipeline),
     )  # fmt: skip
     start = time.monotonic()
     again = {record["id"]: record for record in Run(plan).run()}

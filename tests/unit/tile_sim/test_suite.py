@@ -84,7 +84,8 @@ FAKE = """
             report.flush()
             if test.endswith("dies"):
                 os.kill(os.getpid(), 9)
-            record = {"id": test, "outcome": "passed", "arch": os.environ["TILE_SIM_ARCH"]}
+            record = {"id": test, "outcome": "passed", "arch": os.environ["TILE_SIM_ARCH"],
+                      "pipeline": os.environ["TILE_SIM_PIPELINE"]}
             report.write(json.dumps(record) + "\\n")
 """
 
@@ -98,11 +99,12 @@ def test_a_dying_process_costs_one_test(
     monkeypatch.setattr(
         runner.Run, "_command", lambda self, *options: [sys.executable, str(fake), *options]
     )
-    results = runner.Run(runner.Plan(tmp_path, "sm_80", jobs)).run()
+    results = runner.Run(runner.Plan(tmp_path, "sm_80", jobs, pipeline="mine.toml")).run()
     assert [(r["id"], r["outcome"]) for r in results] == [
         ("t.py::a", "passed"), ("t.py::dies", "failed"), ("t.py::b", "passed"),
     ]  # fmt: skip
     assert results[0]["arch"] == "sm_80"
+    assert results[0]["pipeline"] == "mine.toml"
     assert results[1]["cause"]["kind"] == causes.CRASH
     json.dumps(results)
 

@@ -56,10 +56,7 @@ BODY = f"""
 """
 
 #: As many stages as schedulers like, whatever their registers cost.
-OVERLAPPED = {
-    "tileas-generate-schedule-constraints.max-stages": 0,
-    "tileas-generate-schedule-constraints.heed-occupancy": False,
-}
+OVERLAPPED = {"tileas-generate-schedule-constraints.heed-occupancy": False}
 
 
 def kernel(limits: str, params: int) -> str:
@@ -98,7 +95,7 @@ def module(limits: str, params: int, scheduler: str) -> tile_sim.Module:
     made = tile_core.compile(
         kernel(limits, params), "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas",
         emit="ptx", registry=registry(schedulers=support.schedulers), keep_stages=False,
-        options={"scheduler": scheduler},
+        options={"scheduler": scheduler, "max-stages": 0},
         pass_options=OVERLAPPED,
     )  # fmt: skip
     return tile_sim.Module(str(made.stages["ptx"]))
@@ -184,7 +181,7 @@ def module_of_count(limits: str, count: int, scheduler: str) -> tile_sim.Module:
     made = tile_core.compile(
         text, "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas", emit="ptx",
         registry=registry(schedulers=support.schedulers), keep_stages=False,
-        options={"scheduler": scheduler},
+        options={"scheduler": scheduler, "max-stages": 0},
         pass_options=OVERLAPPED,
     )  # fmt: skip
     return tile_sim.Module(str(made.stages["ptx"]))

@@ -151,7 +151,10 @@ class Compiler:
         settings = self.settings
         if settings.cache is None:
             return None
-        rest = (arch, level, settings.pipeline, settings.options, settings.pass_options)
+        pipeline = settings.pipeline
+        if pipeline is not None and Path(pipeline).is_file():
+            pipeline = Path(pipeline).read_text()
+        rest = (arch, level, pipeline, settings.options, settings.pass_options)
         theirs = settings.compiler == "tileiras"
         version = tileiras_version() if theirs else sources_digest()
         key = hashlib.sha256(version + repr(rest).encode() + b"\0" + bytecode).hexdigest()

@@ -37,7 +37,8 @@ _KEPT_MODULES = 64
 class Settings:
     """`arch` is fixed once cuTile has asked for it, which is when it first compiles.
 
-    `opt_level` None takes each kernel's own. `options` and `pass_options` go to the compiler,
+    `opt_level` None takes each kernel's own; `pipeline`, a name or file, stands for the levels'
+    (from TILE_SIM_PIPELINE unless set). `options` and `pass_options` go to the compiler,
     `launch` to `Module.launch` (`schedule`, `seed`, `check`, ...). `cache` is a folder that keeps
     what was compiled. `strict` launches in check mode and makes the first finding an error.
     `compiler` is "tilec", this one, or "tileiras", NVIDIA's, whose code then runs here; with
@@ -47,7 +48,7 @@ class Settings:
 
     arch: str = field(default_factory=lambda: os.environ.get("TILE_SIM_ARCH", "sm_100"))
     opt_level: int | None = None
-    pipeline: str | None = None
+    pipeline: str | None = field(default_factory=lambda: os.environ.get("TILE_SIM_PIPELINE"))
     options: dict[str, Any] = field(default_factory=dict)
     pass_options: dict[str, Any] = field(default_factory=dict)
     cache: str | None = None

@@ -30,7 +30,8 @@ class Plan:
     With `check`, races and other findings of the simulator are failures, too. `compiler` makes the
     code that runs ("tilec" or "tileiras"), under one of the simulator's schedules. Of the suite's
     tests those run whose number is `first` more than a multiple of `every`: the `every` values of
-    `first` are the whole suite in parts.
+    `first` are the whole suite in parts. `pipeline` is a name or file, in place of the level that
+    cuTile asks for.
     """
 
     suite: Path
@@ -47,6 +48,7 @@ class Plan:
     compiler: str = "tilec"
     schedule: str = "late"
     first: int = 0
+    pipeline: str | None = None
 
 
 @dataclass
@@ -107,6 +109,8 @@ class Run:
         own["TILE_SIM_COMPILER"], own["TILE_SIM_SCHEDULE"] = self.plan.compiler, self.plan.schedule
         if self.plan.check:
             own["TILE_SIM_CHECK"] = "1"
+        if self.plan.pipeline is not None:
+            own["TILE_SIM_PIPELINE"] = self.plan.pipeline
         if self.plan.bytecode is not None:
             own["TILE_SIM_BYTECODE"] = str(self.plan.bytecode)
         return {**os.environ, **own}
