@@ -32,13 +32,9 @@ def tile(shape: tuple[int, ...], element: str) -> str:
     return f"tensor<{'x'.join(map(str, (*shape, element)))}>" if shape else element
 
 
+@cache
 def registry(**more: Any) -> Registry:
     """All plugins of the project and the test strategies, and further plugin modules."""
-    return _registry(tuple(more.items()))
-
-
-@cache
-def _registry(more: tuple[tuple[str, Any], ...]) -> Registry:
     import tile_cudatile.plugin
     import tile_cute.plugin
     import tile_nvptx.plugin
@@ -54,7 +50,7 @@ def _registry(more: tuple[tuple[str, Any], ...]) -> Registry:
         tileaa=tile_tileaa.plugin,
         sched=tile_sched.plugin,
         tileas=tile_tileas.plugin,
-        **dict(more),
+        **more,
     )
 
 
