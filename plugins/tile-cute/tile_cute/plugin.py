@@ -1,4 +1,4 @@
-"""What tile-cute brings: the cute and cute_nvgpu dialects, a fold, and `tilec layout`."""
+"""What tile-cute brings: cute, cute_nvgpu and cutlass, two passes, and `tilec layout`."""
 
 from collections.abc import Iterable
 
@@ -12,6 +12,7 @@ def tile_dialects() -> Iterable[Lazy]:
     return (
         Lazy("cute", "tile_cute.dialect:load", "layouts and tensors over them"),
         Lazy("cute_nvgpu", "tile_cute.dialect:load_nvgpu", "NVIDIA's copy and MMA instructions"),
+        Lazy("cutlass", "tile_cute.cutlass.dialect:load", "pipes, barriers, tile schedulers"),
     )
 
 
