@@ -77,10 +77,20 @@ def plan(deps: Dependences, order: Sequence[int], stages: Sequence[int]) -> Plan
         wanted = {stage for user in users[op] for stage in where[user]}
         where[op] = _stages(deps, op, stages[op], wanted)
         _put(steps, op, stages[op], where[op], users[op], first=op in deps.late)
-    dense = {stage: at for at, stage in enumerate(sorted({step.stage for step in steps}))}
-    found = Plan(tuple(Instance(s.op, dense[s.stage]) for s in steps), max(len(dense), 1))
+    number = _numbered(deps, sorted({step.stage for step in steps}))
+    last = max(number.values(), default=0)
+    found = Plan(tuple(Instance(s.op, number[s.stage]) for s in steps), last + 1)
     _check(deps, found)
     return found
+
+
+def _numbered(deps: Dependences, used: Sequence[int]) -> dict[int, int]:
+    """New numbers for the stages that are `used`. One in which nothing runs goes, since it only
+    keeps registers for longer; but where pipes carry what crosses stages, that is time to arrive.
+    """
+    if any(edge.kind == "ring" for edge in deps.edges):
+        return {stage: stage - used[0] for stage in used}
+    return {stage: at for at, stage in enumerate(used)}
 
 
 def _stages(deps: Dependences, op: int, own: int, wanted: set[int]) -> tuple[int, ...]:

@@ -115,7 +115,11 @@ class Rings:
 
 
 #: Values without a register or a type that a loop can carry: views are made from scalars.
-_CARRIED = ("!nv_tileaa.ptr", "!nv_tileaa.mem_token")
+_CARRIED = (
+    "!nv_tileaa.ptr", "!nv_tileaa.mem_token", "!nv_tileas.async_token",
+    "!nv_tileas.pipeline_consumer_token", "!nv_tileas.pipeline_iterator",
+    "!nv_tileas.pipeline_producer_token",
+)  # fmt: skip
 
 
 def refused(rings: Rings) -> str | None:

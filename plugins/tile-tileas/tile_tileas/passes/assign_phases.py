@@ -40,13 +40,15 @@ class AssignPhases(Pass):
         for inner in list(_walk(op)):
             if inner.operation.name in STEPS or inner.operation.name in REGIONS:
                 _use(inner)
+        steps = [inner for inner in _walk(op) if inner.operation.name == f"{_P}inc_iter"]
+        # Before any is replaced: one may step what another has stepped.
+        sized = [(step, sizes.of(step)) for step in steps]
         for inner in list(_walk(op)):
-            name = inner.operation.name
-            if name == f"{_P}create_iterator":
+            if inner.operation.name == f"{_P}create_iterator":
                 cx.count("iterators")
                 _replace(inner, Before(inner).constant(0))
-            elif name == f"{_P}inc_iter":
-                _replace(inner, _after(Before(inner), inner.operands[0], sizes.of(inner)))
+        for step, size in sized:
+            _replace(step, _after(Before(step), step.operands[0], size))
         _retype(op)
 
 

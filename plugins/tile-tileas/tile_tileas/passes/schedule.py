@@ -37,6 +37,7 @@ from tile_tileas.modulo.body import is_persistent, why_not
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.sched.bodies import BodyOf, annotate, bodies_of
 from tile_tileas.sched.model import Machinery, loop_graph
+from tile_tileas.sched.pipes import pipes_of
 
 #: How much of a thread's registers the tiles of overlapping iterations may take; addresses and
 #: what instructions need take the rest (RMS norm in the timing model, H100: tiles of 176 of 255
@@ -216,11 +217,13 @@ def graphs_of(
         cx.target, num_warps(func), cx.machine_model(machine_model), staged=staged
     )
     model = machinery.model(cx.target.max_shared)
-    aliases = AliasAnalysis(func)
+    aliases, pipes = AliasAnalysis(func), pipes_of(func)
     symbol = ir.StringAttr(func.attributes["sym_name"]).value
     found = []
     for body in bodies_of(func):
-        graph = loop_graph(body.block, machinery, is_loop=body.is_loop, aliases=aliases)
+        graph = loop_graph(
+            body.block, machinery, is_loop=body.is_loop, aliases=aliases, pipes=pipes
+        )
         overlaps = body.is_loop and why_not(body.holder) is None
         asked = options if overlaps else replace(options, max_stages=1)
         found.append((body, replace(graph, options=asked, name=f"{symbol}/{body.name}"), model))

@@ -9,6 +9,7 @@ from tile_tileaa.dialect import MemTokenType
 from tile_core.mlir import ir
 from tile_core.sched import Edge, LoopOp
 from tile_tileas.analysis.pressure import used_values
+from tile_tileas.dialect.pipelines import ConsumerTokenType, ProducerTokenType
 
 
 def data_edges(
@@ -35,14 +36,16 @@ def _sources(op: ir.OpView, position: Mapping[ir.Value, int]) -> dict[int, ir.Va
 def _edge(
     source: int, user: int, value: ir.Value, nodes: Sequence[LoopOp], distance: int = 0
 ) -> Edge:
-    """An edge for `value`. Who waits for a token waits for its place in the order of accesses."""
+    """An edge for `value`. Who waits for a token waits for its place in the order of accesses, or
+    of an end of a pipe: for stages to be full or empty, `pipes` has edges.
+    """
     if _is_token(value):
         return Edge(source, user, 0, distance, "token")
     return Edge(source, user, nodes[source].latency, distance)
 
 
 def _is_token(value: ir.Value) -> bool:
-    return isinstance(value.type, MemTokenType)
+    return isinstance(value.type, MemTokenType | ProducerTokenType | ConsumerTokenType)
 
 
 def carried_edges(

@@ -1,7 +1,8 @@
 """One record of facts per operation: its class in machine models, and its work by that class.
 
 Classes are those of `tile_sched/machine/sm.toml`, which says what they hold and how long they
-take; effects on memory come from the dialects' own declarations.
+take; a "region" holds what its operations do. Effects on memory come from the dialects' own
+declarations.
 """
 
 from __future__ import annotations
@@ -60,6 +61,21 @@ _OPERATIONS: tuple[tuple[Facts, str], ...] = (
         "nv_tileas.sync nv_tileas.fence nv_tileas.async_wait nv_tileas.barrier_wait "
         "nv_tileas.barrier_arrive",
     ),
+    (
+        Facts("barrier", "barrier"),
+        "nv_tileas.async_pipeline_producer_acquire nv_tileas.async_pipeline_producer_commit "
+        "nv_tileas.async_pipeline_consumer_wait nv_tileas.async_pipeline_consumer_release",
+    ),
+    (
+        Facts("region", "load"),
+        "nv_tileas.async_pipeline_produce_one nv_tileas.async_pipeline_produce_one_async "
+        "nv_tileas.async_pipeline_producer_write",
+    ),
+    (
+        Facts("region"),
+        "nv_tileas.async_pipeline_consume_one nv_tileas.async_pipeline_consume_one_async "
+        "nv_tileas.async_pipeline_consumer_read",
+    ),
     (Facts("alu"), "arith math.absf math.absi math.floor math.ceil"),
     (
         Facts("fma"),
@@ -79,7 +95,9 @@ _OPERATIONS: tuple[tuple[Facts, str], ...] = (
         "nv_tileaa.broadcast nv_tileaa.create_mem_token nv_tileaa.expand_dims "
         "nv_tileaa.extract nv_tileaa.join_tokens nv_tileaa.make_memref nv_tileaa.permute "
         "nv_tileaa.splat nv_tileaa.view nv_tileas.buffer_view nv_tileas.alloc_tensor "
-        "nv_tileas.dealloc nv_tileas.view nv_tileas.yield nv_tileas.yield_mixed ub.poison",
+        "nv_tileas.dealloc nv_tileas.view nv_tileas.yield nv_tileas.yield_mixed ub.poison "
+        "nv_tileas.async_pipeline_create_iterator nv_tileas.async_pipeline_create_pipeline "
+        "nv_tileas.async_pipeline_inc_iter nv_tileas.async_pipeline_yield",
     ),
     (Facts("special"), "math nv_tileaa.rsqrt nv_tileaa.exp2"),
     (Facts("alu", scale=2), "math.copysign"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from tile_core.locations import source_location
 from tile_core.mlir import ir
 from tile_core.sched import LoopOp, Use
 from tile_tileas.analysis.pressure import tile_bits
+from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.sched.constraints import constraints_of
 from tile_tileas.sched.facts import STAGED_LOAD, Facts, facts_of
 from tile_tileas.sched.machinery import LANES, Machinery
@@ -18,6 +20,8 @@ _REGISTER_BITS = 32
 _STREAMED = ("global_load", "global_store", "atomic", "async_copy")
 #: Iterations that a loop inside of a body is taken to have where its bounds are not constant.
 _INNER_TRIPS = 8
+#: Classes whose operations cost what they do without a tile, too.
+_ANYWHERE = ("free", "barrier", "control", "region")
 
 
 def node_of(op: ir.OpView, machinery: Machinery, *, is_loop: bool) -> LoopOp:
@@ -43,8 +47,10 @@ def node_of(op: ir.OpView, machinery: Machinery, *, is_loop: bool) -> LoopOp:
 
 def _cost(op: ir.OpView, facts: Facts, machinery: Machinery) -> tuple[tuple[Use, ...], int]:
     work = _work(op, facts, machinery)
-    if facts.class_ not in ("free", "barrier", "control") and not _has_tile(op):
+    if facts.class_ not in _ANYWHERE and not _has_tile(op):
         return (), machinery.table.cost("scalar", work, machinery.machine).latency
+    if facts.class_ == "region":
+        return _composed(op, machinery)
     if op.regions and facts.class_ == "control":
         work["scale"] = _inside(op, machinery)
     name = facts.class_
@@ -52,6 +58,24 @@ def _cost(op: ir.OpView, facts: Facts, machinery: Machinery) -> tuple[tuple[Use,
         name = "mma_fma"
     cost = machinery.table.cost(name, work, machinery.machine)
     return cost.uses, cost.latency
+
+
+def _composed(op: ir.OpView, machinery: Machinery) -> tuple[tuple[Use, ...], int]:
+    """What the operations of a region that runs once hold, each from when it starts there: in
+    program order, behind what it takes.
+    """
+    uses: list[Use] = []
+    ready: dict[ir.Value, int] = {}
+    now = end = 0
+    for region in op.regions:
+        for inner in (inner for block in region.blocks for inner in block.operations):
+            now = max([now, *(ready.get(value, 0) for value in inner.operands)])
+            held, latency = _cost(inner, facts_of(inner.operation.name), machinery)
+            uses += [replace(use, at=use.at + now) for use in held]
+            ready |= dict.fromkeys(inner.results, now + latency)
+            end = max(end, now + latency)
+            now += 1 if held else 0
+    return tuple(uses), end
 
 
 def _on_tensor_cores(op: ir.OpView) -> bool:
@@ -109,12 +133,13 @@ def _shape(type_: ir.Type) -> list[int]:
 
 
 def _has_tile(op: ir.OpView) -> bool:
-    values = [*op.results, *op.operands]
-    return any(isinstance(value.type, ir.RankedTensorType) for value in values)
+    return any(_size(value.type) != (0, 0) for value in [*op.results, *op.operands])
 
 
 def _size(type_: ir.Type) -> tuple[int, int]:
-    """(elements, bits of each) of a tile; nothing for anything else."""
+    """(elements, bits of each) of a tile or of a stage of a buffer; nothing for anything else."""
+    buffer = Buffer.of(type_)
+    type_ = type_ if buffer is None else buffer.tile
     if not isinstance(type_, ir.RankedTensorType):
         return 0, 0
     element = type_.element_type
