@@ -26,9 +26,9 @@ from tile_tileas.dots import (
     scale_fragment,
 )
 from tile_tileas.mma.tensor import FAMILY as TENSOR
-from tile_tileas.mma.tensor import TensorPlan, planned_tensor
+from tile_tileas.mma.tensor import TensorPlan
 from tile_tileas.mma.tier import Planned, Warps
-from tile_tileas.mma.tiers import tier_of
+from tile_tileas.mma.tiers import planned_tensor, tier_of
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.mma.warpgroup import planned_warpgroups
 from tile_tileas.staging_choice import passes_through_memory, staged_operands

@@ -9,6 +9,10 @@ from tile_core.diagnostics import InputError
 
 A = "offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,0],[4,8],[8,0],[16,0],[32,0]] : 64x16"
 C = "column=[[0,1],[0,2],[0,4]] row=[[1,0],[2,0],[4,0],[8,0],[0,0],[16,0],[32,0]] : 64x8"
+ROWS = "[0,1],[0,2],[32,0],[64,0],[1,0],[2,0],[4,0],[8,0],[16,0]"
+TURNED = "[1,0],[2,0],[0,32],[0,64],[0,1],[0,2],[0,4],[0,8],[0,16]"
+PLACES = "[1,0],[2,0],[4,0],[8,0],[16,0],[0,0],[0,0]"
+UPRIGHT = "[0,1],[0,2],[0,4],[0,8],[0,16],[0,0],[0,0]"
 HEAD = f"""
 #a = #nv_tileas.layout<"{A}">
 #b = #nv_tileas.layout<"offset=[[1,0],[2,0],[4,0],[8,0],[0,1],[0,2],[8,4]] : 16x8">
@@ -21,6 +25,22 @@ HEAD = f"""
 !bar = !nv_tileas.barrier<1 : i32, 1 : i32>
 !ring = !nv_tileas.barrier<1 : i32, 3 : i32>
 """
+HEAD += f"""
+#sa = #nv_tileas.layout<"offset=[{ROWS}] : 128x4">
+#sb = #nv_tileas.layout<"offset=[{TURNED}] : 4x128">
+#ta = #nv_tileas.layout<"column=[[32,0],[64,0]] element=[[0,1],[0,2]] row=[{PLACES}] : 128x4">
+#tb = #nv_tileas.layout<"column=[[0,32],[0,64]] element=[[1,0],[2,0]] row=[{UPRIGHT}] : 4x128">
+!a8 = !nv_tileas.buffer<tensor<128x32xf8E4M3FN>, "shared", 1 : i32>
+!b8 = !nv_tileas.buffer<tensor<32x8xf8E4M3FN>, "shared", 1 : i32>
+!c8 = !nv_tileas.buffer<tensor<128x8xf32>, "tensor", 1 : i32>
+!sa = !nv_tileas.buffer<tensor<128x4xf8E8M0FNU, #sa>, "shared", 1 : i32>
+!sb = !nv_tileas.buffer<tensor<4x128xf8E8M0FNU, #sb>, "shared", 1 : i32>
+!ta = !nv_tileas.buffer<tensor<128x4xf8E8M0FNU, #ta>, "tensor", 1 : i32>
+!tb = !nv_tileas.buffer<tensor<4x128xf8E8M0FNU, #tb>, "tensor", 1 : i32>
+"""
+SCALED = (
+    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.m128n8k32.f32.e4m3.e4m3"
+)
 ATOM = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16"
 
 
@@ -42,6 +62,15 @@ def placed(column: int = 0, address: str = "i32", result: str = "!c") -> str:
 
 def umma(operands: str = "%a, %b, %c, %f", types: str = "!a, !b, !c, i1", atom: str = ATOM) -> str:
     return f'"nv_tileas.umma"({operands}) {{atom = "{atom}"}} : ({types}) -> ()'
+
+
+def scaled(
+    scales: str = "%sa, %sb, %ta, %tb", types: str = "!sa, !sb, !ta, !tb", atom: str = SCALED
+) -> str:
+    return (
+        f'"nv_tileas.umma_scaled"(%a8, %b8, %c8, %f, {scales}) {{atom = "{atom}"}} : '
+        f"(!a8, !b8, !c8, i1, {types}) -> ()"
+    )
 
 
 def turn(barrier: str = "%bar", type_: str = "!bar", result: str = "i32") -> str:
@@ -70,12 +99,18 @@ CASES = [
     ),
     (umma(atom="fma"), "expects an atom of tcgen05, but got 'fma'"),
     (umma(atom="none"), "expects an atom of tcgen05, but got 'none'"),
+    (scaled("%ta, %sb, %ta, %tb", "!ta, !sb, !ta, !tb"), "expects scales in shared memory and as"),
+    (scaled("%sa, %sb, %tb, %tb", "!sa, !sb, !tb, !tb"), "expects scales in shared memory and as"),
+    (scaled("%sa, %sb, %i, %tb", "!sa, !sb, i32, !tb"), "expects a buffer, but got i32"),
+    (scaled(atom=ATOM), "expects scales with an atom that takes them, and no other, but got"),
+    (umma(atom=SCALED), "expects scales with an atom that takes them, and no other, but got"),
     (turn("%ring", "!ring"), "expects a barrier of one stage, but got 3"),
     (turn("%w", "!word"), "expects a barrier, but got !nv_tileas.buffer<"),
     (turn(result="i64"), "expects a phase of i32, but got i64"),
     (ARRIVE, "expects one thread of the agent to arrive for its products, but got 'warp'"),
 ]
 ARGUMENTS = "%a: !a, %b: !b, %c: !c, %w: !word, %bar: !bar, %ring: !ring, %i: i32, %l: i64, %f: i1"
+ARGUMENTS += ", %a8: !a8, %b8: !b8, %c8: !c8, %sa: !sa, %sb: !sb, %ta: !ta, %tb: !tb"
 
 
 @pytest.mark.parametrize(("body", "message"), CASES)
@@ -86,7 +121,7 @@ def test_refusals(body: str, message: str) -> None:
     assert message in caught.value.message
 
 
-@pytest.mark.parametrize("body", [alloc(), placed(504), umma(), turn()])
+@pytest.mark.parametrize("body", [alloc(), placed(504), umma(), scaled(), turn()])
 def test_what_is_right_is_taken(body: str) -> None:
     with function(f"{HEAD}func.func @f({ARGUMENTS}) {{\n{body}\nreturn\n}}"):
         pass

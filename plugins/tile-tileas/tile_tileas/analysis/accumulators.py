@@ -42,8 +42,8 @@ def carried_place(op: ir.OpView) -> int | None:
 
 
 def fit_together(func: ir.Operation, num_warps: int) -> bool:
-    """Whether the accumulators of all products of a kernel fit into tensor memory side by side: a
-    loop may then leave its own there.
+    """Whether the accumulators of all products of a kernel, and their block scales, fit into tensor
+    memory side by side: a loop may then leave its own there.
     """
     products = tensor_products(func)
-    return sum(tensor_plan_of(op, num_warps).columns for op in products) <= COLUMNS
+    return sum(tensor_plan_of(op, num_warps).taken for op in products) <= COLUMNS

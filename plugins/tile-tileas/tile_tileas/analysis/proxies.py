@@ -8,7 +8,7 @@ from tile_tileas.dot_plan import family_of
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 
 #: Copies by the copy engine, and what they do to shared memory.
-_READS = ("nv_tileas.async_copy", "nv_tileas.umma", *BULK_STORES)
+_READS = ("nv_tileas.async_copy", "nv_tileas.umma", "nv_tileas.umma_scaled", *BULK_STORES)
 _WRITES = (
     "nv_tileas.async_copy", "nv_tileas.async_gather_tma_load", "nv_tileas.async_tiled_tma_load",
 )  # fmt: skip

@@ -2,7 +2,8 @@
 
 A buffer is memory of an agent's block: `stages` tiles of one type, one behind the other, in shared
 or tensor memory. Its tile's layout maps offsets (shared memory, counted in elements) or row and
-column (tensor memory, in columns of 32 bits) to coordinates of the tile.
+column (tensor memory, in columns of 32 bits; elements of less have a place in one) to coordinates
+of the tile.
 """
 
 # pyright: reportGeneralTypeIssues=false
@@ -20,7 +21,7 @@ from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS, layout_of
 
 #: Index spaces of the layouts of buffers, by where the buffer is.
-SPACES = {SHARED: ("offset",), TENSOR: ("column", "row")}
+SPACES = {SHARED: ("offset",), TENSOR: ("column", "element", "row")}
 
 _BITS_PER_BYTE = 8
 

@@ -20,7 +20,7 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.effects import effects
 from tile_tileas.dialect.staging import buffer_problem, is_index
 from tile_tileas.mma.tensor import FAMILY
-from tile_tileas.mma.tiers import tier_of
+from tile_tileas.mma.tiers import SCALED_TIERS, tier_of
 
 #: Sides of a meeting of threads (PTX ISA, "tcgen05.fence").
 SIDES = ("before", "after")
@@ -78,6 +78,25 @@ def _side(op: ir.OpView) -> str | None:
     return None if side in SIDES else f"expects a side of {', '.join(SIDES)}, but got '{side}'"
 
 
+def _scales(op: ir.OpView) -> str | None:
+    """Each in shared memory, and as many columns for it as there are."""
+    for given, place in ((op.scale_a, op.place_a), (op.scale_b, op.place_b)):
+        for value in (given, place):
+            problem = buffer_problem(value.type)
+            if problem is not None:
+                return problem
+        source, target = Buffer.of(given.type), Buffer.of(place.type)
+        assert source is not None
+        assert target is not None
+        same = source.shape == target.shape
+        if source.space == TENSOR or target.space != TENSOR or not same:
+            return (
+                "expects scales in shared memory and as many places in tensor memory, but got "
+                f"{given.type} and {place.type}"
+            )
+    return None
+
+
 def _product(op: ir.OpView) -> str | None:
     """A and B in shared memory, C in tensor memory; M x K by K x N into M x N."""
     for value in (op.a, op.b, op.accumulator):
@@ -99,7 +118,11 @@ def _product(op: ir.OpView) -> str | None:
         family = tier_of(atom).family
     except KeyError:
         family = ""
-    return None if family == FAMILY else f"expects an atom of {FAMILY}, but got '{atom}'"
+    if family != FAMILY:
+        return f"expects an atom of {FAMILY}, but got '{atom}'"
+    if SCALED_TIERS[FAMILY].has(atom) != hasattr(op, "scale_a"):
+        return f"expects scales with an atom that takes them, and no other, but got '{atom}'"
+    return None
 
 
 SPECS = (
@@ -146,6 +169,29 @@ SPECS = (
         "done, and A, B free, when an arrival of kind 'tcgen05' behind it is.",
         (effects(reads=("a", "b"), writes=("accumulator",)),),
         (_product,),
+    ),
+    OperationSpec(
+        "umma_scaled",
+        {
+            "a": Operand[Any],
+            "b": Operand[Any],
+            "accumulator": Operand[Any],
+            "accumulate": Operand[Any],
+            "scale_a": Operand[Any],
+            "scale_b": Operand[Any],
+            "place_a": Operand[Any],
+            "place_b": Operand[Any],
+            "atom": ir.StringAttr,
+        },
+        "As umma, with block scales: the thread copies them from shared to tensor memory before "
+        "the product, which takes them from there.",
+        (
+            effects(
+                reads=("a", "b", "scale_a", "scale_b"),
+                writes=("accumulator", "place_a", "place_b"),
+            ),
+        ),
+        (_product, _scales),
     ),
 )
 

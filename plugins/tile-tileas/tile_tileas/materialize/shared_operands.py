@@ -14,6 +14,7 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name, tensor_plan_of, warps_of
 from tile_tileas.dots import product_shape
 from tile_tileas.materialize.exchange import Exchange
+from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.warpgroup import (
     OPERAND_ALIGNMENT,
@@ -39,9 +40,12 @@ def warpgroup_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) 
 
 
 def tensor_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:
-    """A and B become buffers, stored as rarely as those of wgmma."""
+    """A, B and block scales become buffers, stored as rarely as those of wgmma."""
     plan = tensor_plan_of(op, layouts[2].in_size("warp"))
     share_operands(op, layouts, range(2), plan.majors, target)
+    if isinstance(plan, ScaledTensorPlan):
+        for at, buffer in enumerate(plan.scale_buffers, start=3):
+            _share(op, at, buffer, target)
 
 
 def share_operands(
@@ -64,11 +68,17 @@ def share_operands(
         buffer = staged_operand(layouts[at], name, bits, majors)
         if buffer is None:
             raise error_at(op, f"cannot have operand {name} in shared memory: {layouts[at]}")
-        place = _before_loops(op, tile, target)
-        shared = _stored_already(tile, buffer, place)
-        if shared is None:
-            shared = _staged(tile, buffer, place, ahead=place != op)
-        op.operands[at] = shared
+        _share(op, at, buffer, target)
+
+
+def _share(op: ir.OpView, at: int, buffer: LinearLayout, target: Target) -> None:
+    """Operand `at` becomes a buffer of that layout."""
+    tile = op.operands[at]
+    place = _before_loops(op, tile, target)
+    shared = _stored_already(tile, buffer, place)
+    if shared is None:
+        shared = _staged(tile, buffer, place, ahead=place != op)
+    op.operands[at] = shared
 
 
 def _staged(

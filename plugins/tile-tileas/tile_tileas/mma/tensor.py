@@ -58,6 +58,11 @@ class TensorPlan:
         """Columns of tensor memory that the accumulator takes."""
         return self.counts[0] * self.shape[1]
 
+    @property
+    def taken(self) -> int:
+        """Columns of tensor memory that the product needs in all."""
+        return self.columns
+
     def column(self, m: int, n: int) -> int:
         """The first column of the accumulator of instruction (m, n)."""
         return m * self.shape[1] + n * self.atom.n
@@ -80,7 +85,7 @@ class TensorPlan:
         """The accumulator in tensor memory: (row, column) -> (m, n)."""
         m, n, _ = self.shape
         row = [(v, 0) for v in datapath(self.atom.m, 1, weight_stationary=False).rows]
-        column = [*_steps(1, 1, n), *_steps(0, self.atom.m, m)]
+        column = [*steps(1, 1, n), *steps(0, self.atom.m, m)]
         return LinearLayout({"row": row, "column": column}, (m, n))
 
     @property
@@ -92,7 +97,7 @@ class TensorPlan:
         lane = [(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)]
         rows = [(_PIECE_ROWS, 0)] if self.atom.m == _ROWS[0] else []
         register = [(0, 1), (8, 0)]
-        return self._spread(lane, register, rows, _steps(1, _PIECE_COLUMNS, n), m)
+        return self._spread(lane, register, rows, steps(1, _PIECE_COLUMNS, n), m)
 
     @property
     def rows(self) -> LinearLayout | None:
@@ -102,7 +107,7 @@ class TensorPlan:
         m, n, _ = self.shape
         if self.atom.m != _ROWS[0]:
             return None
-        return self._spread(_steps(0, 1, 32), [], [], _steps(1, 1, n), m)
+        return self._spread(steps(0, 1, 32), [], [], steps(1, 1, n), m)
 
     def _spread(
         self,
@@ -117,7 +122,7 @@ class TensorPlan:
         """
         quarter = self.atom.m // WARPS
         warp = [(quarter, 0), (2 * quarter, 0)]
-        free = [*columns, *rows, *reversed(_steps(0, self.atom.m, m))]
+        free = [*columns, *rows, *reversed(steps(0, self.atom.m, m))]
         for _ in range(log2(self.num_warps // WARPS)):
             warp.append(free.pop() if free else (0, 0))
         left = sorted(free, key=lambda step: step[0])  # columns, then rows
@@ -125,7 +130,7 @@ class TensorPlan:
         return LinearLayout(bases, (m, self.shape[1]))
 
 
-def _steps(dim: int, first: int, end: int) -> list[tuple[int, int]]:
+def steps(dim: int, first: int, end: int) -> list[tuple[int, int]]:
     """Bases `first`, twice that, ... below `end`, along `dim`."""
     values = []
     while first < end:
@@ -142,28 +147,32 @@ def _rows_of(chip: str | None, a: str, b: str, acc: str) -> list[MmaRow]:
 
 @lru_cache(maxsize=1)
 def _atoms() -> dict[str, MmaAtom]:
-    """Instructions by the names that products say: types and shape are not in the mnemonic."""
+    """Instructions by the names that products say."""
     found = find_mma(family=FAMILY, sparse=False, scaled=False)
     rows = [row for row in found if row.cta_group == 1 and not row.weight_stationary]
-    return {_name(atom): atom for row in rows for atom in row.atoms() if is_power_of_two(atom.n)}
+    return {
+        atom_title(atom): atom for row in rows for atom in row.atoms() if is_power_of_two(atom.n)
+    }
 
 
-def _name(atom: MmaAtom) -> str:
+def atom_title(atom: MmaAtom) -> str:
+    """What a product says of its instruction: types and shape are not in the mnemonic."""
     row, (m, n, k) = atom.row, atom.shape
     return f"{atom.instruction}.m{m}n{n}k{k}.{row.acc}.{row.a}.{row.b}"
 
 
-@lru_cache(maxsize=256)
-def planned_tensor(planned: Planned) -> TensorPlan:
-    """The plan of a product whose instruction is chosen.
+def checked(plan: TensorPlan) -> TensorPlan:
+    """A plan whose instruction divides its product.
 
     Raises:
-        LayoutError: the instruction does not divide the product.
+        LayoutError: it does not.
     """
-    atom, (_, m, n, k) = _atoms()[planned.atom], planned.shape
-    if m % atom.m or n % atom.n or k % atom.k or planned.num_warps % WARPS:
-        raise LayoutError(f"{planned.atom} does not divide a product of {m}x{n}x{k}")
-    return TensorPlan(atom, (m, n, k), planned.num_warps)
+    if any(size % step for size, step in zip(plan.shape, plan.atom.shape, strict=True)) or (
+        plan.num_warps % WARPS
+    ):
+        m, n, k = plan.shape
+        raise LayoutError(f"{atom_title(plan.atom)} does not divide a product of {m}x{n}x{k}")
+    return plan
 
 
 class TensorTier:
@@ -183,32 +192,38 @@ class TensorTier:
         rows = _rows_of(product.chip, a, b, acc)
         if not rows:
             return Unfit(f"it does not multiply {a} by {b} into {acc}")
-        problem = _problem(product, rows[0])
+        problem = product_problem(product, _ROWS[-1])
         return problem if problem is not None else _instruction(product, rows[0])
 
     def has(self, atom: str) -> bool:
         """Whether `atom` is a dense tcgen05.mma of an N that is a power of two."""
         return atom in _atoms()
 
+    def plan(self, planned: Planned) -> TensorPlan:
+        """The plan of a product whose instruction is one of these."""
+        return TensorPlan(_atoms()[planned.atom], planned.shape[1:], planned.num_warps)
+
     def accumulator(self, planned: Planned, *, whole_rows: bool) -> LinearLayout:
         """Fragments; with `whole_rows` a row to each thread, where that splits no row."""
-        plan = planned_tensor(planned)
+        plan = self.plan(planned)
         rows = plan.rows
         if whole_rows and rows is not None and not any(n for _, n in rows.bases["warp"]):
             return rows
         return plan.fragments
 
 
-def _problem(product: Product, row: MmaRow) -> Unfit | None:
-    """What of the product's shape, block or memory does not fit."""
+def product_problem(product: Product, rows: int) -> Unfit | None:
+    """What of the product's shape, block or memory does not fit instructions of at least so many
+    rows.
+    """
     batch, m, n, k = product.shape
     if product.rank != 2 or batch != 1:
         return Unfit("it multiplies matrices, not batches of them")
     if not product.num_warps or product.num_warps % WARPS:
         return Unfit(f"tensor memory is read by {WARPS} warps together, and the block has "
                      f"{product.num_warps}")  # fmt: skip
-    if m % _ROWS[-1]:
-        return Unfit(f"it has {_ROWS[-1]} rows or more, and the tile {m}")
+    if m % rows:
+        return Unfit(f"it has {rows} rows or more, and the tile {m}")
     a, b, _ = product.types
     for name, side, element, order in zip("AB", "MN", (a, b), product.orders, strict=True):
         if order == "MN" and BITS[element] > 16:
@@ -238,4 +253,4 @@ def _instruction(product: Product, row: MmaRow) -> str | Unfit:
     if plan.registers > MAX_ACCUMULATORS:
         return Unfit(f"its sums would take {plan.registers} registers of a thread with "
                      f"{product.num_warps} warps")  # fmt: skip
-    return _name(atom)
+    return atom_title(atom)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tile_tileas.mma.block_scaled import BlockScaledTier
 from tile_tileas.mma.fma import FmaTier
-from tile_tileas.mma.tensor import TensorTier
-from tile_tileas.mma.tier import Tier
+from tile_tileas.mma.tensor import TensorPlan, TensorTier, checked
+from tile_tileas.mma.tensor_scaled import ScaledTensorTier
+from tile_tileas.mma.tier import Planned, Tier
 from tile_tileas.mma.warp import WarpTier
 from tile_tileas.mma.warpgroup import WarpgroupTier
 
@@ -13,7 +16,7 @@ from tile_tileas.mma.warpgroup import WarpgroupTier
 TIERS: tuple[Tier, ...] = (TensorTier(), WarpgroupTier(), WarpTier(), FmaTier())
 FAMILIES: tuple[str, ...] = tuple(tier.family for tier in TIERS)
 #: Those whose products have block scales, by the tier whose instructions they extend.
-SCALED_TIERS: dict[str, Tier] = {"mma.sync": BlockScaledTier()}
+SCALED_TIERS: dict[str, Tier] = {"tcgen05": ScaledTensorTier(), "mma.sync": BlockScaledTier()}
 
 
 def tiers_up_to(highest: str, *, scaled: bool = False) -> tuple[Tier, ...]:
@@ -34,3 +37,15 @@ def tier_of(atom: str) -> Tier:
         if tier.has(atom):
             return tier
     raise KeyError(atom)
+
+
+@lru_cache(maxsize=256)
+def planned_tensor(planned: Planned) -> TensorPlan:
+    """The plan of a product by tcgen05, with block scales or without, whose instruction is chosen.
+
+    Raises:
+        LayoutError: the instruction does not divide the product.
+    """
+    tier = tier_of(planned.atom)
+    assert isinstance(tier, TensorTier), "asked about products by tcgen05"
+    return checked(tier.plan(planned))

@@ -17,8 +17,16 @@ from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.orders import axis_in_memory
 from tile_tileas.dot_plan import PROMOTES
-from tile_tileas.dots import FMA, PTX_TYPES, SCALE_TYPES, SCALED_PTX_TYPES, product_shape
+from tile_tileas.dots import (
+    FMA,
+    PTX_TYPES,
+    SCALE_TYPES,
+    SCALED_FAMILY,
+    SCALED_PTX_TYPES,
+    product_shape,
+)
 from tile_tileas.mma.tensor import FAMILY as TENSOR
+from tile_tileas.mma.tensor_scaled import COPIED_ROWS, COPIED_SCALES
 from tile_tileas.mma.tier import Choice, Product, Unfit, choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
@@ -63,16 +71,50 @@ def _scaled(
         return None
     vector = shape_of(op.a)[-1] // shape_of(sfa)[-1]
     operands, warps = [op.a, op.b, op.c], cx.state.num_warps
-    product = product_of(op, operands, cx.target, warps, scale=(scale, vector))
     tiers = tiers_up_to(cx.state.highest, scaled=True)
+
+    def asked(rank: int = 0) -> Product:
+        return product_of(op, operands, cx.target, warps, rank=rank, scale=(scale, vector))
+
+    if _is_single(operands):
+        choice = choose(asked(2), tiers)
+        if choice is not None and tier_of(choice.atom).family in _OF_MATRICES:
+            flat = [_reshaped(cx, value, shape_of(value)[1:]) for value in (*operands, sfa, sfb)]
+            return _reshaped(cx, _scaled_by(op, cx, flat, choice), shape_of(op.c))
+    product = asked()
     choice = choose(product, tiers)
     if choice is not None:
-        return _made(op, cx, [op.a, op.b, op.c, sfa, sfb], choice)
+        return _scaled_by(op, cx, [*operands, sfa, sfb], choice)
     for tier in tiers:
         found = tier.choose(product)
         if isinstance(found, Unfit) and found.reason and op.sfa is not None:
             _missed(op, cx, tier.family, found.reason)
     return None
+
+
+def _scaled_by(
+    op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value], choice: Choice
+) -> ir.Value:
+    """The product of A, B, C and scales; those of tcgen05 are repeated to whole copies."""
+    if tier_of(choice.atom).family == TENSOR:
+        sfa, sfb = operands[3:]
+        least = COPIED_ROWS, COPIED_SCALES
+        operands[3:] = [_repeated(cx, sfa, least), _repeated(cx, sfb, least[::-1])]
+    return _made(op, cx, operands, choice)
+
+
+def _repeated(cx: Conversion[DotState], value: ir.Value, least: Sequence[int]) -> ir.Value:
+    """A tile, as often along each axis as it takes to reach `least`."""
+    for axis, wanted in enumerate(least):
+        shape = list(shape_of(value))
+        times = wanted // shape[axis]
+        if times > 1:
+            one, many = ([*shape[:axis], n, *shape[axis:]] for n in (1, times))
+            type_ = ir.RankedTensorType.get(many, value.type.element_type)
+            wide = cx.create("nv_tileaa.broadcast", [_reshaped(cx, value, one)], [type_]).result
+            shape[axis] = wanted
+            value = _reshaped(cx, wide, shape)
+    return value
 
 
 #: Elements along K of 8-bit floats that share a scale, and what scales them by one.
@@ -93,7 +135,8 @@ def _with_unit_scales(op: ir.OpView, cx: Conversion[DotState]) -> ir.Value | Non
     operands, warps = [op.a, op.b, op.c], cx.state.num_warps
     scale = SCALE_TYPES[_UNIT], _BLOCK
     product = product_of(op, operands, cx.target, warps, scale=scale)
-    if choose(product, tiers_up_to(cx.state.highest, scaled=True)) is None:
+    tiers = tiers_up_to(cx.state.highest, scaled=True)
+    if choose(product, [tier for tier in tiers if tier.family == SCALED_FAMILY]) is None:
         return None
     return _scaled(op, cx, *(_ones(cx, size) for size in sizes))
 

@@ -43,7 +43,8 @@ from tile_tileas.dialect.fields import operand_of
 
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
 _RETURN = "func.return"
-_TMEM_FENCE, _UMMA = "nv_tileas.tmem_fence", "nv_tileas.umma"
+_TMEM_FENCE = "nv_tileas.tmem_fence"
+_UMMA = ("nv_tileas.umma", "nv_tileas.umma_scaled")
 _ARRIVE, _TURN = "nv_tileas.barrier_arrive", "nv_tileas.barrier_turn"
 _TURNS = (_ARRIVE, "nv_tileas.barrier_wait")
 #: Where all threads of the block meet, among others.
@@ -286,7 +287,7 @@ class _Walk:
         ):
             self._meet_before(op, pending)
             pending.clear()
-        if op.operation.name == _UMMA:
+        if op.operation.name in _UMMA:
             return  # all threads wait for it, before its buffers are used for something else
         tensor = in_tensor(reads | writes)
         pending.tensor |= tensor

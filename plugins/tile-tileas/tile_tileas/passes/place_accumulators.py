@@ -8,9 +8,11 @@ the loop. Other accumulators are added to what the product gives, in registers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile_cute.atoms.records import TENSOR
+from tile_cute.linear import LinearLayout
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
@@ -20,11 +22,14 @@ from tile_tileas.dialect import distributed
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.dot_plan import IN_FLIGHT, tensor_plan_of
+from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BarrierPlace
 
 _WAIT = "nv_tileas.dot_wait"
+#: Where columns of block scales begin (PTX ISA, "tcgen05.cp").
+_SCALE_COLUMNS = 4
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,14 @@ class PlaceAccumulators(Pass):
             cx.count("accumulators")
 
 
+@dataclass(frozen=True)
+class _Held:
+    """Buffers of a product in tensor memory: its accumulator, and block scales of A and B."""
+
+    sums: ir.Value
+    scales: Sequence[ir.Value] = ()
+
+
 class _Placing:
     def __init__(self, func: ir.Operation, warps: int) -> None:
         self._func, self._warps = func, warps
@@ -70,10 +83,10 @@ class _Placing:
         """The product is read where it stands, and its accumulator added to it."""
         at = Writer(op.location)
         at.move(ir.InsertionPoint(op))
-        buffer, initial = self._buffer(at, op), op.operands[2]
-        self._begin(at, op, buffer, _flag(at, value=False))
+        held, initial = self._held(at, op), op.operands[2]
+        self._begin(at, op, held, _flag(at, value=False))
         self._wait(at)
-        result = _sum(at, at.read(buffer, op.results[0].type), initial)
+        result = _sum(at, at.read(held.sums, op.results[0].type), initial)
         op.results[0].replace_all_uses_with(result)
         op.operation.erase()
 
@@ -83,39 +96,43 @@ class _Placing:
         assert loop is not None
         at = Writer(op.location)
         at.move(ir.InsertionPoint(loop))
-        buffer, initial = self._buffer(at, op), loop.operands[3 + place]
+        held, initial = self._held(at, op), loop.operands[3 + place]
         loop.operands[3 + place] = _flag(at, value=False)
         argument = loop.regions[0].blocks[0].arguments[place + 1]
         type_ = op.results[0].type
         at.move(ir.InsertionPoint(op))
         argument.set_type(ir.IntegerType.get_signless(1))
-        self._begin(at, op, buffer, argument)
+        self._begin(at, op, held, argument)
         if IN_FLIGHT not in op.attributes:
             self._wait(at)
-        held = _flag(at, value=True)
         end = next(iter(op.results[0].uses))
-        end.owner.operands[end.operand_number] = held
+        end.owner.operands[end.operand_number] = _flag(at, value=True)
         op.operation.erase()
-        _read_behind(at, loop, place, buffer, initial, type_)
+        _read_behind(at, loop, place, held.sums, initial, type_)
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _buffer(self, at: Writer, op: ir.OpView) -> ir.Value:
-        """Tensor memory for the accumulator."""
-        tile = ir.RankedTensorType(op.results[0].type)
-        plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
-        held = ir.RankedTensorType(distributed(plain, tensor_plan_of(op, self._warps).buffer))
-        alignment = {"alignment": ir.IntegerAttr.get(at.i32, LEAST_COLUMNS)}
-        type_ = Buffer(held, TENSOR, 1).type
-        return at.create("nv_tileas.alloc_tensor", [], [type_], alignment).result
+    def _held(self, at: Writer, op: ir.OpView) -> _Held:
+        """Tensor memory for the accumulator, and for block scales: while a product is in flight,
+        nothing else may have the columns of either.
+        """
+        plan, tile = tensor_plan_of(op, self._warps), ir.RankedTensorType(op.results[0].type)
+        sums = _allocate(at, tile, plan.buffer, LEAST_COLUMNS)
+        if not isinstance(plan, ScaledTensorPlan):
+            return _Held(sums)
+        known = [Buffer.of(value.type) for value in list(op.operands)[3:]]
+        tiles = [buffer.tile for buffer in known if buffer is not None]
+        places = zip(tiles, plan.scale_places, strict=True)
+        return _Held(sums, [_allocate(at, tile, place, _SCALE_COLUMNS) for tile, place in places])
 
-    def _begin(self, at: Writer, op: ir.OpView, buffer: ir.Value, accumulate: ir.Value) -> None:
-        a, b, _ = op.operands
+    def _begin(self, at: Writer, op: ir.OpView, held: _Held, accumulate: ir.Value) -> None:
+        a, b, _, *scales = op.operands
         attributes = {"atom": op.attributes["atom"]}
         for name in ("signedness_a", "signedness_b"):
             if name in op.attributes:
                 attributes[name] = op.attributes[name]
-        at.create("nv_tileas.umma", [a, b, buffer, accumulate], [], attributes)
+        name = "nv_tileas.umma_scaled" if scales else "nv_tileas.umma"
+        at.create(name, [a, b, held.sums, accumulate, *scales, *held.scales], [], attributes)
 
     def _wait(self, at: Writer) -> None:
         """Until all products are done that have begun; accesses to tensor memory stay behind."""
@@ -135,6 +152,16 @@ class _Placing:
             at.sync()
             at.move(outer)
         return self._done
+
+
+def _allocate(
+    at: Writer, tile: ir.RankedTensorType, layout: LinearLayout, alignment: int
+) -> ir.Value:
+    plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
+    held = ir.RankedTensorType(distributed(plain, layout))
+    attributes = {"alignment": ir.IntegerAttr.get(at.i32, alignment)}
+    type_ = Buffer(held, TENSOR, 1).type
+    return at.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
 
 
 def commit_products(at: Writer, barrier: ir.Value, stage: ir.Value) -> None:

@@ -54,7 +54,8 @@ def products_to_keep(func: ir.Operation, loop: ir.OpView, filled: Sequence[ir.Va
     found: list[Kept] = []
     for op in tensor_products(loop):
         place = carried_place(op)
-        ready = all(stays(value, block, filled) for value in list(op.operands)[:2])
+        operands = list(op.operands)
+        ready = all(stays(value, block, filled) for value in operands[:2] + operands[3:])
         if place is None or not ready or op.operation.block != block:
             return []
         found.append(Kept(op, place, None))

@@ -9,9 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from tile_cute.atoms.descriptors import InstructionDescriptor, SmemOperand
+from tile_cute.atoms.descriptors import (
+    InstructionDescriptor,
+    SmemOperand,
+    scaled_instruction_descriptor,
+)
 from tile_cute.atoms.tensor_access import TensorAccess
 from tile_tileas.mma.tensor import TensorPlan
+from tile_tileas.mma.tensor_scaled import ScaledTensorPlan, ScalePlan
 
 from tile_nvptx.passes.tileas.device.asynchronous import Routine, routine
 from tile_nvptx.passes.tileas.device.helpers import quoted
@@ -169,10 +174,77 @@ def multiply(made: TensorProduct) -> Routine:
 def _one(made: TensorProduct, m: int, n: int, k: int) -> str:
     atom = made.plan.atom
     return (
+        f"{_places(made, m, n, k)}"
+        f"{atom.instruction} [place], left, right, kind, {'add' if k else 'begin'};"
+    )
+
+
+def _places(made: TensorProduct, m: int, n: int, k: int) -> str:
+    """Where operands and sums of one instruction begin."""
+    atom = made.plan.atom
+    return (
         f"add.s64 left, $1, {_units(made.a.start(m * atom.m, k * atom.k))}; "
         f"add.s64 right, $2, {_units(made.b.start(n * atom.n, k * atom.k))}; "
         f"add.s32 place, $0, {made.plan.column(m, n)}; "
-        f"{atom.instruction} [place], left, right, kind, {'add' if k else 'begin'};"
+    )
+
+
+# --- block scales --------------------------------------------------------------------------------
+
+
+def copy_scales(plan: ScalePlan) -> Routine:
+    """`(i32 columns, i64 scales)`: all scales of an operand, to columns of tensor memory."""
+    lines = [".reg .b64 source;", ".reg .b32 place;"]
+    lines += [
+        f"add.s64 source, $1, {_units(copy.offset)}; add.s32 place, $0, {copy.column}; "
+        "tcgen05.cp.cta_group::1.32x128b.warpx4 [place], source;"
+        for copy in plan.copies
+    ]
+    name = f"tcgen05_cp_scales_{plan.rows}x{plan.count}_{plan.part}"
+    return routine(name, ["i32", "i64"], "{ " + " ".join(lines) + " }")
+
+
+@dataclass(frozen=True)
+class ScaledProduct(TensorProduct):
+    """What one thread begins behind the copies of its block scales."""
+
+    plan: ScaledTensorPlan
+
+    def kind_of(self, first_a: int, first_b: int) -> int:
+        """The instruction descriptor; scales begin at those bytes of their columns."""
+        row, m, n = self.plan.atom.row, self.plan.atom.m, self.plan.atom.n
+        assert row.scale is not None, "its atoms take scales"
+        return scaled_instruction_descriptor(
+            row.kind, row.a, row.b, m, n, row.scale.type,
+            a_major=self.a.major, b_major=self.b.major, a_scale_id=first_a, b_scale_id=first_b,
+        )  # fmt: skip
+
+
+def multiply_scaled(made: ScaledProduct) -> Routine:
+    """`(i32 accumulator, i64 A, i64 B, i32 accumulate, i32 scales of A, i32 scales of B)`."""
+    ms, ns, ks = made.plan.counts
+    lines = [
+        ".reg .pred begin, add;",
+        ".reg .b64 left, right;",
+        ".reg .b32 place, kind, scale_a, scale_b;",
+        "setp.ne.b32 begin, $3, 0;",
+        "setp.eq.b32 add, 0, 0;",
+    ]
+    lines += [_one_scaled(made, m, n, k) for m, n, k in product(range(ms), range(ns), range(ks))]
+    name = f"{made.name}_scaled_{made.plan.atom.row.scale.size}"  # type: ignore[union-attr]
+    return routine(name, ["i32", "i64", "i64", "i32", "i32", "i32"], "{ " + " ".join(lines) + " }")
+
+
+def _one_scaled(made: ScaledProduct, m: int, n: int, k: int) -> str:
+    (column_a, first_a), (column_b, first_b) = (
+        scale.place(part, k) for scale, part in zip(made.plan.scales, (m, n), strict=True)
+    )
+    return (
+        f"{_places(made, m, n, k)}"
+        f"add.s32 scale_a, $4, {column_a}; add.s32 scale_b, $5, {column_b}; "
+        f"mov.b32 kind, {made.kind_of(first_a, first_b)}; "
+        f"{made.plan.atom.instruction} [place], left, right, kind, [scale_a], [scale_b], "
+        f"{'add' if k else 'begin'};"
     )
 
 

@@ -9,8 +9,10 @@ from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name, product_shape
-from tile_tileas.mma.tensor import TensorPlan, planned_tensor
+from tile_tileas.mma.tensor import TensorPlan
+from tile_tileas.mma.tensor_scaled import COPIED, ScaledTensorPlan
 from tile_tileas.mma.tier import Planned
+from tile_tileas.mma.tiers import planned_tensor
 from tile_tileas.mma.warpgroup import read_operand
 
 from tile_core.mlir import ir
@@ -138,6 +140,34 @@ def umma(op: ir.OpView, cx: Kernel) -> None:
         )
         flag = cx.create("arith.extui", [accumulate], [Builder(cx).i32]).result
         run(cx, device.multiply(made), accumulator, left, right, flag)
+
+
+@rules.on("nv_tileas.umma_scaled")
+def umma_scaled(op: ir.OpView, cx: Kernel) -> None:
+    """umma_scaled => tcgen05.cp of the scales, then tcgen05.mma of all parts, by one thread"""
+    a, b, accumulator, accumulate, *rest = op.operands
+    scales, places = rest[:2], rest[2:]
+    plan = _plan(op, cx)
+    assert isinstance(plan, ScaledTensorPlan), "verified"
+    _check_scales(op, cx, plan)
+    operands = [_in_memory(op, cx, plan, at) for at in (0, 1)]
+    made = device.ScaledProduct(plan, *operands)
+    with when(cx, first_thread(cx)):
+        for scale, value, place in zip(plan.scales, scales, places, strict=True):
+            run(cx, device.copy_scales(scale), place, _descriptor(cx, value, COPIED))
+        left, right = (
+            _descriptor(cx, base, operand) for base, operand in zip((a, b), operands, strict=True)
+        )
+        flag = cx.create("arith.extui", [accumulate], [Builder(cx).i32]).result
+        run(cx, device.multiply_scaled(made), accumulator, left, right, flag, *places)
+
+
+def _check_scales(op: ir.OpView, cx: Kernel, plan: ScaledTensorPlan) -> None:
+    """Scales lie as they are copied and read."""
+    found = [Buffer.of(cx.before(value)) for value in list(op.operands)[4:]]
+    layouts = [buffer.layout for buffer in found if buffer is not None]
+    if layouts != [*plan.scale_buffers, *plan.scale_places]:
+        raise error_at(op, f"has scales that do not lie as {plan.atom} takes them")
 
 
 def _plan(op: ir.OpView, cx: Kernel) -> TensorPlan:

@@ -1,0 +1,210 @@
+"""Products with block scales on tcgen05: scales go through shared to tensor memory."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import tile_cudatile
+import tile_sim
+from support.pipelined import WEAK
+from support.programs import I32, Program
+from support.scaled import check, codes, product
+from tile_cudatile import types as t
+from tile_cudatile.attrs import DivBy
+from tile_cudatile.tree import Value
+from tile_sim import SimError
+
+import tile_core
+
+SCHEDULES = ("late", "early", "random")
+#: Elements, M x N x K, batch: one copy and several, tiles that fill none, several instructions.
+CASES = [
+    (t.F8E4M3FN, (128, 64, 128), ()),
+    (t.F8E5M2, (256, 128, 64), ()),
+    (t.F8E4M3FN, (128, 256, 256), ()),
+    (t.F8E4M3FN, (128, 8, 32), ()),
+    (t.F8E5M2, (128, 32, 128), (1,)),
+]
+
+
+@pytest.mark.parametrize(("element", "shape", "batch"), CASES, ids=str)
+def test_every_shape(element: t.Scalar, shape: tuple[int, int, int], batch: tuple[int]) -> None:
+    p, _ = product(element, t.F8E8M0FNU, 32, shape, batch)
+    text = p.ptx(target="sm_100")
+    assert "tcgen05.cp" in text
+    assert "mma.sync" not in text
+    check(element, t.F8E8M0FNU, 32, shape, batch=batch, target="sm_100")
+
+
+@pytest.mark.parametrize(
+    ("element", "scale", "block", "shape"),
+    [
+        (t.F8E4M3FN, t.F8E8M0FNU, 32, (64, 64, 64)),  # instructions have 128 rows
+        (t.F4E2M1FN, t.F8E4M3FN, 16, (128, 32, 64)),  # elements of four bits lie unpacked
+        (t.F4E2M1FN, t.F8E5M3FNU, 16, (128, 16, 64)),
+    ],
+    ids=str,
+)
+def test_what_it_does_not_take(
+    element: t.Scalar, scale: t.Scalar, block: int, shape: tuple[int, int, int]
+) -> None:
+    p, _ = product(element, scale, block, shape)
+    assert "block_scale" not in p.ptx(target="sm_100")
+    check(element, scale, block, shape, target="sm_100")
+
+
+@pytest.mark.parametrize("target", ["sm_100", "sm_103", "sm_110"])
+def test_targets(target: str) -> None:
+    p, _ = product(t.F8E4M3FN, t.F8E8M0FNU, 32, (128, 64, 128))
+    assert "tcgen05.cp" in p.ptx(target=target)
+    assert "tcgen05" not in p.ptx(target=target, opt_level=1)
+
+
+def test_products_without_scales_are_given_none() -> None:
+    p = Program()
+    a, b = (p.load(shape, t.F8E4M3FN) for shape in ((128, 64), (64, 64)))
+    acc = p.load((128, 64), t.F32)
+    p.store(p.emit("mmaf", [a, b, acc], t.Tile((128, 64), t.F32)), (128, 64), t.F32)
+    text = p.ptx(target="sm_100")
+    assert "kind::f8f6f4" in text
+    assert "block_scale" not in text
+
+
+# --- loops ----------------------------------------------------------------------------------------
+
+M, N, K, MOST = 128, 128, 128, 6
+BLOCKS = K // 32
+
+
+def pieces(p: Program, shape: tuple[int, ...], element: t.Scalar) -> Any:
+    """Step i of an array of tiles, one behind the other."""
+    base = p.argument(t.Tile((), t.Pointer(element)))
+    base = p.emit("assume", [base], base.type, predicate=DivBy(16))
+    strides = (*(int(np.prod(shape[at:])) for at in range(len(shape))), 1)
+    tensor = t.TensorView(element, (MOST, *shape), strides)
+    view = p.emit("make_tensor_view", [base, (), ()], tensor)
+    axes = tuple(range(len(shape) + 1))
+    kind = t.PartitionView((1, *shape), tensor, axes, "zero")
+    view = p.emit("make_partition_view", [view], kind)
+
+    def load(i: Value) -> Value:
+        index = (i, *[p.constant(I32, 0)] * len(shape))
+        tile = t.Tile((1, *shape), element)
+        loaded = p.emit("load_view_tko", [view, index], tile, t.TOKEN, **WEAK)
+        return p.emit("reshape", [loaded], t.Tile(shape, element))
+
+    return load
+
+
+def turned(p: Program, value: Value) -> Value:
+    assert isinstance(value.type, t.Tile)
+    type_ = t.Tile(value.type.shape[::-1], value.type.element)
+    return p.emit("permute", [value], type_, permutation=(1, 0))
+
+
+def unpacked(p: Program, value: Value) -> Value:
+    """Scales that lie as the instruction takes them, 32 x 4 x 4, as rows of scales."""
+    kind = t.F8E8M0FNU
+    value = p.emit("reshape", [value], t.Tile((32, 4, 4), kind))
+    value = p.emit("permute", [value], t.Tile((4, 32, 4), kind), permutation=(1, 0, 2))
+    return p.emit("reshape", [value], t.Tile((128, 4), kind))
+
+
+@cache
+def loop(packed: bool) -> Program:
+    """sum over steps of (A SFA) (B SFB); scales in rows, or packed in 512 bytes."""
+    p = Program()
+    sources = [pieces(p, shape, t.F8E4M3FN) for shape in ((M, K), (N, K))]
+    rows = [(32, 16) if packed else (M, BLOCKS), (N, BLOCKS)]
+    scales = [pieces(p, shape, t.F8E8M0FNU) for shape in rows]
+    bounds = [p.argument(I32), p.argument(I32), p.constant(I32, 1)]
+    start = p.constant(t.Tile((M, N), t.F32), 0)
+
+    def body(i: Value, total: Value) -> list[Value]:
+        a, b, sfa, sfb = (load(i) for load in (*sources, *scales))
+        sfa = unpacked(p, sfa) if packed else sfa
+        operands = [a, turned(p, b), total, sfa, turned(p, sfb)]
+        return [p.emit("mmaf_scaled", operands, total.type)]
+
+    region = p.region([I32, start.type], body, "continue")
+    total = p.emit("for", [*bounds, (start,)], start.type, regions=(region,))
+    p.store(total, (M, N), t.F32)
+    return p
+
+
+def arguments(packed: bool, first: int, last: int) -> list[Any]:
+    rng = np.random.default_rng(7)
+    a, b = (codes((MOST, *shape), t.F8E4M3FN, rng) for shape in ((M, K), (N, K)))
+    shapes = (32, 16) if packed else (M, BLOCKS), (N, BLOCKS)
+    scales = [rng.integers(126, 129, (MOST, *s)).astype(np.uint8).view(np.int8) for s in shapes]
+    return [a, b, *scales, np.int32(first), np.int32(last), np.zeros((M, N), np.float32)]
+
+
+@cache
+def ptx(packed: bool, strategy: str = "unspecialize") -> str:
+    module = loop(packed).module()
+    tile_cudatile.verify(module)
+    options = {"pipeline-strategy": strategy, "tma-descriptors": "host"}
+    made = tile_core.compile(
+        str(tile_cudatile.to_mlir(module)), "sm_100", opt_level=2, emit="ptx",
+        start_at="convert-cudatile-to-tileaa", options=options,
+    )  # fmt: skip
+    return str(made.stage("ptx"))
+
+
+@cache
+def meant(packed: bool, first: int, last: int) -> np.ndarray:
+    given = arguments(packed, first, last)
+    tile_cudatile.evaluate(loop(packed).module(), "k", (1, 1, 1), given)
+    return given[-1]
+
+
+def agrees(text: str, packed: bool, schedule: str, first: int = 0, last: int = MOST) -> None:
+    given = arguments(packed, first, last)
+    report = tile_sim.Module(text).launch(
+        "k", (1, 1, 1), None, given, check=True, schedule=schedule, max_steps=20_000
+    )
+    assert not report.findings
+    np.testing.assert_array_equal(given[-1], meant(packed, first, last))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_loops_of_every_length(packed: bool) -> None:
+    text = ptx(packed)
+    assert "tcgen05.cp" in text
+    assert "cp.async.bulk.tensor" in text
+    assert "st.shared.b8" not in text  # scales come by copies
+    for first, last in ((0, 0), (2, 3), (0, MOST)):
+        for schedule in SCHEDULES:
+            agrees(text, packed, schedule, first, last)
+
+
+def test_one_product_after_the_other() -> None:
+    for schedule in SCHEDULES:
+        agrees(ptx(False, "none"), False, schedule)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [r"tcgen05\.cp[^;]*", r"tcgen05\.commit[^;]*", r"cp\.async\.wait_group[^;]*",
+     r"cp\.async\.commit_group[^;]*", r"fence\.proxy\.async[^;]*", r"tcgen05\.wait::ld[^;]*"],
+)  # fmt: skip
+def test_nothing_of_it_can_go(instruction: str) -> None:
+    text = ptx(False)
+    found = list(re.finditer(instruction + ";", text))
+    assert found
+    for one in found:
+        assert _fails(text[: one.start()] + text[one.end() :]), one[0]
+
+
+def _fails(text: str) -> bool:
+    for schedule in SCHEDULES:
+        try:
+            agrees(text, False, schedule)
+        except (AssertionError, SimError):
+            return True
+    return False
