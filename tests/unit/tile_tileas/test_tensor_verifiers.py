@@ -38,9 +38,7 @@ HEAD += f"""
 !ta = !nv_tileas.buffer<tensor<128x4xf8E8M0FNU, #ta>, "tensor", 1 : i32>
 !tb = !nv_tileas.buffer<tensor<4x128xf8E8M0FNU, #tb>, "tensor", 1 : i32>
 """
-SCALED = (
-    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.m128n8k32.f32.e4m3.e4m3"
-)
+SCALED = "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.m128n8k32.f32.e4m3.e4m3"
 ATOM = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16"
 
 
