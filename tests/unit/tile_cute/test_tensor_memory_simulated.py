@@ -94,7 +94,8 @@ def operand_image(
     step: int,
 ) -> list[int]:
     """Place an operand; the descriptors of its steps along K."""
-    buffer = canonical_buffer(*matrix.shape, bits, major, swizzle)
+    rows, columns = matrix.shape
+    buffer = canonical_buffer(rows, columns, bits, major, swizzle)
     order = np.array(gf2.table(buffer.flat("offset")))
     data = raw(matrix, kind).reshape(-1)[order]
     if bits == 8 and BITS[kind] < 8:
