@@ -19,7 +19,7 @@ def _atom(op: ir.OpView) -> str | None:
     atom = ir.StringAttr(op.attributes["atom"]).value
     tiers = (*TIERS, *SCALED_TIERS.values())
     if not any(tier.has(atom) for tier in tiers):
-        families = ", ".join(tier.family for tier in tiers)
+        families = ", ".join(dict.fromkeys(tier.family for tier in tiers))
         return f"expects atom '{atom}' to be an instruction of {families}"
     if (op.sfa is None) == any(tier.has(atom) for tier in SCALED_TIERS.values()):
         return f"expects SFA and SFB with an atom that takes them, and no other, but got '{atom}'"
