@@ -97,10 +97,19 @@ CASES = [
     ),
     (umma(atom="fma"), "expects an atom of tcgen05, but got 'fma'"),
     (umma(atom="none"), "expects an atom of tcgen05, but got 'none'"),
-    (scaled("%ta, %sb, %ta, %tb", "!ta, !sb, !ta, !tb"), "expects scales in shared memory and as"),
-    (scaled("%sa, %sb, %tb, %tb", "!sa, !sb, !tb, !tb"), "expects scales in shared memory and as"),
+    (
+        scaled("%ta, %sb, %ta, %tb", "!ta, !sb, !ta, !tb"),
+        "expects scales in shared memory for all places of !nv_t",
+    ),
+    (
+        scaled("%sa, %sb, %tb, %tb", "!sa, !sb, !tb, !tb"),
+        "expects scales in shared memory for all places of !nv_t",
+    ),
     (scaled("%sa, %sb, %i, %tb", "!sa, !sb, i32, !tb"), "expects a buffer, but got i32"),
-    (scaled(atom=ATOM), "expects scales with an atom that takes them, and no other, but got"),
+    (
+        scaled(atom=ATOM),
+        WITH_SCALES,
+    ),
     (umma(atom=SCALED), "expects scales with an atom that takes them, and no other, but got"),
     (turn("%ring", "!ring"), "expects a barrier of one stage, but got 3"),
     (turn("%w", "!word"), "expects a barrier, but got !nv_tileas.buffer<"),

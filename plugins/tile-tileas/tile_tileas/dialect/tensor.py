@@ -90,10 +90,7 @@ def _scales(op: ir.OpView) -> str | None:
         assert target is not None
         same = source.shape == target.shape
         if source.space == TENSOR or target.space != TENSOR or not same:
-            return (
-                "expects scales in shared memory and as many places in tensor memory, but got "
-                f"{given.type} and {place.type}"
-            )
+            return f"expects scales in shared memory for all places of {place.type}"
     return None
 
 
