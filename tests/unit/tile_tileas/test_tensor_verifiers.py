@@ -108,7 +108,7 @@ CASES = [
     (scaled("%sa, %sb, %i, %tb", "!sa, !sb, i32, !tb"), "expects a buffer, but got i32"),
     (
         scaled(atom=ATOM),
-        WITH_SCALES,
+        f"expects scales with an atom that takes them, and no other, but got '{ATOM}'",
     ),
     (umma(atom=SCALED), "expects scales with an atom that takes them, and no other, but got"),
     (turn("%ring", "!ring"), "expects a barrier of one stage, but got 3"),
