@@ -26,6 +26,11 @@ def tile_passes() -> Iterable[Lazy]:
             "layouts, views and products of cute to addresses and instructions",
         ),
         Lazy(
+            "convert-pipeline-to-nvvm",
+            "tile_nvptx.passes.cutlass.convert:ConvertPipelineToNvvm",
+            "pipes, barriers and tile schedulers of cutlass to mbarriers and arithmetic",
+        ),
+        Lazy(
             "nvptx-legalize-kernel",
             "tile_nvptx.passes.legalize_kernel:LegalizeKernel",
             "launch attributes of kernels",

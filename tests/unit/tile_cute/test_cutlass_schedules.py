@@ -24,8 +24,6 @@ def all_work(kind: str, problem: Problem, order: str = "along_m", swizzle: int =
         work = schedules.work_of(N, kind, params, start, order, swizzle)
         while work["valid"]:
             yield start, work
-            if kind == "dp":
-                break
             work, _ = schedules.next_work(N, kind, params, work, order, swizzle, 1)
 
 

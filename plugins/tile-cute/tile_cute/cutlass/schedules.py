@@ -194,7 +194,7 @@ def work_of(
 def next_work(
     n: Numbers[N], kind: str, p: Fields[N], work: Fields[N], order: str, swizzle: int, rounds: int
 ) -> tuple[Fields[N], N]:
-    """(the work behind, whether the pipe's round ends with this tile).
+    """(the work behind, whether the pipe's round ends with this tile); of "dp" there is none.
 
     Args:
         rounds: tiles of a round of the pipe.
@@ -203,6 +203,8 @@ def next_work(
     ends = n.equal(following, n.constant(rounds))
     if kind == "streamk":
         found = streamk_next(n, p, work, order, swizzle)
+    elif kind == "dp":
+        found = {**work, "valid": n.constant(0)}
     else:
         number = n.add(work["linear_id"], width(n, p))
         found = whole_tile(n, p, number, order, swizzle)

@@ -14,7 +14,7 @@ from tile_cute.layout_algebra import coalesce
 from tile_cute.swizzle import ComposedLayout, Swizzle
 from tile_cute.values import Value, View
 
-from tile_core.convert import Conversion, Replacement, RuleSet
+from tile_core.convert import KEEP, Conversion, Replacement, RuleSet
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_nvptx.passes.cute.offsets import Offsets, weights
@@ -159,6 +159,14 @@ def same_address(op: ir.OpView, cx: Cute) -> Replacement:
     return op.operands[0]
 
 
+@rules.on("builtin.unrealized_conversion_cast")
+def same_pointer(op: ir.OpView, cx: Cute) -> Replacement:
+    """A cast that another conversion left between a pointer of cute and its address => nothing"""
+    if len(op.operands) == 1 and [op.operands[0].type] == [cx.type(r.type) for r in op.results]:
+        return op.operands[0]
+    return KEEP
+
+
 @rules.on("cute.add_offset")
 def add_offset(op: ir.OpView, cx: Cute) -> Replacement:
     """add_offset(p, n) => p + n elements"""
@@ -202,6 +210,22 @@ def alloc_smem(op: ir.OpView, cx: Cute) -> Replacement:
     ir.InsertionPoint.at_block_begin(block).insert(ir.Operation.parse(text))
     symbol = {"global_name": ir.FlatSymbolRefAttr.get(name)}
     return cx.create("llvm.mlir.addressof", [], [ir.Type.parse("!llvm.ptr<3>")], symbol).result
+
+
+@rules.on("cute_nvgpu.arch_alloc_rmem")
+def alloc_rmem(op: ir.OpView, cx: Cute) -> Replacement:
+    """arch_alloc_rmem => an alloca at the function's beginning, which LLVM keeps in registers"""
+    view = view_of(op.results[0].type, cx)
+    func = op.operation
+    while func.name != "func.func":
+        assert func.parent is not None
+        func = func.parent.operation
+    element = {"elem_type": ir.TypeAttr.get(ir.Type.parse(view.element))}
+    entry = func.regions[0].blocks[0]
+    with cx.at(ir.InsertionPoint.at_block_begin(entry)):
+        count = Offsets(cx).constant(_outer(view).cosize)
+        place = cx.create("llvm.alloca", [count], [ir.Type.parse("!llvm.ptr")], element).result
+        return cx.create("llvm.addrspacecast", [place], [ir.Type.parse("!llvm.ptr<5>")]).result
 
 
 def _address(cx: Cute, base: ir.Value, view: View, coordinates: list[ir.Value]) -> ir.Value:

@@ -101,6 +101,49 @@ def barrier_wait(*, suspends: bool) -> Routine:
     return routine(f"mbarrier_{test}", [_SHARED, "i32"], asm)
 
 
+def barrier_test() -> Routine:
+    """`(ptr<3>, i32) -> i32`: whether the phase of that parity is complete; 1 acquires."""
+    name = "__tile_mbarrier_test"
+    asm = (
+        "{ .reg .pred %done; mbarrier.test_wait.parity.shared.b64 %done, [$1], $2; "
+        "selp.b32 $0, 1, 0, %done; }"
+    )
+    return name, "\n".join(
+        [
+            f"llvm.func internal @{name}(%x0: {_SHARED}, %x1: i32) -> i32 "
+            "attributes {always_inline} {",
+            f"  %0 = llvm.inline_asm has_side_effects asm_dialect = att {quoted(asm)}, "
+            f'"=r,r,r,~{{memory}}" %x0, %x1 : ({_SHARED}, i32) -> i32',
+            "  llvm.return %0 : i32",
+            "}",
+        ]
+    )
+
+
+# --- counters in global memory (PTX ISA, "red", "ld") ------------------------------------------
+
+
+def count_up() -> Routine:
+    """`(ptr<1>)`: one more, with release semantics for the GPU."""
+    return routine("count_up", [_GLOBAL], "red.release.gpu.global.add.u32 [$0], 1;")
+
+
+def count_reset() -> Routine:
+    """`(ptr<1>)`: nothing has been counted."""
+    return routine("count_reset", [_GLOBAL], "st.relaxed.gpu.global.u32 [$0], 0;")
+
+
+def count_wait(*, least: bool) -> Routine:
+    """`(ptr<1>, i32)`: until the counter is that number, or not less; with acquire semantics."""
+    test = "hs" if least else "eq"
+    asm = (
+        "{ .reg .pred %done; .reg .b32 %found; again: "
+        "ld.acquire.gpu.global.u32 %found, [$0]; "
+        f"setp.{test}.u32 %done, %found, $1; @!%done bra again; }}"
+    )
+    return routine(f"count_wait_{test}", [_GLOBAL, "i32"], asm)
+
+
 # --- fences ------------------------------------------------------------------------------------
 
 FENCES = {

@@ -1,0 +1,1 @@
+"""convert-pipeline-to-nvvm: pipes, barriers and tile schedulers of cutlass to instructions."""
