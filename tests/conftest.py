@@ -7,3 +7,5 @@ import os
 os.environ["TILEC_SERVER"] = "off"
 os.environ["TILEC_CACHE"] = "off"
 os.environ["TILEC_DEFAULTS"] = "off"
+# Texts of tests end no process; those that may, or are about this, set it themselves.
+os.environ["TILEC_REHEARSAL"] = "off"

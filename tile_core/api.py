@@ -28,6 +28,7 @@ from tile_core.pipeline.merge import Merged
 from tile_core.pipeline.resolve import PassCall, Request, Resolved, load, resolve
 from tile_core.pipeline.timing import Clock
 from tile_core.registry import Registry, default_registry
+from tile_core.rehearsal import rehearse
 
 if TYPE_CHECKING:
     from tile_core.session import Session
@@ -313,6 +314,10 @@ class _Job:
         plan = course.plan
         assert plan is not None
         with clock.span("read", "frontend"):
+            rehearse(
+                data, self.registry, course.resolved,
+                verify=self.verify, watchers=self.instrumentations,
+            )  # fmt: skip
             cx = FrontendContext(plan.target, self.name, plan.options)
             module = read_input(data, cx, session)
         self._keep(artifact, INPUT_STAGE, module, last=not plan.segments)

@@ -18,6 +18,7 @@ from tile_core.pipeline.text import parse_list, parse_text
 from tile_core.pipeline.tileir_text import DEFAULT_LEVEL, TileirText, is_tileir, parse_tileir
 from tile_core.pipeline.timing import Clock
 from tile_core.registry import Registry
+from tile_core.rehearsal import rehearse
 
 SPLITTER = "// -----"
 
@@ -78,7 +79,10 @@ def optimize(text: str, first_line: int, job: OptJob) -> OptResult:
     from tile_core.pipeline.run import Run
     from tile_core.session import session_of
 
-    plan = plan_of(text, job)
+    resolved = resolved_of(text, job)
+    plan = build(resolved, job.registry)
+    seen = watchers(job.instrumentations, job.registry)
+    rehearse(text.encode(), job.registry, resolved, verify=job.verify, watchers=seen)
     clock = Clock()
     artifact = Artifact(plan.target, plan.options, "mlir", Stages(), clock.root)
     with session_of(job.registry) as session:
@@ -86,8 +90,7 @@ def optimize(text: str, first_line: int, job: OptJob) -> OptResult:
             module = read_text(text, FrontendContext(plan.target), session)
             run = Run(
                 plan, session, module,
-                instrumentations=watchers(job.instrumentations, job.registry),
-                verify=job.verify, clock=clock,
+                instrumentations=seen, verify=job.verify, clock=clock,
             )  # fmt: skip
             artifact.remarks, artifact.statistics = run.remarks, run.statistics
             run.execute()
@@ -105,6 +108,11 @@ def optimize(text: str, first_line: int, job: OptJob) -> OptResult:
 
 def plan_of(text: str, job: OptJob) -> Plan:
     """What the job runs on `text`."""
+    return build(resolved_of(text, job), job.registry)
+
+
+def resolved_of(text: str, job: OptJob) -> Resolved:
+    """The pipeline that the job runs on `text`."""
     chosen = job.selection
     if chosen.pass_pipeline is not None and is_tileir(chosen.pass_pipeline):
         chosen = _of_tileir(chosen, parse_tileir(chosen.pass_pipeline))
@@ -117,8 +125,8 @@ def plan_of(text: str, job: OptJob) -> Plan:
             resolved = resolved.since(chosen.start_at)
         if chosen.stop_after is not None:
             resolved = resolved.upto(chosen.stop_after)
-        return build(resolved, job.registry)
-    return build(_free(text, chosen, job.registry), job.registry)
+        return resolved
+    return _free(text, chosen, job.registry)
 
 
 def _of_tileir(chosen: Selection, asked: TileirText) -> Selection:

@@ -49,8 +49,10 @@ def parts_of(program: bytes, registry: Registry) -> list[Part]:
     if not may_have_parts(program):
         return []
     from tile_core.frontend import FrontendContext, read_input
+    from tile_core.rehearsal import rehearse_reading
     from tile_core.session import session_of
 
+    rehearse_reading(program, registry)
     with session_of(registry) as session:
         any_target = registry.target("sm_90")  # text is read alike for all of them
         module = read_input(program, FrontendContext(any_target), session)

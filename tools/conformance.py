@@ -33,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if not 0 <= given.first < given.every:
         parser.error("--first is a number below that of --every")
+    if given.compiler == "none" and given.bytecode is None:
+        parser.error("--compiler none runs nothing: it needs --bytecode, a folder for the programs")
     summaries: list[Summary] = []
     results: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -66,8 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--check", action="store_true", help="races and the like are failures")
     parser.add_argument(
-        "--compiler", choices=COMPILERS, default="tilec", help="whose code runs (default: tilec)"
-    )
+        "--compiler", choices=COMPILERS, default="tilec",
+        help="whose code runs (default: tilec); none keeps programs for --bytecode, and runs none",
+    )  # fmt: skip
     parser.add_argument(
         "--schedule", choices=SCHEDULES, default="late", help="when asynchronous work completes"
     )

@@ -52,9 +52,11 @@ def _problem(error: TileError) -> Problem:
 
 def _program_problems(text: str, registry: Registry, target: str) -> list[TileError]:
     from tile_core.frontend import FrontendContext, read_input
+    from tile_core.rehearsal import rehearse_reading
     from tile_core.session import session_of
 
     try:
+        rehearse_reading(text.encode(), registry)
         with session_of(registry) as session:
             context = FrontendContext(registry.target(target), "-", {})
             read_input(text.encode(), context, session)

@@ -196,10 +196,10 @@ class Run:
                 first, *rest = self._errors
                 raise together(first, rest)
         except TileError as error:
-            raise error.noted(_running(step, op)) from error.__cause__
+            raise error.noted(running(step, op)) from error.__cause__
         except ir.MLIRError as error:
             found = from_mlir(error, CompileError, f"pass '{step.name}' failed")
-            raise found.noted(_running(step, op)) from None
+            raise found.noted(running(step, op)) from None
         except Exception as error:
             raise self._internal(step, op, error) from error
 
@@ -211,7 +211,7 @@ class Run:
             error,
             registry,
             owner=registry.owner("pass", step.name) if known else "MLIR",
-            notes=(_running(step, op),),
+            notes=(running(step, op),),
             hint="; --reproducer=FILE saves what replays it",
         )
 
@@ -358,6 +358,7 @@ class Run:
         return self.session.registry.patterns(pass_name)
 
 
-def _running(step: Step, op: ir.Operation) -> str:
+def running(step: Step, op: ir.Operation) -> str:
+    """Which pass runs on what, for messages."""
     name = symbol(op)
     return f"in pass '{step.name}' on '{op.name}'" + (f" @{name}" if name else "")

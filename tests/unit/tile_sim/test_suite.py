@@ -144,3 +144,34 @@ def test_a_suite_that_cannot_be_collected(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(runner.Run, "_command", lambda self, *options: command)
     with pytest.raises(RuntimeError, match="no such plugin"):
         runner.Run(runner.Plan(tmp_path, "sm_80")).run()
+
+
+SUITE = """
+import cuda.tile as ct
+import pytest
+import torch
+
+@ct.kernel
+def double(x, y, n: ct.Constant[int]):
+    ct.store(y, (0,), ct.load(x, (0,), (n,)) * 2)
+
+@pytest.mark.parametrize("n", [64, 128])
+def test_it(n):
+    x = torch.ones(n, device="cuda")
+    y = torch.zeros_like(x)
+    ct.launch(torch.cuda.current_stream(), (1,), double, (x, y, n))
+    assert (y == 2).all()
+"""
+
+
+def test_programs_of_a_suite_without_running_them(tmp_path: Path) -> None:
+    """Compiler "none": every program is kept once, nothing is computed, and no test passes."""
+    pytest.importorskip("cuda.tile")
+    pytest.importorskip("torch")
+    (tmp_path / "test_it.py").write_text(SUITE)
+    kept = tmp_path / "kept"
+    plan = runner.Plan(tmp_path, "sm_90", bytecode=kept, compiler="none")
+    results = runner.Run(plan).run()
+    assert [r["outcome"] for r in results] == ["failed"] * 2
+    assert [r["launched"] for r in results] == [1] * 2
+    assert len(list(kept.glob("*.tileirbc"))) == 2

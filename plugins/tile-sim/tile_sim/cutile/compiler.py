@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 Image = str | bytes
-COMPILERS = ("tilec", "tileiras", "installed")
+COMPILERS = ("tilec", "tileiras", "installed", "none")
+#: What "none" makes of a program: text without kernels, of which no launch asks for any.
+_NOTHING = "// not compiled"
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ class Compiler:
         return done
 
     def _compile(self, bytecode: bytes, arch: str, level: int | None) -> Image:
+        if self.settings.compiler == "none":
+            return _NOTHING
         if self.settings.compiler == "tileiras":
             from tile_sim.peer import tileiras
 
@@ -149,7 +153,7 @@ class Compiler:
 
     def _file(self, bytecode: bytes, arch: str, level: int | None) -> Path | None:
         settings = self.settings
-        if settings.cache is None:
+        if settings.cache is None or settings.compiler == "none":
             return None
         pipeline = settings.pipeline
         if pipeline is not None and Path(pipeline).is_file():

@@ -43,7 +43,8 @@ class Settings:
     what was compiled. `strict` launches in check mode and makes the first finding an error.
     `compiler` is "tilec", this one, or "tileiras", NVIDIA's, whose code then runs here; with
     "installed" the tileiras that cuTile itself finds has to compile each program, too, called as
-    cuTile calls it, and what it refuses is refused.
+    cuTile calls it, and what it refuses is refused. With "none" nothing is compiled and launches
+    leave memory as it is: `Compiler.watch` still gets each program.
     """
 
     arch: str = field(default_factory=lambda: os.environ.get("TILE_SIM_ARCH", "sm_100"))
@@ -148,6 +149,8 @@ class Session:
         """
         with self._lock:
             self.launch(stream, grid, kernel, arguments)
+            if self.settings.compiler == "none":
+                return 1.0
             return max(self.launches[-1].report.warp_instructions, 1) / 1000
 
     def export_benchmark(
@@ -179,6 +182,8 @@ class Session:
         assert self.driver is not None
         if self.watch is not None:
             self.watch()
+        if self.settings.compiler == "none":
+            return
         compiled = self._loaded(image, name)
         data = gathered_parameters(compiled.module, name, parameters)
         known = self._arrays if self._arrays is not None else mappings_of(data)
