@@ -37,7 +37,7 @@ def measure(name: str, texts: list[str], target: str) -> tuple[Counter[str], flo
 
 def main() -> None:
     """A table of all passes."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", default="sm_90")
     target = parser.parse_args().target
     texts = [

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import pytest
 
@@ -84,13 +84,13 @@ def test_hover() -> None:
     assert hover("\n", 0, 0, registry) == ""
 
 
-def _send(pipe: BinaryIO, message: dict[str, Any]) -> None:
+def _send(pipe: IO[bytes], message: dict[str, Any]) -> None:
     body = json.dumps({"jsonrpc": "2.0", **message}).encode()
     pipe.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
     pipe.flush()
 
 
-def _receive(pipe: BinaryIO, wanted: str | int) -> dict[str, Any]:
+def _receive(pipe: IO[bytes], wanted: str | int) -> dict[str, Any]:
     """The next message with this method or id."""
     while True:
         length = 0

@@ -23,7 +23,7 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-with atheris.instrument_imports(include=["tile_cudatile"]):
+with atheris.instrument_imports(include=["tile_cudatile"]):  # pyright: ignore[reportAttributeAccessIssue]
     from tile_cudatile import parse_text, print_text, read_bytecode, verify, write_bytecode
     from tile_cudatile.attrs import Hints
     from tile_cudatile.tree import Module

@@ -34,7 +34,7 @@ CALLS = {
 def test_a_client_gets_its_cubin(
     client: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    files = {"IN": PROGRAM, "OUT": str(tmp_path / "out.cubin")}
+    files: dict[str, str] = {"IN": PROGRAM, "OUT": str(tmp_path / "out.cubin")}
     remarks = tmp_path / "remarks.yaml"
     arguments = [files.get(a, a).replace("REMARKS", str(remarks)) for a in CALLS[client]]
     assert run(arguments, "tileiras") == 0

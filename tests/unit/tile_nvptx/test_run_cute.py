@@ -93,7 +93,9 @@ def test_partitions_hold_each_element_once_for_each_warp_that_needs_it(
     """By enumeration: index = lane bits + warps + value, over all of a tensor of two tiles."""
     if warps.startswith("(1"):
         warps = "(1,1,1):(1,1,1)"
-    m, n = (mode.size for mode in list(parse_layout(warps))[:2])
+    parsed = parse_layout(warps)
+    assert isinstance(parsed, Layout)
+    m, n = (mode.size for mode in list(parsed)[:2])
     shape = {"A": (32 * m, 32), "B": (16 * n, 32), "C": (32 * m, 16 * n)}[operand]
     tensor = Layout(shape, (shape[1] + 3, 1))
     part = partition_of(MMA, warps, operand, tensor)

@@ -174,4 +174,6 @@ def test_programs_of_a_suite_without_running_them(tmp_path: Path) -> None:
     results = runner.Run(plan).run()
     assert [r["outcome"] for r in results] == ["failed"] * 2
     assert [r["launched"] for r in results] == [1] * 2
-    assert len(list(kept.glob("*.tileirbc"))) == 2
+    names = {kernel[0] for record in results for kernel in record["kernels"]}
+    assert len(names) >= 2
+    assert {file.stem for file in kept.glob("*.tileirbc")} == names

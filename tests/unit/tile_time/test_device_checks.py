@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "a_driver.py"
 
 
-def asked(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, object]]:
+def asked(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
     code = run(["doctor", "--gpu", "--json", "--driver", "a_driver"])
     made = json.loads(capsys.readouterr().out)
     made["findings"] = {f["what"]: (f["ok"], f["detail"]) for f in made["findings"]}
@@ -69,7 +70,9 @@ def test_a_simulator_is_asked_and_not_believed(
     assert found["kernel with a mark"] == found["maps of the host"]
     assert found["maps of the host"] == (True, "launched, all results right")
     assert (made["settled"], made["kept"]) == (False, None)
-    assert not defaults.path().exists()
+    where = defaults.path()
+    assert where is not None
+    assert not where.exists()
 
 
 def test_what_works_instead_becomes_the_default(
