@@ -34,10 +34,9 @@ CALLS = {
 def test_a_client_gets_its_cubin(
     client: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    files: dict[str, str] = {"IN": PROGRAM, "OUT": str(tmp_path / "out.cubin")}
+    files = {"IN": PROGRAM, "OUT": str(tmp_path / "out.cubin")}
     remarks = tmp_path / "remarks.yaml"
-    files["--remarks-output-file=REMARKS"] = f"--remarks-output-file={remarks}"
-    arguments: list[str] = [files.get(a, a) for a in CALLS[client]]
+    arguments = [files.get(a, a).replace("REMARKS", str(remarks)) for a in CALLS[client]]
     assert run(arguments, "tileiras") == 0
     assert capfd.readouterr() == ("", "")
     cubin = Elf((tmp_path / "out.cubin").read_bytes())
