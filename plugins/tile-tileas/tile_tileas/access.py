@@ -1,7 +1,8 @@
-"""The plan of a memory access: along which axis, how wide, and how its bounds are checked."""
+"""The plan of a memory access: who copies, along which axis, how wide, how bounds are checked."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -13,7 +14,14 @@ from tile_tileas.analysis.axis import AxisAnalysis, element_bytes, shape_of
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.views import tiled_view
 
-BY_THREADS, BY_TMA = "threads", "tma"
+#: Ways of copying a tile, in the order in which `tileas-plan-accesses` asks for them: boxes of a
+#: tensor map, runs of bytes by one thread, copies by each thread into shared memory for a later
+#: iteration, registers.
+TMA, BULK, CP_ASYNC, GENERIC = WAYS = ("tma", "bulk", "cp.async", "generic")
+#: Not decided: by threads, ahead of loops where they can. Plans written by hand may be so.
+UNDECIDED = ""
+#: What speaks for a way that another one left.
+FALLEN_BACK = "what was planned cannot be"
 
 
 @dataclass(frozen=True)
@@ -22,15 +30,41 @@ class AccessPlan:
 
     `order` lists tile axes from the one that lies contiguously (or closest) in memory. With
     `whole_vectors` a vector is never half in bounds, or half masked off. `checked` lists the
-    tile axes along which a tile may reach past the end. `copy` is "tma" where a tensor map may
-    copy the tile, and pays; whoever cannot have it so lets threads copy.
+    tile axes along which a tile may reach past the end. `copy` is one of `WAYS`, `why` says what
+    speaks for it, and `why_not` what speaks against each way that was asked before. Who cannot
+    have it so falls back (`without`).
     """
 
     order: tuple[int, ...]
     vector: int
     whole_vectors: bool
     checked: tuple[int, ...] = ()
-    copy: str = BY_THREADS
+    copy: str = UNDECIDED
+    why: str = ""
+    why_not: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def by_threads(self) -> bool:
+        """Whether each thread moves what it holds."""
+        return self.copy not in (TMA, BULK)
+
+    def reason(self, way: str) -> str | None:
+        """What speaks against a way; None if nothing was found, or it was not asked."""
+        return dict(self.why_not).get(way)
+
+    def by(self, way: str, why: str, why_not: Mapping[str, str] | None = None) -> AccessPlan:
+        """The plan with a way of copying."""
+        return replace(self, copy=way, why=why, why_not=tuple(sorted((why_not or {}).items())))
+
+    def without(self, reason: str, *, ahead: bool = False) -> AccessPlan:
+        """The plan where its way turned out to be impossible: cp.async if something can still run
+        `ahead` of its loop, else registers.
+        """
+        way = CP_ASYNC if ahead and self.copy in (TMA, BULK) else GENERIC
+        against = dict(self.why_not)
+        if self.copy in (TMA, BULK, CP_ASYNC):
+            against[self.copy] = reason
+        return self.by(way, FALLEN_BACK, against)
 
     def attribute(self) -> ir.Attribute:
         """The plan as the `access` attribute of nv_tileas loads and stores."""
@@ -42,8 +76,14 @@ class AccessPlan:
         }
         if self.whole_vectors:
             fields["whole_vectors"] = ir.UnitAttr.get()
-        if self.copy != BY_THREADS:
+        if self.copy != UNDECIDED:
             fields["copy"] = ir.StringAttr.get(self.copy)
+            fields["why"] = ir.StringAttr.get(self.why)
+        if self.why_not:
+            against: dict[str, ir.Attribute] = {
+                way: ir.StringAttr.get(reason) for way, reason in self.why_not
+            }
+            fields["why_not"] = ir.DictAttr.get(against)
         return ir.DictAttr.get(fields)
 
     @classmethod
@@ -57,8 +97,29 @@ class AccessPlan:
             ir.IntegerAttr(fields["vector"]).value,
             "whole_vectors" in fields,
             tuple(ir.DenseI32ArrayAttr(fields["checked"])),
-            ir.StringAttr(fields["copy"]).value if "copy" in fields else BY_THREADS,
+            _word(fields, "copy"),
+            _word(fields, "why"),
+            _against(fields),
         )
+
+
+def _word(fields: ir.DictAttr, name: str) -> str:
+    return ir.StringAttr(fields[name]).value if name in fields else ""
+
+
+def _against(fields: ir.DictAttr) -> tuple[tuple[str, str], ...]:
+    if "why_not" not in fields:
+        return ()
+    found = ir.DictAttr(fields["why_not"])
+    entries = [found[at] for at in range(len(found))]
+    return tuple((entry.name, ir.StringAttr(entry.attr).value) for entry in entries)
+
+
+def fall_back(op: ir.OpView, reason: str, *, ahead: bool = False) -> None:
+    """Write into the plan of `op`, if it has one, that its way is impossible, and why."""
+    plan = AccessPlan.of(op)
+    if plan is not None and plan.copy != GENERIC and not (ahead and plan.by_threads):
+        op.attributes["access"] = plan.without(reason, ahead=ahead).attribute()
 
 
 def plan_tiled(view: ir.Value, known: AxisAnalysis, max_bits: int) -> AccessPlan:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_tileas.access import BY_THREADS, AccessPlan
+from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.layouts import NodeKind, TileGraph, TileNode, TileValue
 
@@ -143,7 +143,7 @@ class GraphBuilder:
                 plan.vector if plan else 1,
                 depth,
                 _permutation(op) if kind == "permute" else (),
-                by_threads=plan is None or kind == "load" or plan.copy == BY_THREADS,
+                by_threads=plan is None or kind == "load" or plan.by_threads,
                 atom=ir.StringAttr(op.attributes["atom"]).value if kind == "dot" else "",
             )
         )

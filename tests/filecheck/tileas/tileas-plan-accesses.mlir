@@ -3,7 +3,7 @@
 // A pointer known to be aligned, and consecutive offsets: as wide as the option allows.
 // CHECK: func.func @consecutive
 // CHECK: "nv_tileas.load"
-// CHECK-SAME: access = {checked = array<i32>, order = array<i32: 0>, vector = 2 : i32, whole_vectors}
+// CHECK-SAME: access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors, why = "nothing else may, or pays", why_not = {bulk = "it goes through pointers, and not through a view", cp.async = "no loop runs it, whose later iterations it could be loaded for", tma = "it goes through pointers, and not through a view"}}
 // CHECK: "nv_tileas.store"
 // CHECK-SAME: vector = 1 : i32
 !ptr = !nv_tileaa.ptr<f32, 1 : i32>
@@ -24,7 +24,7 @@ func.func @consecutive(%p: !ptr, %q: !ptr) {
 // A tiled view: the axis of step 1 comes first; sizes that are no multiple of the tile are checked.
 // CHECK: func.func @tiled
 // CHECK: "nv_tileas.tiled_load"
-// CHECK-SAME: access = {checked = array<i32: 1>, order = array<i32: 0, 1>, vector = 2 : i32, whole_vectors}
+// CHECK-SAME: access = {checked = array<i32: 1>, copy = "generic", order = array<i32: 0, 1>, vector = 2 : i32, whole_vectors
 !ptr = !nv_tileaa.ptr<f32, 1 : i32>
 !mem = !nv_tileaa.memref<f32, array<i64: 64, 20>, array<i64: 1, 64>>
 !view = !nv_tileaa.tiled_view<!mem, array<i32: 32, 8>, array<i32: 0, 1>, "zero">

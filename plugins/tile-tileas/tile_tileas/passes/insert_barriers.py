@@ -296,7 +296,7 @@ class _Walk:
         else:
             pending.reads |= reads
         if op.operation.name not in EXCHANGES:
-            pending.writes |= writes
+            pending.writes |= writes - _awaited(op, writes)
         if op.operation.name in _CP_ASYNC:
             pending.flying |= writes
         elif not writes_by_async_proxy(op):
@@ -386,6 +386,13 @@ class _Walk:
             if not may_alias(self._roots.of_access(before), self._roots.of_access(op)):
                 return False
         return not _same_thread_touches_same(before, op)
+
+
+def _awaited(op: ir.OpView, writes: set[Piece]) -> set[Piece]:
+    """What whoever reads it waits for on a barrier, which says more than meeting others: copies
+    outside of loops. Stages of loops are ordered by the loop.
+    """
+    return {piece for piece in writes if piece[2] is None} if writes_by_async_proxy(op) else set()
 
 
 def _same_thread_touches_same(before: ir.OpView, after: ir.OpView) -> bool:

@@ -1,13 +1,15 @@
-"""lower-tma-load-store-to-async: stores that tensor maps make, through shared memory."""
+"""lower-tma-load-store-to-async: what the copy engine moves, through shared memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext, error_at
-from tile_tileas.access import BY_TMA, AccessPlan
+from tile_core.passes import Pass, PassContext, error_at, option
+from tile_tileas.access import GENERIC, TMA, UNDECIDED, AccessPlan, fall_back
 from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.analysis.tokens import LOADS
+from tile_tileas.copying.single import copy_by_engine
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.buffers import Buffer, async_token
 from tile_tileas.dialect.fields import operands_of
@@ -23,22 +25,50 @@ _STORE = "nv_tileas.tiled_store"
 @dataclass(frozen=True)
 class LowerTmaLoadStoreToAsync(Pass):
     """Make the stores that are planned so by tensor maps: threads leave their parts in a buffer,
-    one thread begins a copy per box.
+    one thread begins a copy per box. Who waits for them, and where, is `tileas-insert-barriers`'
+    affair.
 
-    Who waits for them, and where, is `tileas-insert-barriers`' affair. Loads of loops become
-    asynchronous with the stages of their loop.
+    Loads of loops become asynchronous with the stages of their loop. With `loads`, behind those
+    passes, those outside of loops are made by tensor maps or in bulk where they are planned so, and
+    plans of all that are left say that threads copy.
     """
 
     name = "lower-tma-load-store-to-async"
     anchor = "func.func"
-    statistics = {"stores": "tiles stored by tensor maps"}
+    statistics = {
+        "stores": "tiles stored by tensor maps",
+        "loads": "tiles loaded by the copy engine outside of loops",
+    }
+
+    loads: bool = option(False, "loads that no loop runs ahead, and not stores")
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         for access in list(accesses(op)):
             plan = AccessPlan.of(access)
-            if access.name == _STORE and plan is not None and plan.copy == BY_TMA:
+            if plan is None or plan.copy in (UNDECIDED, GENERIC):
+                continue
+            if access.name in LOADS and self.loads:
+                self._load(op, access, plan, cx)
+            elif access.name == _STORE and plan.copy == TMA and not self.loads:
                 _store(access, plan, cx.analysis(BoundsAnalysis, op), cx.target.max_shared)
                 cx.count("stores")
+
+    @staticmethod
+    def _load(func: ir.Operation, access: ir.OpView, plan: AccessPlan, cx: PassContext) -> None:
+        reason: str | None = "nothing runs ahead that it is part of"
+        if not plan.by_threads:
+            reason = copy_by_engine(func, access, cx.analysis(BoundsAnalysis, func))
+        if reason is None:
+            cx.count("loads")
+            return
+        if not plan.by_threads:
+            cx.missed(
+                access.operation,
+                f"is not copied by '{plan.copy}', as was planned: {reason}",
+                category="memory",
+                name="CopyFailed",
+            )
+        fall_back(access, reason)
 
 
 def _store(op: ir.OpView, plan: AccessPlan, bounds: BoundsAnalysis, most: int) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from tile_core.machines import Machine
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
+from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.buffers import lives_of
-from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.passes.allocate_shared import ENOUGH_WARPS
-from tile_tileas.passes.unspecialized_pipeline import PRODUCT, prefetches
+from tile_tileas.passes.unspecialized_pipeline import PRODUCT, left_to_threads, prefetches
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
-from tile_tileas.pipelining.cp_async import CpAsync
 from tile_tileas.pipelining.depth import LEAST, depth, depth_of_stream
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
@@ -27,9 +27,10 @@ _WHEN = ("always", "estimate")
 class PrefetchLoads(Pass):
     """Begin loads of reductions, norms and other loops without products iterations ahead.
 
-    Each thread copies what it reads itself (cp.async), so that nobody has to meet. Stages leave
-    room for as many blocks as have sixteen warps. With `when` = 'estimate', only where blocks of a
-    multiprocessor have fewer bytes in flight than its part of memory takes.
+    Each thread copies what it reads itself (cp.async), so that nobody has to meet, unless a plan
+    leaves it to tensor maps or bulk copies. Stages leave room for as many blocks as have sixteen
+    warps. With `when` = 'estimate', only where blocks of a multiprocessor have fewer bytes in
+    flight than its part of memory takes.
     """
 
     name = "tileas-prefetch-loads"
@@ -46,38 +47,43 @@ class PrefetchLoads(Pass):
         if self.strategy == "none" or self.num_stages < LEAST:
             return
         for loop in list(_streams(op.regions[0])):
-            loads = prefetches(loop, _never, cx)
-            stages = self._stages(op, loop, loads, cx) if loads else 0
+            engines = EngineLoads(op, loop, cx.analysis(BoundsAnalysis, op))
+            loads = prefetches(loop, engines.takes, cx)
+            stages = self._stages(op, loop, loads, engines.overhead, cx) if loads else 0
             if stages:
-                Multistage(loop, [(CpAsync(), loads)], stages).run()
+                Multistage(loop, engines.fillings(loads), stages).run()
                 cx.count("loops")
                 cx.count("stages", stages)
 
     def _stages(
-        self, func: ir.Operation, loop: ir.OpView, loads: list[Prefetch], cx: PassContext
+        self,
+        func: ir.Operation,
+        loop: ir.OpView,
+        loads: list[Prefetch],
+        overhead: int,
+        cx: PassContext,
     ) -> int:
         demand = demand_of(func, loop, loads, self.num_stages, macs=0, lag=0)
         blocks = max(demand.blocks, -(-ENOUGH_WARPS // demand.warps))
         # All buffers of a kernel lie apart then: loops that follow one another meet no more often.
         everything = sum(life.size for life in lives_of(func))
-        demand = replace(demand, blocks=blocks, other_bytes=everything)
+        demand = replace(demand, blocks=blocks, other_bytes=everything + overhead)
         room, machine = room_of(cx.target)
         room = expecting(room, loads)
         if self.when == "always":
-            return depth(demand, room)
+            stages = depth(demand, room)
+            if not stages:
+                left_to_threads(loads, "two stages do not fit into shared memory")
+            return stages
         stages = depth_of_stream(demand, room, _bandwidth(machine))
         if not stages:
+            left_to_threads(loads, "blocks of a multiprocessor have enough loads in flight")
             cx.missed(
                 loop.operation,
                 "loads do not run ahead: blocks of a multiprocessor have enough of them in flight",
                 category="pipeline",
             )
         return stages
-
-
-def _never(load: ir.OpView, buffer: Buffer) -> bool:
-    """No other way of copying than cp.async."""
-    return False
 
 
 def _bandwidth(machine: Machine | None) -> float:

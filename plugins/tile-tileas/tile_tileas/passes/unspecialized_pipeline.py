@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from tile_core.machines import Machine
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
+from tile_tileas.access import fall_back
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS
+from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape
 from tile_tileas.mma.tensor import FAMILY as TENSOR
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
-from tile_tileas.pipelining.cp_async import CpAsync
 from tile_tileas.pipelining.depth import depth
-from tile_tileas.pipelining.filling import Filling
-from tile_tileas.pipelining.multistage import Fillings, Multistage
+from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch, Takes, prefetch_of
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
-from tile_tileas.tma.filling import TmaLoads
 
 PRODUCT = "nv_tileas.dot"
 #: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
@@ -63,20 +62,20 @@ class UnspecializedPipeline(Pass):
         if self.strategy == "none" or self.num_stages < 2:
             return
         for loop in list(_loops(op.regions[0])):
-            tma = TmaLoads(op, loop, cx.analysis(BoundsAnalysis, op))
-            loads = prefetches(loop, tma.takes, cx)
+            engines = EngineLoads(op, loop, cx.analysis(BoundsAnalysis, op))
+            loads = prefetches(loop, engines.takes, cx)
             if not loads:
                 continue
             targets = [load.target for load in loads if load.target is not None]
             filled = [target.alloc.results[0] for target in targets]
             by_tensor = tcgen05_in_flight.products_to_keep(op, loop, filled)
             kept = by_tensor or products_to_keep(loop, filled)
-            led = tcgen05_in_flight.is_led(loop, loads, by_tensor, len(tma.copies))
+            led = tcgen05_in_flight.is_led(loop, loads, by_tensor, len(engines.tma.copies))
             lag = LAG if kept and not led else 0
-            overhead = tma.overhead + (tcgen05_in_flight.OVERHEAD if by_tensor else 0)
+            overhead = engines.overhead + (tcgen05_in_flight.OVERHEAD if by_tensor else 0)
             stages = self._stages(op, loop, loads, cx, lag, overhead, tensor=bool(by_tensor))
             if lag and not stages:
-                lag, stages = 0, self._stages(op, loop, loads, cx, 0, tma.overhead)
+                lag, stages = 0, self._stages(op, loop, loads, cx, 0, engines.overhead)
                 cx.missed(
                     loop.operation,
                     "waits for its products in each step: three stages do not fit into shared "
@@ -84,11 +83,12 @@ class UnspecializedPipeline(Pass):
                     category="pipeline",
                 )
             if not stages:
+                left_to_threads(loads, "two stages do not fit into shared memory")
                 cx.missed(
                     loop.operation, "is not pipelined: two stages do not fit into shared memory"
                 )
                 continue
-            fillings = _fillings(loads, tma)
+            fillings = engines.fillings(loads)
             made = Multistage(loop, fillings, stages, lag, phased=bool(by_tensor), led=led)
             new = made.run()
             if by_tensor and (lag or led):
@@ -167,21 +167,9 @@ def _loops(region: ir.Region) -> Iterator[ir.OpView]:
                 yield op
 
 
-def _fillings(loads: list[Prefetch], tma: TmaLoads) -> Fillings:
-    """Who copies which of the loads."""
-    taken = [tma.aligned(load) for load in loads if load.load.results[0] in tma.copies]
-    others = [load for load in loads if load.load.results[0] not in tma.copies]
-    found: list[tuple[Filling, list[Prefetch]]] = []
-    if taken:
-        found.append((tma.filling(), taken))
-    if others:
-        found.append((CpAsync(), others))
-    return found
-
-
 def prefetches(loop: ir.OpView, takes: Takes, cx: PassContext) -> list[Prefetch]:
     """Loads of the loop that can run ahead, by cp.async unless `takes`; a remark for each that
-    cannot.
+    cannot, and in their plans what they are left to.
     """
     found: list[Prefetch] = []
     for op in loop.regions[0].blocks[0].operations:
@@ -190,6 +178,15 @@ def prefetches(loop: ir.OpView, takes: Takes, cx: PassContext) -> list[Prefetch]
         made = prefetch_of(op, loop, takes)
         if isinstance(made, str):
             cx.missed(op.operation, f"does not run ahead of its loop: {made}")
+            fall_back(op, made)
         else:
+            if not made.by_engine:
+                fall_back(op, "its buffer is no sequence of what is copied at once", ahead=True)
             found.append(made)
     return found
+
+
+def left_to_threads(loads: Sequence[Prefetch], why: str) -> None:
+    """Write into the plans of loads that they do not run ahead after all."""
+    for load in loads:
+        fall_back(load.load, why)

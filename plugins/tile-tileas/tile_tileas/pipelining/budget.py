@@ -31,7 +31,7 @@ def demand_of(
     return Demand(
         macs=macs,
         stage_bytes=sum(_bytes(load) for load in loads),
-        other_bytes=others - sum(_bytes(load) for load in loads if not load.private),
+        other_bytes=others - sum(_bytes(load) for load in loads if load.target is not None),
         most=most,
         warps=num_warps(func),
         registers=sum(_registers(result.type) for result in loop.results),

@@ -1,8 +1,9 @@
 """Which loads of a loop may run ahead of it, and into what.
 
 A load whose tile goes to one buffer alone, through nothing but views, fills the stages of that
-buffer: the product reads what was copied. Any other load fills stages of its own, from which each
-thread reads what it copied itself, where the load stood; nobody has to meet for those.
+buffer: the product reads what was copied. Any other load fills stages of its own, which are read
+where the load stood: by each thread what it copied itself, so that nobody has to meet for those, or
+what one thread's copies brought.
 """
 
 from __future__ import annotations
@@ -10,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tile_cute.linear import LinearLayout, memory_access, permute_dims, reshape
-from tile_tileaa.dialect.hints import latency_of
+from tile_cute.linear import LinearLayout, memory_access, permute_dims, reshape, strided
 
 from tile_core.mlir import ir
-from tile_tileas.access import AccessPlan
+from tile_tileas.access import CP_ASYNC, GENERIC, TMA, AccessPlan
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero
-from tile_tileas.analysis.tokens import LOADS, is_weak
-from tile_tileas.analysis.views import tiled_view
+from tile_tileas.analysis.tokens import LOADS
+from tile_tileas.copying.ahead import movable_problem
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.layouts import inverse_permutation
 from tile_tileas.pipelining.slices import Slice, slice_of
 from tile_tileas.storage import BUFFER_ALIGNMENT, storage_bits
+from tile_tileas.tma.staging import staged_layout
 
 #: Bytes that one cp.async copies (PTX ISA, "cp.async").
 SIZES = (4, 8, 16)
@@ -51,6 +52,7 @@ class Prefetch:
         alignment: of the stages, in bytes.
         slice: what the load is computed from inside of the loop.
         target: the buffer whose stages are filled; None for stages of the load's own.
+        by_engine: copied by tensor maps or in bulk, which one thread begins.
     """
 
     load: ir.OpView
@@ -59,11 +61,12 @@ class Prefetch:
     alignment: int
     slice: Slice
     target: Target | None
+    by_engine: bool = False
 
     @property
     def private(self) -> bool:
         """Whether threads read from the stages what they copied themselves, and nothing else."""
-        return self.target is None
+        return self.target is None and not self.by_engine
 
     def erase(self) -> None:
         """Remove what the copies into stages have taken the place of."""
@@ -82,23 +85,27 @@ Takes = Callable[[ir.OpView, Buffer], bool]
 
 def prefetch_of(load: ir.OpView, loop: ir.OpView, takes: Takes) -> Prefetch | str:
     """How a load can run ahead of its loop, by cp.async unless `takes`; or why it cannot."""
-    layout = layout_of(load.results[0].type)
+    layout, plan = layout_of(load.results[0].type), AccessPlan.of(load)
     if layout is None:
         return "it loads a single element"
-    problem = _movable(load)
+    problem = _movable(load, plan)
     if problem is not None:
         return problem
     found = slice_of(load.operands, loop)
     if isinstance(found, str):
         return found
-    target = _target_of(load, loop.regions[0].blocks[0])
+    target = target_of(load, loop.regions[0].blocks[0])
     if not isinstance(target, str):
-        buffer = _seen_by(load, target)
+        buffer = seen_by(load, target)
         taken = takes(load, buffer)
         problem = None if taken else _cp_async_problem(load, buffer, layout)
         if problem is None and masked_by(load) is None:
             alignment = ir.IntegerAttr(target.alloc.attributes["alignment"]).value
-            return Prefetch(load, layout, buffer, alignment, found, target)
+            return Prefetch(load, layout, buffer, alignment, found, target, taken)
+    if plan is not None and not plan.by_threads:
+        rows = rows_of(load, plan)
+        if takes(load, rows):
+            return Prefetch(load, layout, rows, BUFFER_ALIGNMENT, found, None, by_engine=True)
     own = _own_stage(load, layout)
     problem = own if isinstance(own, str) else _cp_async_problem(load, own, layout)
     if isinstance(own, str) or problem is not None:
@@ -106,21 +113,15 @@ def prefetch_of(load: ir.OpView, loop: ir.OpView, takes: Takes) -> Prefetch | st
     return Prefetch(load, layout, own, BUFFER_ALIGNMENT, found, None)
 
 
-def _movable(load: ir.OpView) -> str | None:
+def _movable(load: ir.OpView, plan: AccessPlan | None) -> str | None:
     """Why a load cannot happen earlier, or not by cp.async."""
-    if not is_weak(load):
-        return "the load is ordered"
-    if latency_of(load) == 1:
-        return "its hint latency = 1 says that it is worth no prefetch"
-    if any(True for _ in load.results[1].uses):
-        return "other accesses wait for the load"
+    if plan is not None and plan.copy == GENERIC:
+        return plan.reason(CP_ASYNC) or "its access plan leaves it to threads in passing"
     if load.operation.name not in LOADS:
         return "it is no plain load"
-    if load.operation.name == "nv_tileas.load":
-        return None
-    if (tiled_view(load.view).padding or "zero") != "zero":
-        return "cp.async pads with zeros only"
-    return None
+    if any(True for _ in load.results[1].uses):
+        return "other accesses wait for the load"
+    return movable_problem(load)
 
 
 def masked_by(load: ir.OpView) -> tuple[ir.Value, ir.Value] | None:
@@ -136,7 +137,7 @@ def masked_by(load: ir.OpView) -> tuple[ir.Value, ir.Value] | None:
 # -- the buffer that a load fills ------------------------------------------------------------
 
 
-def _target_of(load: ir.OpView, block: ir.Block) -> Target | str:
+def target_of(load: ir.OpView, block: ir.Block) -> Target | str:
     """The one buffer that the tile goes to, through views alone."""
     views: list[ir.OpView] = []
     value = load.results[0]
@@ -195,7 +196,7 @@ _PULL: dict[str, Callable[[LinearLayout, ir.OpView], LinearLayout]] = {
 }
 
 
-def _seen_by(load: ir.OpView, target: Target) -> Buffer:
+def seen_by(load: ir.OpView, target: Target) -> Buffer:
     """The target's buffer in coordinates of the load's tile."""
     buffer = Buffer.of(target.alloc.results[0].type)
     assert buffer is not None
@@ -221,6 +222,15 @@ def _own_stage(load: ir.OpView, layout: LinearLayout) -> Buffer | str:
     rest: list[Sequence[tuple[int, ...]]] = [registers[:low]]
     rest += [layout.bases["lane"], layout.bases["warp"], registers[low:]]
     return _stage(load, LinearLayout({"offset": [v for part in rest for v in part]}, layout.shape))
+
+
+def rows_of(load: ir.OpView, plan: AccessPlan) -> Buffer:
+    """A stage that holds the tile as memory does; by a tensor map, in rows with a swizzle."""
+    tile = ir.RankedTensorType(load.results[0].type)
+    shape, order = tuple(tile.shape), plan.order
+    if plan.copy == TMA:
+        return _stage(load, staged_layout(shape, order, storage_bits(tile.element_type)))
+    return _stage(load, strided(shape, order))
 
 
 def _run(load: ir.OpView, layout: LinearLayout) -> int:

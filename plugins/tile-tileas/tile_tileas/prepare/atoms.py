@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tile_core.mlir import ir
 from tile_core.target import Target
-from tile_tileas.access import BY_THREADS, AccessPlan
+from tile_tileas.access import AccessPlan
 from tile_tileas.dialect.base import layout_of
 from tile_tileas.storage import storage_bits
 
@@ -45,7 +45,7 @@ def _refined(op: ir.OpView, target: Target) -> int:
     name = op.operation.name
     tile = op.operands[_STORES[name]] if name in _STORES else op.results[0]
     layout = layout_of(tile.type)
-    if plan is None or layout is None or not plan.order or plan.copy != BY_THREADS:
+    if plan is None or layout is None or not plan.order or not plan.by_threads:
         return 0
     widest = max(1, target.max_vector_bits // storage_bits(tile.type.element_type))
     run = layout.registers_contiguous_along(plan.order[0])

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from tile_core.mlir import ir
 from tile_core.passes import PassContext
-from tile_tileas.access import BY_THREADS, BY_TMA, AccessPlan, without_checks
+from tile_tileas.access import TMA, AccessPlan, without_checks
 from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
-from tile_tileas.analysis.tokens import TokenOrder
+from tile_tileas.analysis.tokens import LOADS, TokenOrder
 from tile_tileas.passes.plan_accesses import accesses
 from tile_tileas.tma.refusals import Knowledge, refusals
 
@@ -29,8 +29,9 @@ def refresh_boxes(func: ir.Operation, cx: PassContext) -> int:
         if old is None:
             continue
         new = without_checks(old, access, bounds) if old.checked else old
-        if new.copy == BY_TMA and refusals(access, to_tma):
-            new = AccessPlan(new.order, new.vector, new.whole_vectors, new.checked, BY_THREADS)
+        found = refusals(access, to_tma) if new.copy == TMA else []
+        if found:
+            new = new.without("; ".join(found), ahead=access.operation.name in LOADS)
         if new != old:
             access.attributes["access"] = new.attribute()
             changed += 1

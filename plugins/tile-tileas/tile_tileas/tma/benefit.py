@@ -11,6 +11,7 @@ from math import prod
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import element_bytes, shape_of
+from tile_tileas.copying.ahead import is_in_a_loop
 
 _DOT = "nv_tileas.dot"
 #: Operations behind which a tile is the same data in the same memory.
@@ -26,6 +27,20 @@ def load_loss(op: ir.OpView) -> str | None:
     if feeds_product(op.results[0]):
         return None
     return "it does not pay: the tile goes to registers, and not straight into a product"
+
+
+def single_loss(op: ir.OpView) -> str | None:
+    """Why a load that a tensor map may make gains nothing where it stands; None if it does."""
+    if is_in_a_loop(op):
+        return None
+    return "it does not pay: no loop runs it, of which other iterations would hide its barrier"
+
+
+def bulk_loss(op: ir.OpView) -> str | None:
+    """Why a load gains nothing by bulk copies of its runs; None if it does."""
+    if feeds_product(op.results[0]):
+        return "a product reads swizzled rows, which runs are not"
+    return "it does not pay: threads that copy what they read themselves meet nobody"
 
 
 def store_loss(op: ir.OpView) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tile_core.mlir import ir
-from tile_tileas.access import BY_TMA, AccessPlan
+from tile_tileas.access import TMA, AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.cluster.cutting import IN_ALL_CTAS
 from tile_tileas.dialect.barriers import IN_CLUSTER, LEADER
@@ -38,7 +38,7 @@ class TmaLoads:
     def takes(self, load: ir.OpView, buffer: Buffer) -> bool:
         """Whether the access is planned so, and `buffer` is made of boxes."""
         plan = AccessPlan.of(load)
-        if plan is None or plan.copy != BY_TMA:
+        if plan is None or plan.copy != TMA:
             return False
         copy = TileCopy.of(load, buffer, self._bounds)
         if isinstance(copy, str):

@@ -82,11 +82,11 @@ def _of_the_access(op: ir.OpView, record: TiledView, known: Knowledge) -> Iterat
     if any(step < extent for step, extent in zip(record.steps, record.tile, strict=True)):
         yield "tiles of the view overlap"
     token = operand_of(op, "token")
-    if reads and token is not None and _follows_writes(token, known.order):
+    if reads and token is not None and follows_writes(token, known.order):
         yield "the tile is read after the kernel has written memory"
 
 
-def _follows_writes(token: ir.Value, order: TokenOrder) -> bool:
+def follows_writes(token: ir.Value, order: TokenOrder) -> bool:
     """Copies go by a proxy of their own, which does not see what threads wrote a while ago."""
     return any(not only_reads(maker(result)) for result in order.before(token))
 
