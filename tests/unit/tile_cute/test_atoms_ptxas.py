@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(PTXAS is None, reason="no ptxas")
 def assemble(chip: str, text: str, where: Path) -> subprocess.CompletedProcess[str]:
     source = where / "probe.ptx"
     source.write_text(text)
+    assert PTXAS is not None, "skipped without"
     command = [str(PTXAS.path), f"-arch={chip}", "-O0", str(source), "-o", str(where / "out")]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 

@@ -242,7 +242,8 @@ def warpgroup_product(
     image = np.zeros(1 << 16, np.uint8)
     words = []
     for at, matrix, kind, major in ((1024, a, row.a, major_a), (33792, b, row.b, major_b)):
-        buffer = canonical_buffer(*matrix.shape, BITS[kind], major, swizzle)
+        rows, depth = matrix.shape
+        buffer = canonical_buffer(rows, depth, BITS[kind], major, swizzle)
         data = operand_bytes(matrix, kind, buffer)
         image[at : at + len(data)] = data
         operand = match_operand(buffer, BITS[kind])

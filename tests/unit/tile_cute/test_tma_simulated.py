@@ -1,5 +1,7 @@
 """A tensor-map copy with the box of `partition` writes the canonical operand buffer."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import tile_sim
@@ -11,6 +13,7 @@ from tile_cute.bridge import to_cute
 from tile_cute.layout import Layout, identity_layout
 from tile_cute.linear import LinearLayout, invert
 from tile_cute.swizzle import ComposedLayout
+from tile_sim.machine.parameters import Argument
 
 BODY = """
 .shared .align 1024 .b8 buf[32768];
@@ -75,7 +78,7 @@ def test_canonical_buffers(major: str, swizzle: str, bits: int) -> None:
     np.testing.assert_array_equal(out.view(kind), expected)
 
 
-def launch(body: str, arguments: list[object]) -> None:
+def launch(body: str, arguments: Sequence[Argument]) -> None:
     loads = "\n".join(
         f".reg .u64 {name}; ld.param.u64 {name}, [{name}_p];" for name in ("map", "out")
     )
