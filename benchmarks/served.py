@@ -1,8 +1,8 @@
 """How long `tileiras` takes, NVIDIA's and ours, for somebody who waits and for the processors.
 
-    python benchmarks/served.py [path/to/nvidia/cu13/bin/tileiras] [--runs 15] [--only vector_add]
-    python benchmarks/served.py --corpus 200         # programs of the corpus instead of the examples
-    python benchmarks/served.py --first              # what the call costs that starts a server
+    python benchmarks/served.py [path/to/bin/tileiras] [--runs 15] [--only vector_add]
+    python benchmarks/served.py --corpus 200     # programs of the corpus instead of examples
+    python benchmarks/served.py --first          # what the call costs that starts a server
 
 Milliseconds, the median of the runs, taken in turns: NVIDIA's; ours cold, without a server but from
 the artifact cache ("kept"), by a warm server, and by the server from the cache. "Processor" is time
@@ -222,7 +222,9 @@ def _many(cases: list[Case], ways: dict[str, Way], runs: int) -> None:
     processor: list[tuple[float, float]] = []
     for case in cases:
         try:
-            pairs = [(_once(ways["theirs"], case), _once(ways["served"], case)) for _ in range(runs)]
+            pairs = [
+                (_once(ways["theirs"], case), _once(ways["served"], case)) for _ in range(runs)
+            ]
         except RuntimeError as error:
             print(f"{case.title}: left out: {str(error).splitlines()[0][:160]}", flush=True)
             continue
@@ -232,7 +234,8 @@ def _many(cases: list[Case], ways: dict[str, Way], runs: int) -> None:
         ratios = sorted(ours / theirs for theirs, ours in times)
         theirs, ours = (statistics.median(t) * 1e3 for t in zip(*times, strict=True))
         print(
-            f"{what}: {len(times)} of {len(cases)} programs, medians {theirs:.0f} and {ours:.0f} ms, "
+            f"{what}: {len(times)} of {len(cases)} programs, "
+            f"medians {theirs:.0f} and {ours:.0f} ms, "
             f"median ratio {statistics.median(ratios):.2f}, "
             f"10 % {ratios[len(ratios) // 10]:.2f}, 90 % {ratios[len(ratios) * 9 // 10]:.2f}, "
             f"sum of ours / sum of theirs {sum(o for _, o in times) / sum(t for t, _ in times):.2f}"
@@ -253,7 +256,7 @@ def _means(pairs: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _first_calls(theirs: str, ours: str, base: dict[str, str], folder: Path, runs: int) -> None:
-    """Calls that find no server, start one and do the work themselves, as under `tilec activate`."""
+    """Calls that find no server, start one and do the work, as under `tilec activate`."""
     print(f"{'waited, ms':20}{'theirs':>9}{'first':>9}{'cold':>9}{'second':>9}")
     for case in _cases(folder):
         times: dict[str, list[float]] = {"theirs": [], "first": [], "cold": [], "second": []}

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tile_core import own_process
 from tile_core.artifact import Artifact, Stage, Stages
 from tile_core.blame import internal_error
 from tile_core.diagnostics import (
@@ -20,7 +21,7 @@ from tile_core.diagnostics import (
 )
 from tile_core.emit import EmitContext
 from tile_core.frontend import FrontendContext, check_format, read_input
-from tile_core.hookspecs import LazyEmitter
+from tile_core.hookspecs import LazyEmitter, LazyFrontend
 from tile_core.options import configured
 from tile_core.pipeline.build import Plan, build
 from tile_core.pipeline.instrument import Instrumentation, watchers
@@ -93,6 +94,9 @@ def compile(  # noqa: A001 - the verb of the command line and of the field
         if start_at is None:
             check_format(data, name, registry)  # before the options, as tileiras has it
         course = _course(request, registry, ends)
+        asks_for_more = keep_stages or instrumentations or pass_options or without
+        if start_at is not None or asks_for_more or not course.is_short_for(data, registry):
+            course.make_ready(registry)
     job = _Job(
         registry, verify, watchers(instrumentations, registry), dict(toolchain or {}),
         name, keep_stages, on_stage,
@@ -113,13 +117,33 @@ class _Ends:
     without: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Course:
     """What a compilation does: passes, then emitters, and the stage to end with."""
 
     resolved: Resolved  # cut down to what runs
-    plan: Plan | None  # None when it starts at an emitter
+    reads: bool  # its input is MLIR, or what becomes that; else an emitter's
     emit: str
+    plan: Plan | None = None  # the passes, when they are loaded
+    ready: bool = False
+
+    def make_ready(self, registry: Registry) -> None:
+        """Load the passes and the emitters."""
+        if not self.ready:
+            _prepare(self.resolved, registry)
+            # Only what runs is built, so what is cut off need not be installed.
+            self.plan = build(self.resolved, registry) if self.reads else None
+            self.ready = True
+
+    def is_short_for(self, data: bytes, registry: Registry) -> bool:
+        """Whether `data` holds nothing to compile, and the first emitter knows what that makes."""
+        if self.ready or not self.reads or not self.resolved.emitters:
+            return False  # where all is loaded, the short way only takes a second reading
+        entry = registry.frontend_for(data)
+        empty = entry.lazy.empty if entry and isinstance(entry.lazy, LazyFrontend) else None
+        if empty is None or _lazy_emitter(self.resolved.emitters[0].name, registry).empty is None:
+            return False
+        return bool(empty.load()(data))
 
 
 def plan_for(
@@ -199,9 +223,7 @@ def _make_course(request: Request, registry: Registry, ends: _Ends) -> _Course:
         resolved, reads = _from(resolved, ends.start_at, kinds)
         kinds = kinds[len(kinds) - len(resolved.emitters) :]
     resolved = _until(resolved, emit, kinds)
-    _prepare(resolved, registry)
-    # Only what runs is built, so what is cut off need not be installed.
-    return _Course(resolved, build(resolved, registry) if reads else None, emit)
+    return _Course(resolved, reads, emit)
 
 
 def _prepare(resolved: Resolved, registry: Registry) -> None:
@@ -287,6 +309,7 @@ class _Job:
     on_stage: Callable[[str, Stage], None] | None
 
     def run(self, data: bytes, course: _Course, clock: Clock) -> Artifact:
+        own_process.loaded()
         stages = Stages()
         artifact = Artifact(
             course.resolved.target, course.resolved.options, course.emit, stages, clock.root
@@ -300,7 +323,7 @@ class _Job:
                     session = stack.enter_context(session_of(self.registry))
                 product = self._passes(data, course, artifact, clock, session)
                 stack.enter_context(session.context)
-            elif course.resolved.emitters:
+            elif course.resolved.emitters and not course.reads:
                 product = _decoded(data, self.name)
             self._emit(product, course, artifact, clock)
         clock.stop()
@@ -347,7 +370,11 @@ class _Job:
 
     def _emit(self, product: Any, course: _Course, artifact: Artifact, clock: Clock) -> None:
         cx = EmitContext(artifact.target, artifact.options, self.toolchain)
-        for call in course.resolved.emitters:
+        calls = course.resolved.emitters
+        if course.reads and course.plan is None:
+            product = self._of_nothing(calls[0], cx, artifact)
+            calls = calls[1:]
+        for call in calls:
             emitter = make_emitter(call, self.registry)
             with clock.span(call.name, "emitter"):
                 try:
@@ -364,6 +391,17 @@ class _Job:
             artifact.remarks += getattr(emitter, "remarks", ())
             if self.on_stage is not None:
                 self.on_stage(kind, product)
+
+    def _of_nothing(self, call: PassCall, cx: EmitContext, artifact: Artifact) -> Any:
+        """What the first emitter makes of a program without anything to compile."""
+        lazy = _lazy_emitter(call.name, self.registry)
+        assert lazy.empty is not None  # `_Course.is_short_for`
+        product = lazy.empty.load()(cx)
+        artifact.stages.add(lazy.produces, product)
+        artifact.metadata[call.name] = {}
+        if self.on_stage is not None:
+            self.on_stage(lazy.produces, product)
+        return product
 
 
 def make_emitter(call: PassCall, registry: Registry) -> Any:

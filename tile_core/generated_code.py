@@ -1,8 +1,9 @@
-"""The methods of dataclasses, compiled once and not in every process.
+"""Methods of dataclasses and regular expressions, compiled once and not in every process.
 
 `dataclasses` writes each method as text and compiles that when its class is made: some 1,300 texts
-for a compilation, a fifth of a second together. The compiled code is kept on disk by its text, so
-nothing can be out of date, in a file of this user's own, as Python keeps compiled modules.
+for a compilation, a fifth of a second together; a hundred expressions take a tenth of that. What
+they compile to is kept on disk by its text, so nothing can be out of date, in a file of this user's
+own, as Python keeps compiled modules.
 """
 
 from __future__ import annotations
@@ -10,10 +11,16 @@ from __future__ import annotations
 import dataclasses
 import marshal
 import os
+import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import CodeType
 from typing import Any
+
+#: What `re.compile` turns a text and its flags into: arguments of `_sre.compile` behind the text.
+Program = tuple[int, list[int], int, dict[str, int], tuple[str | None, ...]]
 
 #: With more texts than these the file is begun anew: most of them are of versions long gone.
 _LIMIT = 10_000
@@ -29,11 +36,14 @@ class GeneratedCode:
     def __init__(self, path: str) -> None:
         self.path = path
         self.known: dict[str, CodeType] = {}
-        with suppress(OSError, EOFError, ValueError, TypeError), open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if status.st_uid == os.getuid() and not status.st_mode & 0o022:
-                self.known = dict(marshal.loads(file.read()))
-        self._held = len(self.known)
+        self.expressions: dict[tuple[str, int], Program] = {}
+        with suppress(EOFError, ValueError, TypeError):
+            known, expressions = marshal.loads(read_own(path))
+            self.known, self.expressions = dict(known), dict(expressions)
+        self._held = self._count()
+
+    def _count(self) -> int:
+        return len(self.known) + len(self.expressions)
 
     def execute(
         self, text: str | CodeType, names: dict[str, Any] | None = None, made: Any = None, /
@@ -45,35 +55,87 @@ class GeneratedCode:
             code = self.known[text] = compile(text, "<string>", "exec", dont_inherit=True)
         exec(code, names, made)
 
+    def expression(
+        self, compiler: Any, real: Callable[..., Any], text: Any, flags: int = 0
+    ) -> re.Pattern[Any]:
+        """`re`'s own compilation of `text`, from what is known.
+
+        Args:
+            compiler: the module of `re` that holds it.
+            real: what it is called there.
+        """
+        key = (text, int(flags))
+        if type(text) is not str or flags & re.DEBUG:
+            return real(text, flags)
+        program = self.expressions.get(key)
+        if program is None:
+            made = real(text, flags)
+            parsed = compiler._parser.parse(text, int(flags))
+            names = parsed.state.groupdict
+            of_groups: list[str | None] = [None] * parsed.state.groups
+            for name, at in names.items():
+                of_groups[at] = name
+            self.expressions[key] = (
+                int(flags) | int(parsed.state.flags),
+                [int(word) for word in compiler._code(parsed, int(flags))],
+                parsed.state.groups - 1, names, tuple(of_groups),
+            )  # fmt: skip
+            return made
+        return compiler._sre.compile(text, *program)
+
     def save(self) -> None:
         """Write the file; a disk that is full or read-only only makes the next process slower."""
-        if len(self.known) == self._held:
+        if self._count() == self._held:
             return
-        kept = self.known if len(self.known) <= _LIMIT else {}
-        temporary = f"{self.path}.{os.getpid()}.part"
-        try:
-            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-                file.write(marshal.dumps(kept))
-            os.replace(temporary, self.path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(temporary)
+        kept = (self.known, self.expressions) if self._count() <= _LIMIT else ({}, {})
+        write_own(self.path, marshal.dumps(kept))
+
+
+def read_own(path: str) -> bytes:
+    """What a file of this user's holds; nothing, if anybody else could have written it."""
+    with suppress(OSError), open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        if status.st_uid == os.getuid() and not status.st_mode & 0o022:
+            return file.read()
+    return b""
+
+
+def write_own(path: str, data: bytes) -> None:
+    """Write such a file; a disk that is full or read-only only makes the next process slower."""
+    temporary = f"{path}.{os.getpid()}.part"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)
 
 
 def keep() -> GeneratedCode:
-    """From now on `dataclasses` takes its methods from the user's file.
+    """From now on `dataclasses` takes its methods from the user's file, and `re` its programs.
 
     Its name has the version of Python, whose `marshal` reads no other's code.
     """
     version = f"{sys.implementation.cache_tag}-{sys.hexversion:x}"
-    code = GeneratedCode(os.path.join(_folder(), "snapshots", f"methods-{version}.marshal"))
+    code = GeneratedCode(os.path.join(user_folder(), f"methods-{version}.marshal"))
     # A global of that name goes before the builtin; a version that calls none is as it was.
     setattr(dataclasses, "exec", code.execute)  # noqa: B010 - no attribute that it declares
+    _keep_expressions(code)
     return code
 
 
-def _folder() -> str:
+def _keep_expressions(code: GeneratedCode) -> None:
+    """Have `re` ask `code`, where its inside is as it is in Python 3.11 to 3.14."""
+    compiler: Any = getattr(re, "_compiler", None)
+    if not all(hasattr(compiler, name) for name in ("compile", "_parser", "_code", "_sre")):
+        return
+    compiler.compile = partial(code.expression, compiler, compiler.compile)
+
+
+def user_folder() -> str:
+    """Where such files are."""
     from tile_core.snapshot import cache_folder
 
-    return str(cache_folder())
+    return str(cache_folder() / "snapshots")

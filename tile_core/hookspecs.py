@@ -51,6 +51,9 @@ class LazyFrontend(Lazy):
 
     magic: bytes = b""  # how the format starts
     words: tuple[str, ...] = ()  # or, of text, its first words, which no MLIR starts with
+    #: A function from `data` to whether it is a right program without anything to compile, which no
+    #: pass has to see. None: nobody can tell before it is read.
+    empty: Lazy | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ class LazyEmitter(Lazy):
     #: Files that it runs or links, for the key of the artifact cache: a function from what the user
     #: names (tool name -> path) to what will be used (likewise). None: nothing but Python.
     tools: Lazy | None = None
+    #: Of what consumes MLIR: a function from an `EmitContext` to what it makes of a program without
+    #: anything to compile. None: such a program goes the way of all others.
+    empty: Lazy | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,10 @@ def tile_dialects() -> Iterable[Lazy]:
 
 @hookspec
 def tile_passes() -> Iterable[Lazy]:
-    """Passes: `target` is a subclass of `tile_core.passes.Pass` of the same name."""
+    """Passes: `target` is a subclass of `tile_core.passes.Pass` of the same name.
+
+    A program that has neither functions nor globals is given to no pass, unless somebody asks for
+    its stages or watches them."""
 
 
 @hookspec

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from importlib import import_module
 from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import importlib_metadata
 import pluggy
 
 from tile_core import builtin, hookspecs
 from tile_core.diagnostics import ConfigurationError, nearest
+from tile_core.snapshot import remembered
 
 
 class Origin(NamedTuple):
@@ -23,18 +25,27 @@ class Origin(NamedTuple):
     version: str
 
 
+class Point(NamedTuple):
+    """An entry point of the group of plugins."""
+
+    name: str
+    value: str  # "module" or "module:object"
+    origin: Origin
+
+    def load(self) -> Any:
+        """What it names."""
+        module, _, inside = self.value.partition(":")
+        found = import_module(module.strip())
+        return attrgetter(inside.strip())(found) if inside.strip() else found
+
+
 @dataclass(frozen=True)
 class Plugin:
     """A plugin and the distribution that brought it."""
 
     name: str  # of the entry point
     module: Any  # what carries the hook implementations
-    find_origin: Callable[[], Origin]
-
-    @cached_property
-    def origin(self) -> Origin:
-        """Where it comes from; read when asked for, because metadata are slow to read."""
-        return self.find_origin()
+    origin: Origin
 
     @property
     def distribution(self) -> str:
@@ -67,6 +78,8 @@ class BrokenPlugin:
 
 def core_version() -> str:
     """The installed version of tilec."""
+    import importlib_metadata
+
     try:
         return importlib_metadata.version("tilec")
     except importlib_metadata.PackageNotFoundError:
@@ -75,7 +88,33 @@ def core_version() -> str:
 
 def core_plugin() -> Plugin:
     """What the framework itself brings, seen as a plugin."""
-    return Plugin("core", builtin, lambda: Origin("tilec", core_version()))
+    return Plugin("core", builtin, Origin("tilec", remembered("core-version", _core_version)))
+
+
+def _core_version() -> tuple[str, list[Path]]:
+    return core_version(), []
+
+
+def installed_points() -> list[Point]:
+    """The entry points of installed plugins, in order of name; from the snapshot where nothing has
+    been installed since: reading metadata takes longer than a small compilation's passes."""
+    found = remembered("plugins", _read_points)
+    return [Point(name, value, Origin(*origin)) for name, value, origin in found]
+
+
+def _read_points() -> tuple[list[tuple[str, str, Origin]], list[Path]]:
+    import importlib_metadata
+
+    points: list[tuple[str, str, Origin]] = []
+    files: list[Path] = []
+    for point in importlib_metadata.entry_points(group=hookspecs.ENTRY_POINT_GROUP):
+        dist = point.dist
+        origin = Origin(dist.name, dist.version) if dist is not None else Origin("unknown", "0")
+        points.append((point.name, point.value, origin))
+        folder = getattr(dist, "_path", None)  # of its metadata, where it has one
+        if isinstance(folder, Path):
+            files += [folder / "METADATA", folder / "entry_points.txt"]
+    return sorted(points), files
 
 
 def find_plugins(disabled: Iterable[str] = ()) -> tuple[list[Plugin], list[BrokenPlugin]]:
@@ -87,25 +126,23 @@ def find_plugins(disabled: Iterable[str] = ()) -> tuple[list[Plugin], list[Broke
     Raises:
         ConfigurationError: a disabled name that nothing has.
     """
-    points = sorted(
-        importlib_metadata.entry_points(group=hookspecs.ENTRY_POINT_GROUP), key=lambda p: p.name
-    )
+    points = installed_points()
     unwanted = _known_names(points, disabled)
     working: list[Plugin] = []
     broken: list[BrokenPlugin] = []
     for _, group in groupby(points, key=lambda p: p.name):
         same = list(group)
         if unwanted:
-            same = [p for p in same if not unwanted & {p.name, _origin(p).distribution}]
+            same = [p for p in same if not unwanted & {p.name, p.origin.distribution}]
         if len(same) > 1:
-            same.sort(key=_origin)
+            same.sort(key=lambda p: p.origin)
         for point in same:
             try:
                 if point is not same[0]:
                     raise _clash(point, same[0])
-                working.append(Plugin(point.name, _import(point), partial(_origin, point)))
+                working.append(Plugin(point.name, _import(point), point.origin))
             except ConfigurationError as error:
-                broken.append(BrokenPlugin(point.name, *_origin(point), error))
+                broken.append(BrokenPlugin(point.name, *point.origin, error))
     return working, broken
 
 
@@ -127,18 +164,11 @@ def plugin_manager(plugins: Iterable[Plugin]) -> pluggy.PluginManager:
     return manager
 
 
-def _origin(point: importlib_metadata.EntryPoint) -> Origin:
-    dist = point.dist
-    return Origin(dist.name, dist.version) if dist is not None else Origin("unknown", "0")
-
-
-def _known_names(
-    points: list[importlib_metadata.EntryPoint], disabled: Iterable[str]
-) -> frozenset[str]:
+def _known_names(points: list[Point], disabled: Iterable[str]) -> frozenset[str]:
     unwanted = frozenset(disabled)
     if not unwanted:
         return unwanted
-    known = {p.name for p in points} | {_origin(p).distribution for p in points}
+    known = {p.name for p in points} | {p.origin.distribution for p in points}
     for name in sorted(unwanted - known):
         close = nearest(name, sorted(known))
         raise ConfigurationError(
@@ -149,12 +179,12 @@ def _known_names(
     return unwanted
 
 
-def _import(point: importlib_metadata.EntryPoint) -> ModuleType:
+def _import(point: Point) -> ModuleType:
     try:
         module = point.load()
     except Exception as error:
         reason = f"importing '{point.value}' failed: {type(error).__name__}: {error}"
-        raise _unusable(point.name, _origin(point), reason) from error
+        raise _unusable(point.name, point.origin, reason) from error
     found = getattr(module, "TILE_SPEC_VERSION", None)
     if found != hookspecs.SPEC_VERSION:
         reason = (
@@ -162,17 +192,15 @@ def _import(point: importlib_metadata.EntryPoint) -> ModuleType:
             if found is None
             else f"it is made for plugin interface {found}, and this is {hookspecs.SPEC_VERSION}"
         )
-        raise _unusable(point.name, _origin(point), reason)
+        raise _unusable(point.name, point.origin, reason)
     return module
 
 
-def _clash(
-    point: importlib_metadata.EntryPoint, other: importlib_metadata.EntryPoint
-) -> ConfigurationError:
-    first, second = (" ".join(_origin(p)) for p in (other, point))
+def _clash(point: Point, other: Point) -> ConfigurationError:
+    first, second = (" ".join(p.origin) for p in (other, point))
     return ConfigurationError(
         f"two plugins are called '{point.name}': one of {first}, one of {second}",
-        hint=f"uninstall one, or go on with --disable-plugin {_origin(point)[0]}",
+        hint=f"uninstall one, or go on with --disable-plugin {point.origin.distribution}",
     )
 
 

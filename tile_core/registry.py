@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -108,10 +108,7 @@ class Registry:
     @classmethod
     def of(cls, **modules: Any) -> Registry:
         """A registry of the framework and the given plugin modules only, for tests and tools."""
-        own = [
-            Plugin(name, module, partial(Origin, name, "0"))
-            for name, module in sorted(modules.items())
-        ]
+        own = [Plugin(name, module, Origin(name, "0")) for name, module in sorted(modules.items())]
         return cls([plugins.core_plugin(), *own])
 
     def _add(self, entry: Entry) -> None:

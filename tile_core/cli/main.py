@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import traceback
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 #: Environment variable with names of plugins to leave out, separated by commas.
 DISABLE = "TILEC_DISABLE_PLUGINS"
-#: Objects between two runs of Python's collector of cycles, in the process of a command.
-_COLLECT_AFTER = 50_000
 
 
 @dataclass
@@ -186,9 +183,8 @@ def run_as(arguments: list[str], _program: str) -> int:
 def main() -> None:
     """The command line in a process of its own."""
     warnings.showwarning = _show_warning
-    # A compilation makes few cycles; looking for them while modules load costs a tenth of it.
-    gc.set_threshold(_COLLECT_AFTER)
     own_process.claim()
+    own_process.loading()
     code = int(run())
     try:
         sys.stdout.flush()

@@ -156,8 +156,13 @@ def _builtin_texts() -> Mapping[str, str]:
 @cache
 def builtin_machines() -> Mapping[str, Machine]:
     """The machines that the core ships, by name."""
+    return {name: _builtin_machine(name) for name in _builtin_texts()}
+
+
+@cache
+def _builtin_machine(name: str) -> Machine:
     texts = _builtin_texts()
-    return {name: parse_machine(name, text, f"{name}.toml", texts) for name, text in texts.items()}
+    return parse_machine(name, texts[name], f"{name}.toml", texts)
 
 
 def machine_of(registry: Registry, entry: Entry) -> Machine:
@@ -207,6 +212,11 @@ def machine_for(target: str, machines: Mapping[str, Machine] | None = None) -> M
     A target without a machine of its own has one that stands in; for a target nobody stands for,
     that of the highest target below it.
     """
+    if machines is None:
+        # Each has hundreds of numbers to check: only of the one that is asked for.
+        for name, text in _builtin_texts().items():
+            if target in _tables(name, text, name, _builtin_texts(), ()).get("stands-for", ()):
+                return _builtin_machine(name)
     found = builtin_machines() if machines is None else machines
     for machine in found.values():
         if target in machine.stands_for:

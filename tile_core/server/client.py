@@ -27,8 +27,6 @@ STREAMS = 4  # stdin, stdout, stderr, the working directory
 #: too; "running": use one that is there.
 MODE = "TILEC_SERVER"
 FOLDER = "TILEC_SERVER_DIR"
-#: Objects between two runs of Python's collector of cycles; a compilation makes few.
-COLLECT_AFTER = 50_000
 #: How long a server may take until it listens, in steps of 5 ms.
 _START_STEPS = 4000
 #: So many steps later another one is started, if the one that was on its way has gone.
@@ -278,16 +276,21 @@ def here(entry: str, program: str, arguments: list[str]) -> int:
     not need.
     """
     import gc
+
+    gc.disable()  # even `site` makes objects enough; `loading` says how it goes on
     import site
     from importlib import import_module
 
-    gc.set_threshold(COLLECT_AFTER)
     sys.path[:1] = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
     site.main()
     from tile_core import own_process
     from tile_core.generated_code import keep
+    from tile_core.module_image import keep_modules
 
+    image = keep_modules()
     own_process.claim()
+    own_process.loading()
+    gc.enable()
     code = keep()
     module, _, name = entry.partition(":")
     sys.argv = [program, *arguments]
@@ -298,6 +301,7 @@ def here(entry: str, program: str, arguments: list[str]) -> int:
     except OSError:
         result = result or 2
     code.save()
+    image.save()
     return result
 
 

@@ -24,6 +24,7 @@ def tile_frontends() -> Iterable[LazyFrontend]:
             "tile_cudatile.frontend:read",
             "TileIR bytecode, as cuTile Python writes it",
             magic=b"\x7fTileIR\x00",
+            empty=Lazy("empty", "tile_cudatile.bytecode.empty:is_empty"),
         ),
         LazyFrontend(
             "tileir-text",

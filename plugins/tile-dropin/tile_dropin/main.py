@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -10,9 +9,6 @@ from collections.abc import Sequence
 from tile_core import own_process
 from tile_core.diagnostics import ExitCode
 from tile_dropin.command_line import Given, parse
-
-#: Objects between two runs of Python's collector of cycles; a compilation makes few.
-_COLLECT_AFTER = 50_000
 
 
 def run(arguments: Sequence[str], program: str = "tileiras") -> int:
@@ -72,8 +68,8 @@ def _compile(given: Given) -> int:
 
 def main() -> None:
     """Entry point of `tileiras`."""
-    gc.set_threshold(_COLLECT_AFTER)
     own_process.claim()
+    own_process.loading()
     code = int(run(sys.argv[1:], sys.argv[0]))
     try:
         sys.stdout.flush()

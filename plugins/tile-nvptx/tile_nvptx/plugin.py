@@ -83,6 +83,7 @@ def tile_emitters() -> Iterable[LazyEmitter]:
             "LLVM IR text of the gpu.module",
             consumes="mlir",
             produces="llvm",
+            empty=Lazy("empty", "tile_nvptx.emit.empty:llvm_ir"),
         ),
         LazyEmitter(
             "ptx",

@@ -38,9 +38,7 @@ def registry(written: Path):
     try:
         module = importlib.import_module("my_plugin.plugin")
         installed = Registry.discover()
-        yield Registry(
-            [*installed.plugins, Plugin("mine", module, lambda: Origin("my-plugin", "0"))]
-        )
+        yield Registry([*installed.plugins, Plugin("mine", module, Origin("my-plugin", "0"))])
     finally:
         sys.path.remove(str(written))
 

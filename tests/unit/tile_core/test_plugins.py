@@ -9,7 +9,6 @@ from pathlib import Path
 import importlib_metadata
 import pytest
 
-from tile_core import plugins
 from tile_core.diagnostics import ConfigurationError
 from tile_core.hookspecs import SPEC_VERSION
 from tile_core.registry import Registry
@@ -48,7 +47,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     def only_fakes(**selection):
         return [p for p in real(**selection) if p.dist.name in installed]
 
-    monkeypatch.setattr(plugins.importlib_metadata, "entry_points", only_fakes)
+    monkeypatch.setattr(importlib_metadata, "entry_points", only_fakes)
     return make
 
 

@@ -10,7 +10,7 @@ from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.emit import EmitContext
 from tile_core.options import option
 from tile_core.target import Target
-from tile_nvptx.emit import library_calls, map_notes, ptx_text, toolchain
+from tile_nvptx.emit import empty, library_calls, map_notes, ptx_text, toolchain
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.pool import POOL, WorkerFailure
 from tile_nvptx.emit.ptx_parameters import with_hidden
@@ -55,10 +55,14 @@ class PtxEmitter:
         """
         options = EmitOptions.of(cx.options)
         ptxas_reads = None if self.tile_launch else _highest_ptx(cx)
+        version = _llvm_version(cx.target, ptxas_reads)
+        nothing = empty.ptx(source, cx.target.chip, version)
+        if nothing is not None:
+            return self._finish(nothing)
         request = {
             "ir": source,
             "chip": cx.target.chip,
-            "features": f"+ptx{_llvm_version(cx.target, ptxas_reads)}",
+            "features": f"+ptx{version}",
             "opt_level": options.opt_level,
             "libdevice": _libdevice(source, cx),
             "reflect": reflect_values(cx.target),

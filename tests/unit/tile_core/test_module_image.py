@@ -1,0 +1,88 @@
+"""The image of modules: the same modules with it and without, and never what has changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROBE = """
+import sys
+from tile_core.module_image import keep_modules
+image = keep_modules()
+import pack.part
+found = [type(sys.modules[name].__loader__).__name__ for name in ("pack", "pack.part")]
+print(pack.part.VALUE, pack.part.__file__.rpartition("/")[2], pack.__path__ != [], *found)
+image.save()
+"""
+KEPT, READ = "_Loader _Loader", "SourceFileLoader SourceFileLoader"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / "code" / "pack"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "part.py").write_text("VALUE = 1\n")
+    return folder
+
+
+def run(package: Path) -> str:
+    environment = {
+        **os.environ, "TILEC_CACHE_DIR": str(package.parents[1] / "cache"),
+        "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def image_of(package: Path) -> Path:
+    (path,) = (package.parents[1] / "cache" / "snapshots").glob("modules-*.marshal")
+    return path
+
+
+def warm(package: Path) -> None:
+    """The first run compiles, and so changes the folder; the second one's image is whole."""
+    run(package)
+    run(package)
+    assert run(package) == f"1 part.py True {KEPT}"
+
+
+def test_modules_come_from_the_image(package: Path) -> None:
+    assert run(package) == f"1 part.py True {READ}"
+    warm(package)
+    assert image_of(package).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_source_that_has_changed_is_read(package: Path) -> None:
+    warm(package)
+    (package / "part.py").write_text("VALUE = 22\n")
+    assert run(package).startswith("22 part.py")
+    run(package)
+    assert run(package) == f"22 part.py True {KEPT}"
+
+
+def test_a_module_in_another_form_is_found(package: Path) -> None:
+    warm(package)
+    (package / "part").mkdir()
+    (package / "part" / "__init__.py").write_text("VALUE = 3\n")
+    assert run(package).startswith("3 __init__.py")
+
+
+@pytest.mark.parametrize("harm", ["cut", "garbage", "open to others", "empty"])
+def test_an_image_that_cannot_be_trusted_is_made_anew(harm: str, package: Path) -> None:
+    warm(package)
+    path = image_of(package)
+    data = path.read_bytes()
+    if harm == "open to others":
+        path.chmod(0o666)
+    else:
+        path.write_bytes({"cut": data[:40], "garbage": b"\x80" * 99, "empty": b""}[harm])
+    assert run(package) == f"1 part.py True {READ}"
+    assert run(package) == f"1 part.py True {KEPT}"
