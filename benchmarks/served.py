@@ -197,7 +197,7 @@ def _table(what: str, rows: dict[Case, dict[str, list[float]]]) -> None:
 def _corpus(folder: Path, count: int) -> list[Case]:
     """Programs of the corpus in their newest bytecode, evenly spread over their names."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from unit.tile_cudatile.corpus import archive
+    from unit.tile_cudatile.corpus import archive  # pyright: ignore
 
     files = archive.files()
     versions = {archive.case_of(n): n for n in sorted(files, key=_version)}  # the newest stays

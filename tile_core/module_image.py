@@ -90,15 +90,15 @@ class ModuleImage:
         new = {
             name: module for name, module in list(sys.modules.items()) if _is_source(module, name)
         }
-        if all(isinstance(m.__spec__.loader, _Loader) for m in new.values()):
+        if all(_is_kept(module) for module in new.values()):
             return
         kept = {n: e for n, e in self._index.items() if n not in new and self.find_spec(n)}
         parts: list[bytes] = []
         index: Index = {}
         at = 0
-        for name, (*what, begin, length) in kept.items():
+        for name, (source, package, time, size, begin, length) in kept.items():
             parts.append(bytes(self._code[begin : begin + length]))
-            index[name] = (*what, at, length)
+            index[name] = (source, package, time, size, at, length)
             at += length
         for name, module in new.items():
             found = self._compiled(name, module)
@@ -152,6 +152,11 @@ def keep_modules() -> ModuleImage:
     image = ModuleImage(os.path.join(user_folder(), f"modules-{number:08x}.marshal"), search)
     sys.meta_path.insert(0, image)
     return image
+
+
+def _is_kept(module: Any) -> bool:
+    """Whether a module came from the image."""
+    return isinstance(module.__spec__.loader, _Loader)
 
 
 def _is_source(module: Any, name: str) -> bool:
