@@ -71,23 +71,26 @@ _TRAITS: dict[str, list[type]] = {
 }
 _EFFECTS: dict[str, list[type]] = {"pure": [Pure], "none": [NoEffect]}
 
-#: Slots of the groups that may mix types: as many runs of equal types as they can hold.
+#: Slots of the groups that may mix types: as many runs of equal types as they can hold. What is
+#: folded is of one shape, so that its types are no more than there are elements; what loops and
+#: branches carry may be of any. Slots are not free: a hundred more cost 5 ms of every cold start.
 RUNS = 32
+CARRIED_RUNS = 128
 _INDEX_RUNS = 3  # scalars, the index tile of a gather/scatter view, scalars
 MIXED: dict[tuple[str, str], int] = {
-    ("for", "initValues"): RUNS,
-    ("for", "resultValues"): RUNS,
-    ("loop", "initValues"): RUNS,
-    ("loop", "resultValues"): RUNS,
-    ("if", "results"): RUNS,
+    ("for", "initValues"): CARRIED_RUNS,
+    ("for", "resultValues"): CARRIED_RUNS,
+    ("loop", "initValues"): CARRIED_RUNS,
+    ("loop", "resultValues"): CARRIED_RUNS,
+    ("if", "results"): CARRIED_RUNS,
     ("reduce", "operands"): RUNS,
     ("reduce", "results"): RUNS,
     ("scan", "operands"): RUNS,
     ("scan", "results"): RUNS,
-    ("break", "operands"): RUNS,
-    ("continue", "operands"): RUNS,
+    ("break", "operands"): CARRIED_RUNS,
+    ("continue", "operands"): CARRIED_RUNS,
     ("return", "operands"): RUNS,
-    ("yield", "operands"): RUNS,
+    ("yield", "operands"): CARRIED_RUNS,
     ("print_tko", "args"): RUNS,
 } | {
     (spec.name, operand.name): _INDEX_RUNS

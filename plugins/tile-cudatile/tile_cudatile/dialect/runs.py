@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tile_cudatile.dialect.ops import RUNS
+from tile_cudatile.dialect.ops import CARRIED_RUNS
 from tile_cudatile.print_format import CONVERSION, shows_value
 from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import TOKEN, Type
@@ -54,7 +54,7 @@ TERMINATORS = {
 
 def arrange(op: Op) -> Arrangement | None:
     """Orders in which the types of `op` form few runs; None if they do as they are."""
-    room = _FOLDED if op.name in ("reduce", "scan") else RUNS
+    room = _FOLDED if op.name in ("reduce", "scan") else CARRIED_RUNS
     results = _order([value.type for value in op.results], room)
     if op.name == "if":
         if results is None:
