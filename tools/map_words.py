@@ -42,6 +42,8 @@ _ROUNDS = ("tf32",)
 #: What depends on the arguments of a launch; maps that agree otherwise are of one kind.
 _DRAWN = ("global_address", "global_dim", "stride_low", "stride_high")
 _DRAWS = 4
+#: Programs between two lines on the screen.
+_SAY_EACH = 100
 _EQUAL = "maps equal in every bit"
 _DIFFER, _NOT_AGAIN = "maps that DIFFER", "maps that are NOT the same encoded again"
 _WRONG = (_DIFFER, _NOT_AGAIN)
@@ -89,8 +91,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     kinds: dict[int, int] = {}
     for arch in given.gpu_name:
         found = Found()
-        for name, bytecode in _programs(given):
+        for number, (name, bytecode) in enumerate(_programs(given), 1):
             _one(found, theirs, name, bytecode, arch)
+            if number % _SAY_EACH == 0:
+                print(f"{arch}, {number} programs: {found.text()}", file=sys.stderr, flush=True)
         print(f"{arch}: {found.text()}", flush=True)
         wrong += sum(found.counts[word] for word in _WRONG)
         kinds |= {_kind(bits): bits for bits in sorted(found.theirs, reverse=True)}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from tile_cudatile import types as t
-from tile_cudatile.attrs import Bounded, Dense, DivBy, Float, Hints, Integer, SameElements
+from tile_cudatile.attrs import Attr, Bounded, Dense, DivBy, Float, Hints, Integer, SameElements
 from tile_cudatile.ops.enums import OVERFLOW, PREDICATE
 from tile_cudatile.tree import Block, Entry, Global, Module, Region, Value
 from tile_cudatile.versions import V13_2, V13_3, V13_4, Version
@@ -395,7 +395,7 @@ def everything(version: Version) -> Module:
     ]
     for name, family in zip(names, families, strict=True):
         module.entries.append(_entry(name, family, version))
-    hints = {"num_cta_in_cga": Integer(t.I32, 2), "occupancy": Integer(t.I32, 4)}
+    hints: Attr = {"num_cta_in_cga": Integer(t.I32, 2), "occupancy": Integer(t.I32, 4)}
     module.entries[-1].hints = Hints({"sm_100": hints})
     return module
 

@@ -112,12 +112,12 @@ def test_classes_have_properties(context: ir.Context) -> None:
     assert set(ops.CLASSES) == {spec.name for spec in ALL_OPS}
     mlir = to_mlir(read_bytecode(samples.sample("matmul.13.4")))
     entry = mlir.body.operations[0].regions[0].blocks[0].operations[0]
-    loop = next(o for o in entry.regions[0].blocks[0].operations if isinstance(o, ops.ForOp))
+    loop = next(o for o in entry.regions[0].blocks[0].operations if isinstance(o, ops.ForOp))  # pyright: ignore[reportAttributeAccessIssue]
     assert len(loop.init_values) == 1
     assert len(loop.result_values) == 1
     assert describe(loop.lower_bound.type) == t.Tile((), t.I32)
     load_op = loop.region.blocks[0].operations[0]
-    assert isinstance(load_op, ops.LoadViewTkoOp)
+    assert isinstance(load_op, ops.LoadViewTkoOp)  # pyright: ignore[reportAttributeAccessIssue]
     assert len(load_op.index) == 2
     assert load_op.token is not None
     assert ir.StringAttr(load_op.memory_ordering_semantics).value == "weak"
@@ -165,7 +165,7 @@ def test_groups_may_mix_types(context: ir.Context) -> None:
     # argmin: a reduction of a float and an integer tile.
     mlir = to_mlir(read_bytecode(samples.sample("scan_rows.13.5")))
     entry = mlir.body.operations[0].regions[0].blocks[0].operations[0]
-    reductions = [o for o in entry.regions[0].blocks[0].operations if isinstance(o, ops.ReduceOp)]
+    reductions = [o for o in entry.regions[0].blocks[0].operations if isinstance(o, ops.ReduceOp)]  # pyright: ignore[reportAttributeAccessIssue]
     reduction = reductions[-1]
     last = list(reduction.body.blocks[0].operations)[-1]
     for values, texts in (

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
+from typing import Any
 
 import pytest
 from tile_cudatile import print_text, read_bytecode, verify, write_bytecode
@@ -106,7 +107,7 @@ CARRIERS = {
 }  # fmt: skip
 
 
-def _array(op: Op, roots: dict) -> object:
+def _array(op: Op, roots: dict) -> Any:
     """The argument that a store writes to."""
     value = op.group("view" if op.name == "store_view_tko" else "destination")
     while value not in roots:
