@@ -160,6 +160,45 @@ def test_store_through_the_asynchronous_proxy(kernel: Kernel, old: str, kind: st
     assert (kind in kinds) if kind else kinds == set(), [str(f) for f in report.findings]
 
 
+TWO_SLOTS = """
+.shared .align 1024 .b8 buf[1024];
+mov.u32 %r1, %tid.x; mov.u32 %r2, buf; add.u32 %r3, %r2, 512;
+shl.b32 %r4, %r1, 2; add.u32 %r5, %r2, %r4; st.shared.b32 [%r5], %r1; st.shared.b32 [%r5+512], %r1;
+fence.proxy.async.shared::cta;
+bar.sync 0;
+setp.ge.u32 %p1, %r1, 32; @%p1 bra OTHER;
+setp.eq.u32 %p2, %r1, 0;
+@%p2 cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [map, {0}], [%r2];
+@%p2 cp.async.bulk.commit_group;
+@%p2 cp.async.bulk.wait_group.read 0;
+bar.warp.sync 0xffffffff;
+bar.arrive 1, 128;
+@%p2 cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [map, {128}], [%r3];
+@%p2 cp.async.bulk.commit_group;
+@%p2 cp.async.bulk.wait_group.read 0;
+bra END;
+OTHER:
+bar.sync 1, 128;
+mov.u32 %r6, 0;
+LATER: add.u32 %r6, %r6, 1; setp.lt.u32 %p3, %r6, 40; @%p3 bra LATER;
+st.shared.b32 [%r5], %r2;
+END:
+"""
+
+
+@pytest.mark.parametrize("schedule", ["late", "early"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_slot_is_free_after_the_first_wait(kernel: Kernel, schedule: str, waits: bool) -> None:
+    """`wait_group.read` of a second slot covers the first group again, whose slot others have."""
+    text = TWO_SLOTS
+    if not waits:
+        text = text.replace("@%p2 cp.async.bulk.wait_group.read 0;\nbar.warp", "bar.warp")
+    maps = [TensorMap(np.zeros(256, np.uint32), box=(128,))]
+    module = kernel(text, "u64 map")
+    report = module.launch("k", (1, 1, 1), (128, 1, 1), maps, check=True, schedule=schedule)
+    assert bool(report.findings) != waits, [str(f) for f in report.findings]
+
+
 @pytest.mark.parametrize("strict", [True, False])
 def test_lanes_that_store_the_same_box(kernel: Kernel, strict: bool) -> None:
     """tileiras has all lanes of a warp issue one tensor store; unless `strict`, it is one."""

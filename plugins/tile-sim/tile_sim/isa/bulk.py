@@ -10,7 +10,7 @@ from tile_sim.errors import SimError
 from tile_sim.isa.address import Addresses, address
 from tile_sim.isa.common import U32
 from tile_sim.machine import shared, tma
-from tile_sim.machine.asyncs import Operation
+from tile_sim.machine.asyncs import Awaited, Operation
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import threads
 from tile_sim.machine.wave import Wave
@@ -222,7 +222,7 @@ def outgoing(
     span: Array,
     read: Callable[[], Array],
     write: Callable[[Array], None],
-    awaited: Callable[[bool], None] | None = None,
+    awaited: Callable[[Awaited], None] | None = None,
 ) -> None:
     """An operation in the bulk group of a thread: read the shared bytes `span`, later write."""
     taken: list[Array] = []

@@ -12,7 +12,7 @@ from tile_sim.isa.address import Addresses, address, address_of, take_space
 from tile_sim.isa.bulk import REDUCTIONS, addresses_of, lanes_of, outgoing, receivers, signal
 from tile_sim.machine import shared, tma
 from tile_sim.machine.access import parts
-from tile_sim.machine.asyncs import Operation
+from tile_sim.machine.asyncs import Awaited, Operation
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import threads
 from tile_sim.machine.monitor import Monitor
@@ -288,8 +288,14 @@ def _noting(
 
 def _telling(
     monitor: Monitor, row: int, source: Array, spans: list[tuple[Array, Array]]
-) -> Callable[[bool], None]:
-    return lambda read_only: monitor.bulk_awaited(row, source, None if read_only else spans)
+) -> Callable[[Awaited], None]:
+    def tell(what: Awaited) -> None:
+        if what == "read":
+            monitor.bulk_read_awaited(row, source)
+        else:
+            monitor.bulk_write_awaited(row, spans)
+
+    return tell
 
 
 # --- changing tensor maps -----------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _RANDOM_RATE = 0.15
+#: What of an operation a thread has waited for.
+Awaited = Literal["read", "write"]
 
 
 @dataclass(eq=False)
@@ -25,15 +27,16 @@ class Operation:
 
     `read` takes what the operation reads from memory, `write` stores it and signals. `signals`
     says that an mbarrier learns of the end, so that time alone may finish it. `awaited` is told
-    when the thread that began it has waited: for its reads alone (True), or for all of it.
+    when the thread that began it has waited: "read" once for what it reads, then "write".
     """
 
     write: Callable[[], None]
     read: Callable[[], None] | None = None
     signals: bool = False
-    awaited: Callable[[bool], None] | None = None
+    awaited: Callable[[Awaited], None] | None = None
     is_read: bool = False
     is_done: bool = False
+    is_told: bool = False
     known: Any = None
 
     def take(self) -> None:
@@ -47,6 +50,18 @@ class Operation:
             self.take()
             self.is_done = True
             self.write()
+
+    def tell(self, read_only: bool) -> None:
+        """A wait has covered it. Only the first one says when the memory that it reads is free:
+        a group whose writes are not waited for is covered by each later wait again.
+        """
+        if self.awaited is None:
+            return
+        if not self.is_told:
+            self.is_told = True
+            self.awaited("read")
+        if not read_only:
+            self.awaited("write")
 
 
 @dataclass(eq=False)
@@ -144,7 +159,6 @@ class AsyncQueue:
             else:
                 self.finish(group)
             for operation in group:
-                if operation.awaited is not None:
-                    operation.awaited(read_only)
+                operation.tell(read_only)
         if not read_only and count > 0:
             del groups.committed[:count]

@@ -320,18 +320,18 @@ class Monitor:
             self._write(shadow, at, warp, "global", generic=False, atomic=combines)
             shadow.lands(at, 1)
 
-    def bulk_awaited(self, row: int, source: Array, spans: Spans | None) -> None:
-        """The warp that began a bulk copy has waited until its shared source was read and, with
-        `spans`, these global bytes were written: both happened by now.
-        """
+    def bulk_read_awaited(self, row: int, source: Array) -> None:
+        """The warp that began a bulk copy has waited until its shared source was read."""
         at, warp = self._bytes(row, source)
-        now, place = self.clocks.now(warp), self.place()
-        self.shared.note_read(at, warp, now, place, generic=False)
-        for data, where in spans or ():
+        self.shared.note_read(at, warp, self.clocks.now(warp), self.place(), generic=False)
+
+    def bulk_write_awaited(self, row: int, spans: Spans) -> None:
+        """The warp that began a bulk copy has waited until these global bytes were written."""
+        for data, where in spans:
             shadow = self._shadow_of(data)
             at = shadow.covering(where)
             warp = np.full(len(at), row)
-            shadow.note_write(at, warp, self.clocks.now(warp), place)
+            shadow.note_write(at, warp, self.clocks.now(warp), self.place())
 
     def bulk_stored(self, spans: Spans) -> None:
         """The operation has written them."""
