@@ -173,6 +173,8 @@ def test_participants_come_as_a_value_too() -> None:
          "threads = 32", "expects a static shape, but got ?:1"),
         ("block_striped_reduce", [RMEM.replace("f32", "f64"), GMEM.replace("f32", "f64"), "i32"],
          [], 'threads = 32, reduction = "max"', "cannot reduce f64 by max"),
+        ("block_striped_reduce", [RMEM.replace("f32", "bf16"), GMEM.replace("f32", "bf16"), "i32"],
+         [], 'threads = 32, reduction = "max"', "cannot reduce bf16 by max"),
         ("block_striped_reduce", [RMEM, GMEM, "i32"], [], 'threads = 32, reduction = "xor"',
          "expects 'reduction' to be one of add, max, but got 'xor'"),
         ("tile_scheduler_make_dp_params", [GLOBAL], [params("streamk")], "",

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from support.cutlass_kernels import gemm
+from support.cutlass_run import ptx
 from tile_cute.cutlass.numbers import Integers
 from tile_cute.cutlass.records import Problem, pack
 from tile_cute.cutlass.schedules import filled, workspace
 from tile_sim import Module, SimError
 
-import tile_core
-from tile_core.opt import OptJob, Selection, optimize
-from tile_core.registry import default_registry
-
-PASSES = "convert-pipeline-to-nvvm,convert-cute-and-cute-nvgpu-to-llvm"
 KINDS = ("dp", "static_persistent", "streamk")
 #: Bytes of the accumulators of a tile of 32 x 16.
 TILE = 32 * 16 * 4
-
-
-@cache
-def ptx(text: str, target: str = "sm_90") -> str:
-    job = OptJob(default_registry(), Selection(passes=PASSES, target=target))
-    lowered = optimize(text, 0, job).text
-    assert "cutlass." not in lowered
-    made = tile_core.compile(
-        lowered.encode(), target, opt_level=1, start_at="llvm-dialect", emit="ptx"
-    )
-    return str(made.stage("ptx"))
 
 
 def run(

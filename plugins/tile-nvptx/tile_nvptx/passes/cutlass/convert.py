@@ -10,7 +10,15 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_core.walk import children
-from tile_nvptx.passes.cutlass import barriers, mods, pipes, schedulers, streamk, striped  # noqa: F401
+from tile_nvptx.passes.cutlass import (  # noqa: F401
+    barriers,
+    launched,
+    mods,
+    pipes,
+    schedulers,
+    streamk,
+    striped,
+)
 from tile_nvptx.passes.cutlass.state import State, convert_type, rules
 from tile_nvptx.passes.tileas.device.helpers import Helpers
 

@@ -46,7 +46,8 @@ def create(op: ir.OpView, cx: Cutlass) -> Replacement:
     inits = [use.owner for use in op.results[0].uses if use.owner.operation.name == _INIT]
     if len(inits) != 1:
         raise cx.error(f"expects one '{_INIT}' of the pipe, but got {len(inits)}")
-    shape = shape_of(inits[0])
+    roles = list(inits[0].operands)[1:]
+    shape = shape_of(inits[0], cx.before(roles[0]) if roles else None)
     if op.operands:
         words = address(cx, op.operands[0], 3)
     else:
@@ -55,7 +56,8 @@ def create(op: ir.OpView, cx: Cutlass) -> Replacement:
     return words
 
 
-def _shape(op: ir.OpView, cx: Cutlass) -> Shape:
+def shape_in(op: ir.OpView, cx: Cutlass) -> Shape:
+    """Who takes part in the pipe that an operation is about."""
     pipe = next(v for v in op.operands if "cutlass.pipeline<" in str(cx.before(v)))
     shape = cx.state.pipes.get(pipe)
     if shape is None:
@@ -72,7 +74,7 @@ def make_participants(op: ir.OpView, cx: Cutlass) -> Replacement:
 @rules.on("cutlass.pipeline_init")
 def init(op: ir.OpView, cx: Cutlass) -> Replacement:
     """pipeline_init => mbarrier.init of all barriers by one thread; the block, or cluster, meets"""
-    shape, words = _shape(op, cx), op.operands[0]
+    shape, words = shape_in(op, cx), op.operands[0]
     if shape.ctas > 1 and cx.target.sm < _SINCE:
         raise cx.error(f"is for a cluster, which {cx.target.chip} does not have")
     arrivals = shape.arrivals()
@@ -140,13 +142,14 @@ def state_get(op: ir.OpView, cx: Cutlass) -> Replacement:
 # --- the handshake -------------------------------------------------------------------------------
 
 
-def _barrier(cx: Cutlass, pipe: ir.Value, shape: Shape, which: str, index: ir.Value) -> ir.Value:
+def barrier_of(cx: Cutlass, pipe: ir.Value, shape: Shape, which: str, index: ir.Value) -> ir.Value:
+    """The address of the full or the empty barrier of a stage."""
     b = Builder(cx)
     at = index if which == FULL else b.with_constant("addi", index, shape.stages)
     return place(cx, pipe, at)
 
 
-def _comes(cx: Cutlass, shape: Shape, name: str) -> None:
+def check_comes(cx: Cutlass, shape: Shape, name: str) -> None:
     """Nobody but participants comes to a step: others would arrive, too."""
     warps = shape.producers if name.startswith("produc") else shape.consumers
     mask = sum(1 << number for number in warps)
@@ -173,7 +176,7 @@ def wait(cx: Cutlass, name: str, pipe: ir.Value, shape: Shape, cursor: dict[str,
     """A step of the handshake that waits."""
     step, b = HANDSHAKE[name], Builder(cx)
     phase = b.with_constant("xori", cursor["phase"], 1) if step.flipped else cursor["phase"]
-    barrier = _barrier(cx, pipe, shape, step.barrier, cursor["index"])
+    barrier = barrier_of(cx, pipe, shape, step.barrier, cursor["index"])
     run(cx, device.barrier_wait(suspends=cx.target.sm >= _SINCE), barrier, phase)
 
 
@@ -181,7 +184,7 @@ def arrive(
     cx: Cutlass, name: str, pipe: ir.Value, shape: Shape, cursor: dict[str, ir.Value], size: int = 0
 ) -> None:
     """A step that arrives: one lane of each warp, after its lanes met."""
-    barrier = _barrier(cx, pipe, shape, HANDSHAKE[name].barrier, cursor["index"])
+    barrier = barrier_of(cx, pipe, shape, HANDSHAKE[name].barrier, cursor["index"])
     if size and cx.target.sm < _SINCE:
         raise cx.error(f"counts bytes of copies, which {cx.target.chip} cannot")
     warp_meets(cx)
@@ -199,8 +202,8 @@ def arrive(
 def wait_for(op: ir.OpView, cx: Cutlass) -> Replacement:
     """producer_acquire, consumer_wait => a loop around mbarrier.try_wait.parity"""
     name = op.operation.name.partition("pipeline_")[2]
-    shape, cursor = _shape(op, cx), cursor_of(cx, op.operands[1])
-    _comes(cx, shape, name)
+    shape, cursor = shape_in(op, cx), cursor_of(cx, op.operands[1])
+    check_comes(cx, shape, name)
     flags = []
     if len(op.operands) > 2:
         flags.append(_not(cx, op.operands[2]))
@@ -222,10 +225,10 @@ def try_for(op: ir.OpView, cx: Cutlass) -> Replacement:
     """producer_try_acquire, consumer_try_wait => mbarrier.test_wait.parity, once"""
     name = op.operation.name.partition("pipeline_")[2].replace("try_", "")
     step, b = HANDSHAKE[name], Builder(cx)
-    shape, cursor = _shape(op, cx), cursor_of(cx, op.operands[1])
-    _comes(cx, shape, name)
+    shape, cursor = shape_in(op, cx), cursor_of(cx, op.operands[1])
+    check_comes(cx, shape, name)
     phase = b.with_constant("xori", cursor["phase"], 1) if step.flipped else cursor["phase"]
-    barrier = _barrier(cx, op.operands[0], shape, step.barrier, cursor["index"])
+    barrier = barrier_of(cx, op.operands[0], shape, step.barrier, cursor["index"])
     test = device.barrier_test()
     done = cx.state.helpers.call(cx, *test, [barrier, phase], b.i32).result
     return b.compare(1, done, b.constant(0))
@@ -235,8 +238,8 @@ def try_for(op: ir.OpView, cx: Cutlass) -> Replacement:
 def arrive_at(op: ir.OpView, cx: Cutlass) -> Replacement:
     """producer_commit, consumer_release => mbarrier.arrive; with bytes, arrive.expect_tx"""
     name = op.operation.name.partition("pipeline_")[2]
-    shape, cursor = _shape(op, cx), cursor_of(cx, op.operands[1])
-    _comes(cx, shape, name)
+    shape, cursor = shape_in(op, cx), cursor_of(cx, op.operands[1])
+    check_comes(cx, shape, name)
     fills = _fills(cx, shape, cursor["index"]) if name.startswith("producer") else None
     with when(cx, fills):
         arrive(cx, name, op.operands[0], shape, cursor, integer(op, "transaction_bytes", 0))
@@ -246,8 +249,8 @@ def arrive_at(op: ir.OpView, cx: Cutlass) -> Replacement:
 @rules.on("cutlass.pipeline_producer_tail")
 def tail(op: ir.OpView, cx: Cutlass) -> Replacement:
     """producer_tail => bulk copies drain; an acquisition of each stage"""
-    shape, cursor = _shape(op, cx), cursor_of(cx, op.operands[1])
-    _comes(cx, shape, "producer_tail")
+    shape, cursor = shape_in(op, cx), cursor_of(cx, op.operands[1])
+    check_comes(cx, shape, "producer_tail")
     if cx.target.sm >= _SINCE:
         drain(cx)
     for _ in range(shape.stages):
@@ -273,8 +276,8 @@ def stage(op: ir.OpView, cx: Cutlass) -> Replacement:
         else ("consumer_wait", "consumer_release")
     )
     pipe, state = op.operands
-    shape, cursor = _shape(op, cx), cursor_of(cx, state)
-    _comes(cx, shape, first)
+    shape, cursor = shape_in(op, cx), cursor_of(cx, state)
+    check_comes(cx, shape, first)
     size = integer(op, "transaction_bytes", 0)
     with when(cx, _fills(cx, shape, cursor["index"]) if produces else None):
         wait(cx, first, pipe, shape, cursor)
@@ -297,15 +300,15 @@ def move_inside(op: ir.OpView, cx: Cutlass) -> None:
 @rules.on("cutlass.pipeline_get_producer_barrier")
 def producer_barrier(op: ir.OpView, cx: Cutlass) -> Replacement:
     """The full barrier of the stage"""
-    shape, cursor = _shape(op, cx), cursor_of(cx, op.operands[1])
-    barrier = _barrier(cx, op.operands[0], shape, FULL, cursor["index"])
+    shape, cursor = shape_in(op, cx), cursor_of(cx, op.operands[1])
+    barrier = barrier_of(cx, op.operands[0], shape, FULL, cursor["index"])
     return given(cx, barrier, op.results[0].type)
 
 
 @rules.on("cutlass.pipeline_get_producer_mask")
 def producer_mask(op: ir.OpView, cx: Cutlass) -> Replacement:
     """A bit for each warp that fills the stage"""
-    shape, cursor = _shape(op, cx), cursor_of(cx, op.operands[1])
+    shape, cursor = shape_in(op, cx), cursor_of(cx, op.operands[1])
     return shape.producer_mask(Emitted(cx), cursor["index"])
 
 

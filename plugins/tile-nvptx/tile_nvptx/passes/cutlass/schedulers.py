@@ -158,14 +158,14 @@ def initial(op: ir.OpView, cx: Cutlass) -> Replacement:
         params = get(cx, params, 0, _params_type())
     what = "clusterid" if cx.state.ctas > 1 else "ctaid"
     at = [_special(cx, f"{what}.{x}") for x in "xyz"]
-    return _numbered(op, cx, params, _linear(cx, what, at))
+    return _numbered(op, cx, params, linear(cx, what, at))
 
 
 def _params_type() -> ir.Type:
     return convert_type(ir.Type.parse('!cutlass.tile_scheduler_params<"dp">'))
 
 
-def _linear(cx: Cutlass, what: str, at: Sequence[ir.Value]) -> ir.Value:
+def linear(cx: Cutlass, what: str, at: Sequence[ir.Value]) -> ir.Value:
     """The number of a place in the grid, x fastest."""
     n = Emitted(cx)
     x, y, z = at

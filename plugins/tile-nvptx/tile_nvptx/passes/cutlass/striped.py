@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tile_cute.cutlass.dialect.around import integer, word
-from tile_cute.cutlass.dialect.checks.barriers import REDUCTIONS
+from tile_cute.cutlass.dialect.checks.barriers import ATOMICS
 from tile_cute.dialect.base import operand_of
 from tile_cute.layout import Layout
 from tile_cute.values import View
@@ -13,11 +13,12 @@ from tile_cute.values import View
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
 from tile_nvptx.passes.cute.offsets import Offsets
-from tile_nvptx.passes.cutlass.state import Cutlass, address, rules
+from tile_nvptx.passes.cutlass.state import Cutlass, address, rules, run
+from tile_nvptx.passes.tileas.device import asynchronous as device
 from tile_nvptx.passes.tileas.thread.build import Builder
 
 #: llvm.atomicrmw's numbers of operations (llvm::AtomicRMWInst::BinOp) and of orders.
-_ATOMICS = {("add", False): 1, ("max", False): 7, ("add", True): 11, ("max", True): 13}
+_ATOMICS = {("add", False): 1, ("max", False): 7, ("add", True): 11}
 _MONOTONIC = 2
 
 
@@ -90,22 +91,23 @@ def _store(cx: Cutlass, value: ir.Value, where: ir.Value) -> None:
 
 @rules.on("cutlass.block_striped_reduce")
 def reduce(op: ir.OpView, cx: Cutlass) -> Replacement:
-    """atomicrmw of the GPU's scope for each element; where there is no such reduction, LLVM makes a
-    loop of compare and swap
-    """
+    """atomicrmw of the GPU's scope for each element; a maximum of f32 is one of its bits"""
     values, b = _registers(op, cx), Builder(cx)
-    how = word(op, "reduction", REDUCTIONS, "add")
+    how = word(op, "reduction", tuple(ATOMICS), "add")
     element = ir.VectorType(values.type).element_type
-    number = _ATOMICS[how, not isinstance(element, ir.IntegerType)]
-    attributes = {
-        "bin_op": ir.IntegerAttr.get(b.i64, number),
-        "ordering": ir.IntegerAttr.get(b.i64, _MONOTONIC),
-        "syncscope": ir.StringAttr.get("device"),
-    }
+    floats = not isinstance(element, ir.IntegerType)
 
     def one(at: int, where: ir.Value) -> None:
-        operands = [where, b.extract(values, at)]
-        cx.create("llvm.atomicrmw", operands, [element], attributes)
+        value = b.extract(values, at)
+        if how == "max" and floats:
+            run(cx, device.reduce_max_f32(), where, b.bitcast(value, b.i32))
+            return
+        attributes = {
+            "bin_op": ir.IntegerAttr.get(b.i64, _ATOMICS[how, floats]),
+            "ordering": ir.IntegerAttr.get(b.i64, _MONOTONIC),
+            "syncscope": ir.StringAttr.get("device"),
+        }
+        cx.create("llvm.atomicrmw", [where, value], [element], attributes)
 
     _stripe(op, cx, one)
     return None

@@ -24,16 +24,21 @@ NAMED_BARRIERS = 16
 _MOST_BYTES = (1 << 20) - 1
 
 
-def shape_of(op: ir.OpView | ir.Operation) -> Shape:
-    """Who takes part in the pipe that an `init` initialises."""
+def shape_of(op: ir.OpView | ir.Operation, listed: ir.Type | None = None) -> Shape:
+    """Who takes part in the pipe that an `init` initialises.
+
+    Args:
+        listed: the type of its participants, where the operand has another one by now.
+    """
     operands = op.operation.operands
     if len(operands) > 1:
-        producers, consumers = participants_of(operands[1].type)
+        producers, consumers = participants_of(listed or operands[1].type)
     else:
         producers, consumers = integers(op, "participants"), integers(op, "consumers")
     executor = word(op, "executor", EXECUTORS, "cooperative")
     ctas = kernel_spec(op).get("num_ctas", 1) if executor == "cluster" else 1
-    return Shape(numbers_of(operands[0].type)[0], producers, consumers, executor, ctas)
+    stages = integer(op, "numStages", 0)
+    return Shape(stages, producers, consumers, executor, ctas)
 
 
 def pipeline_init(op: ir.OpView) -> None:

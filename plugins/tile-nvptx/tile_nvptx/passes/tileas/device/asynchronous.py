@@ -133,6 +133,20 @@ def count_reset() -> Routine:
     return routine("count_reset", [_GLOBAL], "st.relaxed.gpu.global.u32 [$0], 0;")
 
 
+def reduce_max_f32() -> Routine:
+    """`(ptr<1>, i32)`: the larger one of a float and one given by its bits; a positive NaN wins.
+
+    Floats without a sign are ordered like signed integers; with one they are in the other order,
+    and behind all others among unsigned ones.
+    """
+    asm = (
+        "{ .reg .pred %neg; setp.lt.s32 %neg, $1, 0; "
+        "@!%neg red.relaxed.gpu.global.max.s32 [$0], $1; "
+        "@%neg red.relaxed.gpu.global.min.u32 [$0], $1; }"
+    )
+    return routine("reduce_max_f32", [_GLOBAL, "i32"], asm)
+
+
 def count_wait(*, least: bool) -> Routine:
     """`(ptr<1>, i32)`: until the counter is that number, or not less; with acquire semantics."""
     test = "hs" if least else "eq"
