@@ -5,12 +5,13 @@ mbarrier.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile_cute.linear import strided
 
 from tile_core.mlir import ir
 from tile_tileas.access import BULK, AccessPlan
+from tile_tileas.analysis.caches import handed_on
 from tile_tileas.analysis.views import TiledView, tiled_view
 from tile_tileas.copying.rows import Runs, runs_of
 from tile_tileas.dialect import distributed
@@ -25,11 +26,14 @@ from tile_tileas.tma.barriers import BarrierPlace
 
 @dataclass(frozen=True)
 class RunCopy:
-    """The runs of one tile, and the type of the part of a stage that holds one."""
+    """The runs of one tile, the type of the part of a stage that holds one, and what copies say to
+    L2.
+    """
 
     view: TiledView
     runs: Runs
     part: ir.Type
+    hints: Mapping[str, ir.Attribute]
 
     @property
     def bytes(self) -> int:
@@ -49,6 +53,7 @@ class RunCopy:
         size = {
             "bytes": ir.IntegerAttr.get(at.i32, self.runs.bytes),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1]),
+            **self.hints,
         }
         for origin in self.runs.origins:
             offset = start
@@ -91,7 +96,7 @@ def run_copy(load: ir.OpView, plan: AccessPlan, buffer: Buffer) -> RunCopy | Non
         return None
     plain = ir.RankedTensorType.get(runs.extents, view.memref.element)
     held = ir.RankedTensorType(distributed(plain, layout))
-    return RunCopy(view, runs, Buffer(held, buffer.space, 1).type)
+    return RunCopy(view, runs, Buffer(held, buffer.space, 1).type, handed_on(load))
 
 
 class BulkLoads:
@@ -157,7 +162,7 @@ class Bulk:
         coords = [place.of(value) for value in old.coords]
         # The view may be of an iteration; what it is made of then is that of another one, too.
         view = tiled_view(place.of(old.view))
-        moved = RunCopy(view, copy.runs, copy.part)
+        moved = replace(copy, view=view)
         moved.load(at, coords, view.memref.base, into, barrier)
 
     def close(self, at: Writer, slot: Slot) -> None:

@@ -15,6 +15,7 @@ from tile_core.mlir import ir
 from tile_core.passes import ALL_ANALYSES, Pass, PassContext, error_at
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.buffers import allocated_bytes
+from tile_tileas.analysis.caches import without_effect
 from tile_tileas.dialect.base import layout_in, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name
@@ -67,6 +68,8 @@ class RemarkChoices(Pass):
         _remark_resources(op, cx)
         for inner in _operations(op):
             name = inner.operation.name
+            if name.startswith("nv_tileas."):
+                _remark_caches(inner, cx)
             if name in FORMS:
                 _remark_access(inner, FORMS[name], cx)
             elif name in _DOTS:
@@ -86,8 +89,24 @@ def _operations(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
 # --- memory ---------------------------------------------------------------------------------------
 
 
+def _remark_caches(op: ir.OpView, cx: PassContext) -> None:
+    """What an access asks of caches in vain."""
+    reasons = without_effect(op)
+    if reasons:
+        cx.missed(
+            op.operation,
+            "a hint to caches has no effect",
+            category="memory",
+            name="CacheHint",
+            reasons=reasons,
+        )
+
+
 def _remark_access(op: ir.OpView, form: Form, cx: PassContext) -> None:
     facts: dict[str, object] = {"Instruction": form.instruction}
+    plan = AccessPlan.of(op)
+    if plan is not None and plan.why:
+        facts["Copied by"] = plan.copy
     tile = _moved(op)
     if tile is not None:
         facts["Shape"] = list(tile.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.caches import MODIFIER, POLICY
 from tile_tileas.dialect.buffers import async_token
 from tile_tileas.dialect.fields import operands_of
 from tile_tileas.pipelining.filling import Place, Slot
@@ -10,7 +11,7 @@ from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.writer import Writer
 
 _GROUP = "cp.async"
-_KEPT = ("access", "mem_semantic", "in_bounds")
+_KEPT = ("access", "mem_semantic", "in_bounds", MODIFIER, POLICY)
 
 
 class CpAsync:

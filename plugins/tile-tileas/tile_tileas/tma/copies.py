@@ -4,14 +4,15 @@ buffer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from tile_tileaa.dialect.base import MemTokenType
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.analysis.caches import handed_on
 from tile_tileas.analysis.ranges import Range
 from tile_tileas.analysis.views import TiledView, tiled_view
 from tile_tileas.dialect import distributed
@@ -52,6 +53,7 @@ class TileCopy:
         axes: the axes of memory that the map has, outer first.
         far: those along which the tile's index may be too large to be counted in elements.
         empty: those whose extent may be 0.
+        hints: what copies say to L2.
     """
 
     view: TiledView
@@ -59,6 +61,7 @@ class TileCopy:
     axes: tuple[int, ...]
     far: frozenset[int]
     empty: frozenset[int]
+    hints: Mapping[str, ir.Attribute] = field(default_factory=dict)
 
     @staticmethod
     def of(op: ir.OpView, buffer: Buffer, bounds: BoundsAnalysis) -> TileCopy | str:
@@ -80,7 +83,7 @@ class TileCopy:
         empty = frozenset(
             n for n, size in sizes if isinstance(size, ir.Value) and bounds[size].lo < 1
         )
-        return TileCopy(view, boxes, _map_order(view, boxes), far, empty)
+        return TileCopy(view, boxes, _map_order(view, boxes), far, empty, handed_on(op))
 
     def divided(self, parts: int) -> TileCopy | None:
         """The same in at least `parts` copies; None if the boxes cannot be cut so."""
@@ -120,6 +123,7 @@ class TileCopy:
         attributes = {
             "tx_count": ir.IntegerAttr.get(at.i32, box_bytes(self._type)),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes),
+            **self.hints,
         }
         starts, own = self._starts(at, coords), None
         origins, masks = self.boxes.origins, []
@@ -165,7 +169,7 @@ class TileCopy:
         """Copies of `source` to the tile at `coords` of `view`, each behind `token`, if any."""
         map_, starts = self._map(at, view), self._starts(at, coords)
         sizes = [1, 1, len(self.axes), len(token)]
-        attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes)}
+        attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes), **self.hints}
         types = [async_token(), MemTokenType.get()]
         found: list[ir.Operation] = []
         for origin in self.boxes.origins:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_nvptx.passes.tileas.device.helpers import quoted
+from tile_nvptx.passes.tileas.device.policies import hint_text
 
 _CONSTRAINTS = {
     "!llvm.ptr": "l",
@@ -175,16 +176,21 @@ def fence(proxy: str) -> Routine:
 # --- copies of threads (PTX ISA, "cp.async") ---------------------------------------------------
 
 
-def copy_to_shared(size: int, *, partial: bool) -> Routine:
+def copy_to_shared(size: int, *, partial: bool, cache: str = "", hint: str = "") -> Routine:
     """`(ptr<3>, ptr<1>)`: begin to copy `size` bytes, 4, 8 or 16.
 
-    `partial` takes an i32: so many bytes are read, the rest are zeros. 16 bytes leave L1 alone.
+    `partial` takes an i32: so many bytes are read, the rest are zeros. 16 bytes leave L1 alone,
+    unless `cache` is "ca".
     """
-    cache = "cg" if size == 16 else "ca"
+    cache = cache or ("cg" if size == 16 else "ca")
+    make, suffix, policy = hint_text(hint)
     tail = ", $2" if partial else ""
-    asm = f"cp.async.{cache}.shared.global [$0], [$1], {size}{tail};"
+    asm = f"cp.async.{cache}.shared.global{suffix} [$0], [$1], {size}{tail}{policy};"
     arguments = [_SHARED, _GLOBAL, *(["i32"] if partial else [])]
-    return routine(f"cp_async_{size}{'_partial' if partial else ''}", arguments, asm)
+    name = f"cp_async_{size}{'_partial' if partial else ''}"
+    if hint or cache != ("cg" if size == 16 else "ca"):
+        name = f"{name}_{cache}{hint and '_' + hint}"
+    return routine(name, arguments, f"{{ {make}{asm} }}" if hint else asm)
 
 
 _COMMITS = {"cp.async": "cp.async.commit_group;", "bulk": "cp.async.bulk.commit_group;"}
@@ -209,11 +215,13 @@ def wait_group(group: str, pending: int) -> Routine:
 # --- bulk copies (PTX ISA, "cp.async.bulk") ----------------------------------------------------
 
 
-def bulk_to_shared(size: int) -> Routine:
+def bulk_to_shared(size: int, hint: str = "") -> Routine:
     """`(ptr<3>, ptr<1>, ptr<3>)`: destination, source, mbarrier."""
-    words = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-    asm = f"{words} [$0], [$1], {size}, [$2];"
-    return routine(f"bulk_to_shared_{size}", [_SHARED, _GLOBAL, _SHARED], asm)
+    make, suffix, policy = hint_text(hint)
+    words = f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{suffix}"
+    asm = f"{words} [$0], [$1], {size}, [$2]{policy};"
+    name = f"bulk_to_shared_{size}{hint and '_' + hint}"
+    return routine(name, [_SHARED, _GLOBAL, _SHARED], f"{{ {make}{asm} }}" if hint else asm)
 
 
 def bulk_to_global(size: int) -> Routine:
@@ -222,21 +230,13 @@ def bulk_to_global(size: int) -> Routine:
     return routine(f"bulk_to_global_{size}", [_GLOBAL, _SHARED], asm)
 
 
-def _policy(hint: str) -> tuple[str, str, str]:
-    """What stands before an instruction, in its name and behind its operands for a cache hint."""
-    if not hint:
-        return "", "", ""
-    make = f".reg .b64 %policy; createpolicy.fractional.L2::{hint}.b64 %policy, 1.0; "
-    return make, ".L2::cache_hint", ", %policy"
-
-
 def _coordinates(first: int, count: int) -> str:
     return "{" + ", ".join(f"${first + at}" for at in range(count)) + "}"
 
 
 def tensor_load(rank: int, mode: str, count: int, hint: str, *, multicast: bool) -> Routine:
     """`(ptr<3> destination, map, ptr<3> mbarrier, coordinates.., i16 mask)`, innermost first."""
-    make, suffix, policy = _policy(hint)
+    make, suffix, policy = hint_text(hint)
     words = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.{mode}"
     words += ".mbarrier::complete_tx::bytes"
     mask = ""
@@ -250,7 +250,7 @@ def tensor_load(rank: int, mode: str, count: int, hint: str, *, multicast: bool)
 
 def tensor_store(rank: int, mode: str, count: int, hint: str, reduction: str = "") -> Routine:
     """`(ptr<3> source, map, coordinates..)`; with a reduction, elements are combined."""
-    make, suffix, policy = _policy(hint)
+    make, suffix, policy = hint_text(hint)
     head = "cp.reduce" if reduction else "cp"
     words = f"{head}.async.bulk.tensor.{rank}d.global.shared::cta"
     words += f".{reduction}.{mode}.bulk_group" if reduction else f".{mode}.bulk_group"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tile_nvptx.passes.tileas.device.helpers import quoted
+from tile_nvptx.passes.tileas.device.policies import hint_text
 
 _WORD_CONSTRAINT = {1: "h", 2: "h", 4: "r"}
 
@@ -68,20 +71,38 @@ def _asm_register(word: int) -> str:
     return "i32" if word == 4 else "i16"
 
 
-def predicated_load(size: int, qualifiers: str) -> tuple[str, str]:
-    """Name and text of `(ptr<1>, i1) -> words`: reads `size` bytes if the flag is set, else 0.
-
-    `qualifiers` are those of PTX `ld`, such as ".acquire.gpu" (PTX ISA, "ld").
+class Manner(NamedTuple):
+    """How memory is accessed, in PTX: order and scope such as ".acquire.gpu", a cache operator such
+    as ".cs", a priority of L2 such as "evict_first". All may be empty.
     """
+
+    order: str = ""
+    cache: str = ""
+    priority: str = ""
+
+    @property
+    def name(self) -> str:
+        """For names of functions."""
+        parts = f"{self.order}{self.cache}{self.priority and '.' + self.priority}"
+        return parts.replace(".", "_")
+
+    def text(self, instruction: str, kind: str, operands: str) -> str:
+        """`instruction` of global memory in this manner, of the words `kind`."""
+        _, suffix, policy = hint_text(self.priority)
+        return f"{instruction}{self.order}.global{self.cache}{suffix}{kind} {operands}{policy};"
+
+
+def predicated_load(size: int, manner: Manner) -> tuple[str, str]:
+    """Name and text of `(ptr<1>, i1) -> words`: reads `size` bytes if the flag is set, else 0."""
     word, count = words_of(size)
-    name = f"__tile_load{qualifiers.replace('.', '_')}_b{8 * size}"
+    name = f"__tile_load{manner.name}_b{8 * size}"
     register, constraint = _asm_register(word), _WORD_CONSTRAINT[word]
     outputs = [f"${i}" for i in range(count)]
-    kind = f"b{8 * word}"
     vector = "" if count == 1 else f".v{count}"
     target = outputs[0] if count == 1 else "{" + ", ".join(outputs) + "}"
     zero = " ".join(f"mov.b{max(16, 8 * word)} {out}, 0;" for out in outputs)
-    asm = f"{zero} @${count + 1} ld{qualifiers}.global{vector}.{kind} {target}, [${count}];"
+    access = manner.text("ld", f"{vector}.b{8 * word}", f"{target}, [${count}]")
+    asm = _guarded(manner, f"{zero} ", f"@${count + 1}", access)
     constraints = ",".join([f"=&{constraint}"] * count + ["l", "b"])
     result = register if count == 1 else f"!llvm.struct<({', '.join([register] * count)})>"
     body = [
@@ -118,15 +139,24 @@ def _pack_words(word: int, count: int) -> list[str]:
     return lines
 
 
-def predicated_store(size: int, qualifiers: str) -> tuple[str, str]:
+def _guarded(manner: Manner, before: str, flag: str, access: str) -> str:
+    """`before` and, if the flag is set, the access, whose policy is made in a scope of its own."""
+    if not manner.priority:
+        return f"{before}{flag} {access}"
+    make = hint_text(manner.priority).make
+    return f"{before}{{ {make}{flag} {access} }}"
+
+
+def predicated_store(size: int, manner: Manner) -> tuple[str, str]:
     """Name and text of `(ptr<1>, words, i1)`: writes `size` bytes if the flag is set."""
     word, count = words_of(size)
-    name = f"__tile_store{qualifiers.replace('.', '_')}_b{8 * size}"
+    name = f"__tile_store{manner.name}_b{8 * size}"
     register, constraint = _asm_register(word), _WORD_CONSTRAINT[word]
     inputs = [f"${i + 1}" for i in range(count)]
     vector = "" if count == 1 else f".v{count}"
     source = inputs[0] if count == 1 else "{" + ", ".join(inputs) + "}"
-    asm = f"@${count + 1} st{qualifiers}.global{vector}.b{8 * word} [$0], {source};"
+    access = manner.text("st", f"{vector}.b{8 * word}", f"[$0], {source}")
+    asm = _guarded(manner, "", f"@${count + 1}", access)
     constraints = ",".join(["l"] + [constraint] * count + ["b"])
     words = [f"%w{i}" for i in range(count)]
     types = ", ".join(["!llvm.ptr<1>", *[register] * count, "i1"])

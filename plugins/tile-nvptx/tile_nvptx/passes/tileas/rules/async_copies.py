@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tile_cute.linear import LinearLayout, memory_access
 from tile_tileas.access import AccessPlan
+from tile_tileas.analysis.caches import acts, asked
 from tile_tileas.dialect import layout_in
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.fields import operand_of
@@ -15,7 +16,7 @@ from tile_nvptx.passes.tileas.device import asynchronous as device
 from tile_nvptx.passes.tileas.rules.buffers import assigned, buffer_of
 from tile_nvptx.passes.tileas.rules.synchronization import barrier_at, first_thread, run
 from tile_nvptx.passes.tileas.rules.tiled import TileAddress, prepare
-from tile_nvptx.passes.tileas.ruleset import rules
+from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.shared import SharedBuffer, when
 from tile_nvptx.passes.tileas.thread.state import Kernel
@@ -47,6 +48,8 @@ def _copy(op: ir.OpView, cx: Kernel, width: int, source: Source) -> None:
     if size not in _SIZES:
         raise cx.error(f"copies {size} bytes at a time, but cp.async copies 4, 8 or 16")
     memory = SharedBuffer(cx, pointer, stored)
+    modifier, hint = asked(op)
+    cache = modifier if modifier and acts(op, modifier) else ""
     with when(cx, cx.state.holds_unique(cx, layout)):
         for access in side.accesses[0]:
             place = memory.at((*side.lane_map, *side.warp_map), access.offset)
@@ -55,7 +58,8 @@ def _copy(op: ir.OpView, cx: Kernel, width: int, source: Source) -> None:
                 raise cx.error("copies runs that lie differently in global and shared memory")
             address, read = source(start, side.vector)
             partial = () if read is None else (read,)
-            run(cx, device.copy_to_shared(size, partial=bool(partial)), place, address, *partial)
+            routine = device.copy_to_shared(size, partial=bool(partial), cache=cache, hint=hint)
+            run(cx, routine, place, address, *partial)
 
 
 @rules.on("nv_tileas.async_tiled_load")
@@ -136,7 +140,8 @@ def async_copy(op: ir.OpView, cx: Kernel) -> ir.Value:
         place = barrier_at(cx, barrier, stage)
     with when(cx, first_thread(cx)):
         if place is not None:
-            run(cx, device.bulk_to_shared(size), destination, source, place)
+            hint = text(op, "cache_hint")
+            run(cx, device.bulk_to_shared(size, hint), destination, source, place)
         else:
             run(cx, device.bulk_to_global(size), destination, source)
     return token(cx)

@@ -6,7 +6,7 @@ from tile_tileas.access import AccessPlan
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.ruleset import rules
-from tile_nvptx.passes.tileas.thread.access import VectorAccess, qualifiers, reader
+from tile_nvptx.passes.tileas.thread.access import VectorAccess, manner, reader
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import element_of, storage_type
@@ -25,7 +25,7 @@ def _load_scalar(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
     """Every thread reads the one element, or one thread for all."""
     b, stored, first = Builder(cx), storage_type(type_), reader(op, cx, None)
     conditions = [flag for flag in (first, op.mask) if flag is not None]
-    value = VectorAccess(cx, stored, 1, qualifiers(op)).load(op.base, b.all_of(conditions))
+    value = VectorAccess(cx, stored, 1, manner(op)).load(op.base, b.all_of(conditions))
     scalar = b.extract(b.from_storage(value, type_), 0)
     if op.other is None or op.mask is None:
         return scalar
@@ -37,7 +37,7 @@ def _load_tile(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
     layout = tile_layout(cx, op.result)
     element = element_of(type_)
     width = _width(op, layout)
-    access = VectorAccess(cx, storage_type(element), width, qualifiers(op))
+    access = VectorAccess(cx, storage_type(element), width, manner(op))
     owner, parts = reader(op, cx, layout), []
     for register in range(0, layout.elements_per_thread, width):
         conditions = [owner] if owner is not None else []
@@ -68,7 +68,7 @@ def store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     first = b.compare(0, cx.state.thread_index(cx), b.constant(0))
     condition = b.all_of([first] + ([op.mask] if op.mask is not None else []))
     stored = b.to_storage(b.splat(value, 1))
-    VectorAccess(cx, storage_type(value.type), 1, qualifiers(op)).store(stored, op.base, condition)
+    VectorAccess(cx, storage_type(value.type), 1, manner(op)).store(stored, op.base, condition)
     return [token(cx)]
 
 
@@ -76,7 +76,7 @@ def _store_tile(op: ir.OpView, cx: Kernel) -> None:
     b, base, mask, value = Builder(cx), op.base, op.mask, op.value
     layout = tile_layout(cx, op.operands[1])
     width = _width(op, layout)
-    access = VectorAccess(cx, storage_type(element_of(value.type)), width, qualifiers(op))
+    access = VectorAccess(cx, storage_type(element_of(value.type)), width, manner(op))
     stored = b.to_storage(value)
     owner = cx.state.holds_unique(cx, layout)
     copies = layout.free_mask("register")

@@ -15,8 +15,9 @@ from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.views import TiledView, tiled_view
 
 from tile_core.mlir import ir
+from tile_nvptx.passes.tileas.device.memory import Manner
 from tile_nvptx.passes.tileas.ruleset import rules
-from tile_nvptx.passes.tileas.thread.access import VectorAccess, qualifiers, reader
+from tile_nvptx.passes.tileas.thread.access import VectorAccess, manner, reader
 from tile_nvptx.passes.tileas.thread.build import Builder, token, wrap
 from tile_nvptx.passes.tileas.thread.formats import FORMATS
 from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
@@ -160,7 +161,7 @@ def tiled_load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     where = prepare(op, cx, layout)
     type_ = cx.type(op.result.type)
     held = vector_of(count_of(type_), where.stored)
-    access, owner = qualifiers(op), reader(op, cx, layout)
+    access, owner = manner(op), reader(op, cx, layout)
 
     def inside() -> ir.Value:
         return _load(where, where.width, access, owner, checked=False)
@@ -196,7 +197,7 @@ def _either(
 
 
 def _load(
-    where: TileAddress, width: int, extra: str, owner: ir.Value | None, *, checked: bool
+    where: TileAddress, width: int, extra: Manner, owner: ir.Value | None, *, checked: bool
 ) -> ir.Value:
     """The fragment, of storage type."""
     b, access = where.builder, VectorAccess(where.cx, where.stored, width, extra)
@@ -233,7 +234,7 @@ def tiled_store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     value = op.value
     where = prepare(op, cx, layout)
     owner = cx.state.holds_unique(cx, layout)
-    extra = qualifiers(op)
+    extra = manner(op)
 
     def inside() -> None:
         _store(where, value, where.width, extra, owner, checked=False)
@@ -254,7 +255,7 @@ def _store(
     where: TileAddress,
     value: ir.Value,
     width: int,
-    extra: str,
+    extra: Manner,
     owner: ir.Value | None,
     *,
     checked: bool,

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_cute.linear import LinearLayout
+from tile_tileas.analysis.caches import acts, asked
 from tile_tileas.materialize.leaders import LEADER
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_nvptx.passes.tileas.device.memory import predicated_load, predicated_store, words_of
+from tile_nvptx.passes.tileas.device.memory import (
+    Manner,
+    predicated_load,
+    predicated_store,
+    words_of,
+)
 from tile_nvptx.passes.tileas.ruleset import text
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.state import Kernel
@@ -24,6 +30,19 @@ def qualifiers(op: ir.OpView) -> str:
     if semantic == "weak":
         return ""
     return f".{semantic}.{_SCOPES[text(op, 'mem_scope')]}"
+
+
+def manner(op: ir.OpView) -> Manner:
+    """How a load or store is made: order, scope, what it asks of caches."""
+    return Manner(qualifiers(op), *hints_to_caches(op))
+
+
+def hints_to_caches(op: ir.OpView) -> tuple[str, str]:
+    """(PTX cache operator, priority of L2) of a load or store; see `tile_tileas.analysis.caches`,
+    which also says what has no effect.
+    """
+    modifier, priority = asked(op)
+    return (f".{modifier}" if modifier and acts(op, modifier) else ""), priority
 
 
 def reader(op: ir.OpView, cx: Kernel, layout: LinearLayout | None) -> ir.Value | None:
@@ -53,12 +72,12 @@ def expect_leader(op: ir.OpView) -> None:
 
 @dataclass
 class VectorAccess:
-    """Accesses of `width` elements of one storage type, with PTX qualifiers."""
+    """Accesses of `width` elements of one storage type, in one manner."""
 
     cx: Kernel
     stored: ir.Type  # element as it is in memory
     width: int
-    qualifiers: str = ""
+    manner: Manner
 
     def __post_init__(self) -> None:
         self.builder = Builder(self.cx)
@@ -67,20 +86,20 @@ class VectorAccess:
 
     def load(self, pointer: ir.Value, condition: ir.Value | None) -> ir.Value:
         """`width` elements; zeros where the condition is false."""
-        if condition is None and not self.qualifiers:
+        if condition is None and self.manner == Manner():
             return self.builder.load(pointer, self.type, self.size)
         flag = condition or self.builder.constant(1, self.builder.i1)
-        name, body = predicated_load(self.size, self.qualifiers)
+        name, body = predicated_load(self.size, self.manner)
         found = self.cx.state.helpers.call(self.cx, name, body, [pointer, flag], self._words())
         return self.builder.bitcast(found.result, self.type)
 
     def store(self, value: ir.Value, pointer: ir.Value, condition: ir.Value | None) -> None:
         """Write `width` elements where the condition is true."""
-        if condition is None and not self.qualifiers:
+        if condition is None and self.manner == Manner():
             self.builder.store(value, pointer, self.size)
             return
         flag = condition or self.builder.constant(1, self.builder.i1)
-        name, body = predicated_store(self.size, self.qualifiers)
+        name, body = predicated_store(self.size, self.manner)
         words = self.builder.bitcast(value, self._words())
         self.cx.state.helpers.call(self.cx, name, body, [pointer, words, flag], None)
 
