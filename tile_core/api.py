@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -324,7 +325,9 @@ class _Job:
                 product = self._passes(data, course, artifact, clock, session)
                 stack.enter_context(session.context)
             elif course.resolved.emitters and not course.reads:
-                product = _decoded(data, self.name)
+                first = course.resolved.emitters[0]
+                kind = _lazy_emitter(first.name, self.registry).consumes
+                product = _decoded(data, self.name, first, kind)
             self._emit(product, course, artifact, clock)
         clock.stop()
         return artifact
@@ -419,11 +422,24 @@ def _printed(operation: Any, module: Any) -> str:
     return operation.get_asm(enable_debug_info=True) + "\n"
 
 
-def _decoded(data: bytes, name: str) -> str:
+#: How MLIR begins, behind comments and aliases; `module asm` is LLVM's.
+_MLIR = re.compile(
+    r"(?:\s|//[^\n]*|[#!][\w.]+ = [^\n]*)*"
+    r'(?:"?builtin\.module\b|module\b(?!\s+asm\b)|"?(?:gpu\.module|func\.func|llvm\.func)\b)'
+)
+
+
+def _decoded(data: bytes, name: str, taker: PassCall, kind: str) -> str:
     try:
-        return data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"'{name}' is not text: {error.reason}") from error
+    if _MLIR.match(text):
+        raise InputError(
+            f"'{name}' is MLIR, and emitter '{taker.name}' takes {kind}",
+            hint="start at the emitter that takes mlir, or at a segment or pass",
+        )
+    return text
 
 
 @contextmanager

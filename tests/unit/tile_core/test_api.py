@@ -248,3 +248,17 @@ def test_a_compilation_inside_another(compile_toy, toys) -> None:
 def test_plan_for(registry, write_pipeline) -> None:
     found = tile_core.plan_for("sm_90", pipeline=write_pipeline(PIPELINE), registry=registry)
     assert [call.name for call in found.passes()] == ["toy-mark", "mlir:canonicalize", "mlir:cse"]
+
+
+@pytest.mark.parametrize("head", ["", "// a comment\n#loc = loc(unknown)\n", "!t = i32\n"])
+def test_mlir_is_not_for_an_emitter_of_something_else(head: str) -> None:
+    """It would be LLVM's parser that says so, of a text that is not LLVM's."""
+    with pytest.raises(InputError) as caught:
+        tile_core.compile(f"{head}module {{ }}\n", "sm_90", start_at="llvm", name="v.mlir")
+    assert caught.value.message == "'v.mlir' is MLIR, and emitter 'ptx' takes llvm"
+
+
+def test_assembly_of_a_module_is_llvms() -> None:
+    text = 'module asm "// nothing"\ndefine ptx_kernel void @k() { ret void }\n'
+    made = tile_core.compile(text, "sm_90", start_at="llvm", emit="ptx")
+    assert ".entry k" in str(made.output)

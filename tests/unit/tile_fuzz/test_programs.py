@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 import numpy as np
 import pytest
+import tomli
 from support.programs import Program
 from support.strategies import RandomStrategy
 from support.tiles import registry
@@ -13,6 +16,9 @@ from tile_fuzz.case import Argument, Case, Launch
 from tile_fuzz.generator import Settings, generate
 from tile_fuzz.generator.gaps import GAPS
 from tile_fuzz.oracle import LEVELS, TARGETS, Reference, Setting, examine
+
+from tile_core.api import plan_for
+from tile_core.diagnostics import ConfigurationError
 
 SMALL = Settings(operations=16, elements=256, avoid=frozenset(GAPS))
 PLAN = Plan(range(0), limits=SMALL)
@@ -39,6 +45,47 @@ def test_under_random_layouts(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
 CHANGING: tuple[dict[str, object], ...] = (
     {"ftz": True}, {"mma": "fma"}, {"mma": "mma.sync", "ftz": True}, {"ftz": True, "mma": "fma"},
 )  # fmt: skip
+
+#: Every other option of the levels, at values that its default is not; sums may be taken in
+#: another order under the first three, which no generated program can tell.
+OTHERS: tuple[dict[str, object], ...] = (
+    {"num-warps": 1}, {"num-ctas": 2}, {"layout-strategy": "random"}, {"num-warps": 8},
+    {"pipeline-strategy": "none"}, {"unspecialized-pipeline-num-stages": 1},
+    {"tma-descriptors": "device"}, {"tma-descriptors": "off"}, {"tma-stores": "always"},
+    {"tma-loads": "always"}, {"bulk-loads": "always"}, {"tma-stores": "never"},
+    {"scheduler": "list"}, {"scheduler": "cost", "max-stages": 3},
+    {"persistent-scheduler": "serial"}, {"persistent-scheduler": "cost", "persistent-stages": 3},
+    {"max-constraint-iterations": 0, "scheduler": "cost"},
+    {"rrt-size-threshold": 1, "scheduler": "cost"}, {"lineinfo": True}, {"fast-path": False},
+    {"device-debug": True, "opt-level": 0}, {"index-bitwidth": 32},
+)  # fmt: skip
+
+
+def test_every_option_of_the_levels_is_run_or_refused() -> None:
+    """What a level's table has stands above, or is reserved for later, which is refused."""
+    table = plan_for("sm_90", opt_level=3, registry=registry()).options
+    values = [o for name in LEVELS for o in _declared(f"O{name}").items()]
+    reserved = {name for name, about in values if about.get("reserved")}
+    run = {name for options in (*CHANGING, *OTHERS) for name in options}
+    assert run | reserved == {name for name, _ in values} == set(table)
+    for name in reserved - run:
+        with pytest.raises(ConfigurationError, match=name):
+            plan_for("sm_90", opt_level=3, options={name: True}, registry=registry())
+
+
+def _declared(level: str) -> dict[str, dict[str, object]]:
+    text = resources.files("tile_pipelines").joinpath(f"{level}.toml").read_text("utf-8")
+    return tomli.loads(text).get("options", {})
+
+
+@pytest.mark.parametrize("number", range(len(OTHERS)), ids=lambda n: "-".join(OTHERS[n]))
+def test_under_every_other_option(number: int) -> None:
+    """The same numbers as the evaluator's, at two targets each."""
+    options = dict(OTHERS[number])
+    level = int(str(options.pop("opt-level", 3)))
+    settings = [Setting(TARGETS[(number + i) % 4], level, options=options) for i in (0, 1)]
+    failure = examine(generate(700 + number, SMALL), settings, registry())
+    assert failure is None, failure
 
 
 @pytest.mark.parametrize("seed", range(200, 216))

@@ -1,6 +1,7 @@
 """How operands of a product lie in shared memory: chosen once, written into the IR, obeyed."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import tile_sim
 from support.programs import Program
 from support.tiles import registry
 from tile_cudatile import types as t
+from tile_tileas import stages
+from tile_tileas.materialize import dots
 
 import tile_core
 from tile_core.diagnostics import CompileError, InputError
@@ -81,6 +84,43 @@ def test_the_lowering_obeys_what_the_ir_says(element, acc, a, c, target):
     assert edited != first
     for ptx in (first, edited):
         np.testing.assert_array_equal(*outcome(ptx, np.dtype(a), np.dtype(c)))
+
+
+#: M, N, K, warps of products of bytes, and whether B is transposed in memory.
+SAMPLED = [(16 << i % 4, 8 << (i // 2) % 5, 32 << i % 3, 1 << i % 4, i % 2) for i in range(24)]
+
+
+@pytest.mark.parametrize(("m", "n", "k", "warps", "turned"), SAMPLED)
+def test_the_lowering_chooses_nothing(m, n, k, warps, turned, monkeypatch):
+    """Bytes at sm_100, where choices differ by whether ldmatrix turns matrices of bytes."""
+    p = Program()
+    a = p.load((m, k), t.I8)
+    b = p.load((n, k) if turned else (k, n), t.I8)
+    if turned:
+        b = p.emit("permute", [b], t.Tile((k, n), t.I8), permutation=(1, 0))
+    c = p.load((m, n), t.I32)
+    signs = {"signedness_lhs": "signed", "signedness_rhs": "signed"}
+    p.store(p.emit("mmai", [a, b, c], t.Tile((m, n), t.I32), **signs), (m, n), t.I32)
+    made = tile_core.compile(
+        str(tile_cudatile.to_mlir(p.module())), "sm_100", registry=registry(),
+        start_at="convert-cudatile-to-tileaa", options={"num-warps": warps, "mma": "mma.sync"},
+        emit="mlir:tileas-materialize-convert-layout",
+    )  # fmt: skip
+
+    def chosen_again(*args, **kwargs):
+        raise AssertionError("a layout of a buffer is chosen after it was written into the IR")
+
+    monkeypatch.setattr(stages, "staging_layout", chosen_again)
+    monkeypatch.setattr(dots, "staging_layout", chosen_again)
+    ptx = lowered(str(made.output), "sm_100")
+    lowering = [name for name in sys.modules if name.startswith("tile_nvptx.")]
+    assert not [name for name in lowering if hasattr(sys.modules[name], "staging_layout")]
+    rng = np.random.default_rng(m + n + k)
+    x, y = (rng.integers(-99, 99, s, np.int8) for s in ((m, k), (n, k) if turned else (k, n)))
+    z, out = rng.integers(-9, 9, (m, n), np.int32), np.zeros((m, n), np.int32)
+    tile_sim.Module(ptx).launch("k", (1, 1, 1), None, [x, y, z, out], check=True)
+    wide = y.T if turned else y
+    np.testing.assert_array_equal(out, x.astype(np.int32) @ wide.astype(np.int32) + z)
 
 
 def test_a_buffer_that_does_not_fit_is_refused():
