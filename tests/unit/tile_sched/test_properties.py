@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -16,10 +17,11 @@ from tile_sched.graph.bounds import bounds
 from tile_sched.graph.closure import closure
 from tile_sched.graph.exclusion import Exclusions
 from tile_sched.schedulers.cost import CostScheduler, FastScheduler
-from tile_sched.schedulers.exact import ExactScheduler
+from tile_sched.schedulers.exact import ExactScheduler, shortest_iteration
 from tile_sched.schedulers.ims import IterativeScheduler
 from tile_sched.schedulers.list import ListScheduler
 from tile_sched.schedulers.serial import SerialScheduler
+from tile_sched.search import Problem, problem_of
 
 from tile_core.sched import (
     Edge,
@@ -183,6 +185,45 @@ def test_small_loops_against_exhaustive_search(loop: LoopGraph) -> None:
         found = scheduler().schedule(loop, SMALL)
         assert isinstance(found, Schedule)
         assert found.ii >= exact.ii
+
+
+@settings(max_examples=60, deadline=None)
+@given(loop=loops(most=6, longest=6))
+def test_one_model_of_one_stage_agrees_with_one_for_each_interval(loop: LoopGraph) -> None:
+    pytest.importorskip("ortools")
+    loop = replace(loop, options=replace(loop.options, max_stages=1))
+    problem, known = problem_of(loop, SMALL), ListScheduler().schedule(loop, SMALL)
+    assert isinstance(problem, Problem)
+    assert isinstance(known, Schedule)
+    assume(max(op.duration for op in loop.ops) <= problem.bounds.mii)
+    found = shortest_iteration(problem, known, limit=10.0)
+    assert not found.notes
+    assert_legal(loop, found)
+    assert found.ii == ExactScheduler()._by_interval(problem, known).ii
+
+
+@pytest.mark.parametrize("stages", [0, 1])
+def test_exact_says_what_it_could_not_decide(stages: int) -> None:
+    """Within no time, the schedule is that of `ims`, and whatever is between is named."""
+    pytest.importorskip("ortools")
+
+    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
+    @given(loop=loops(most=10))
+    def search(loop: LoopGraph) -> None:
+        loop = replace(loop, options=replace(loop.options, max_stages=stages))
+        known = IterativeScheduler().schedule(loop, SMALL)
+        found = ExactScheduler(limit=0.0).schedule(loop, SMALL)
+        assert isinstance(known, Schedule)
+        assert isinstance(found, Schedule)
+        assert (found.start, found.ii) == (known.start, known.ii)
+        if found.notes:
+            assert found.notes[0].startswith("not proven shortest: undecided from ")
+            assert found.notes[0].endswith(f" to {known.ii - 1}")
+            doubts.append(loop)
+
+    doubts: list[LoopGraph] = []
+    search()
+    assert doubts, "every interval was that of the bound: nothing was left to decide"
 
 
 @settings(max_examples=300, deadline=None)
