@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import pytest
+import support.schedulers
 from support.mutants import mutants
 from support.pipe_kernels import PASSES, Doubling, passes, placed, ptx_of
+from support.tiles import registry
 from tile_sim import SimError
+from tile_tileas.passes import materialize_schedule
 from tile_tileas.sched.pipes import PipeSteps
 
+import tile_core
 from tile_core.diagnostics import CompileError
 
 GENERATE = (
@@ -113,3 +117,101 @@ def test_a_ring_with_a_stage_too_many_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert stages_of(kernel) == 3
     with pytest.raises(CompileError, match="waits for ever to acquire pipe 0"):
         kernel.lowered()
+
+
+# --- tiles that a schedule hands from stage to stage ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class Carried(Scheduled):
+    """A loop without pipes: its tile is loaded in one stage, and doubled and stored in a later
+    one. `rings` says where it is meanwhile.
+    """
+
+    scheduler: str = "scattered-3"
+    rings: str = "shared"
+
+    def _head(self) -> str:
+        return super()._head().split("%pt, %ct")[0]
+
+    def _one_agent(self) -> str:
+        weak = 'mem_semantic = "weak"'
+        load, store = "operandSegmentSizes = array<i32: 1, 2, 0>", "array<i32: 1, 1, 2, 0>"
+        return f"""
+%r = scf.for %q = %zero to %n step %one iter_args(%last = %two) -> !u : i32 {{
+  %l:2 = "nv_tileas.tiled_load"(%vx, %q, %zero) {{{weak}, {load}}} : (!view, i32, i32) -> (!u, !tok)
+  %h = math.absf %l#0 : !u
+  %d = arith.mulf %h, %two : !u
+  %e = arith.maximumf %d, %l#0 : !u
+  %w = "nv_tileas.tiled_store"(%vy, %e, %q, %zero) {{{weak}, operandSegmentSizes = {store}}}
+    : (!view, !u, i32, i32) -> !tok
+  scf.yield %e : !u
+}}
+"""
+
+    def scheduled(self) -> str:
+        made = SCHEDULE.replace("SCHEDULER", self.scheduler) + f"{{rings={self.rings}}}"
+        return passes(self.text(), made, self.target)
+
+
+SCATTERED = tuple(cls.name for cls in support.schedulers.SCATTERED)
+
+
+@pytest.mark.parametrize("scheduler", SCATTERED)
+def test_tiles_cross_stages_in_pipes(scheduler: str) -> None:
+    """The pipes that the schedule asked for, by name, whatever the schedule and the rounds."""
+    kernel = Carried(scheduler=scheduler)
+    pipes = re.findall(r'nv_tileas.pipe = "(Pipe_\d)"', kernel.scheduled())
+    assert len(set(pipes)) == len(pipes)
+    assert stages_of(kernel) > 1 or not pipes
+    for tiles in range(7):
+        for schedule in ("late", "early", "random") if tiles == 6 else ("late",):
+            report, _ = kernel.run(compiled(kernel), tiles, schedule=schedule, seed=0)
+            assert not report.findings, "\n".join(map(str, report.findings))
+
+
+def test_most_schedules_ask_for_a_pipe_and_none_has_one_in_registers() -> None:
+    kernels = [Carried(scheduler=name) for name in SCATTERED]
+    assert sum("create_pipeline" in kernel.scheduled() for kernel in kernels) > len(kernels) / 2
+    for name in SCATTERED:
+        kernel = Carried(scheduler=name, rings="registers")
+        assert "create_pipeline" not in kernel.scheduled()
+
+
+def test_a_pipe_with_a_stage_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = materialize_schedule.crossings
+
+    def shallow(*given):
+        return [replace(crossing, depth=crossing.depth - 1) for crossing in right(*given)]
+
+    monkeypatch.setattr(materialize_schedule, "crossings", shallow)
+    refused = [name for name in SCATTERED if _is_refused(Carried(scheduler=name))]
+    assert refused
+
+
+def _is_refused(kernel: Carried) -> bool:
+    """Or right: a reader that comes before the next filling of a step leaves it its stage."""
+    try:
+        ptx = ptx_of(kernel.lowered(), kernel.target, 1)
+    except CompileError as error:
+        return bool(re.search("ring edge|waits for ever|at least one stage", str(error)))
+    for tiles in (2, 5):
+        report, _ = kernel.run(ptx, tiles, schedule="late", seed=0)
+        assert not report.findings
+    return False
+
+
+def test_a_pipeline_has_pipes_where_it_is_asked_to() -> None:
+    kernel, made = Carried(scheduler="ims"), {}
+    text = passes(kernel.text(), "tileas-plan-accesses", kernel.target)
+    for rings in ("registers", "shared"):
+        made[rings] = tile_core.compile(
+            text, kernel.target, opt_level=2, start_at="tileas-prepare-for-scheduling",
+            emit="ptx", registry=registry(), keep_stages=False,
+            options={"scheduler": "ims", "max-stages": 0, "rings": rings},
+        )  # fmt: skip
+        for tiles in (0, 2, 6):
+            report, _ = kernel.run(str(made[rings].stages["ptx"]), tiles, schedule="late")
+            assert not report.findings
+    assert "st.shared" in str(made["shared"].stages["ptx"])
+    assert "st.shared" not in str(made["registers"].stages["ptx"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from tile_cute.linear import LinearLayout
 
 from tile_core.insertion import Inserter
@@ -18,6 +20,11 @@ class Exchange(Inserter):
         super().__init__()
         self._ip = ir.InsertionPoint.after(op) if behind else ir.InsertionPoint(op)
         self._location = op.location
+
+    def within(self, block: ir.Block) -> Self:
+        """From now on at the end of a block."""
+        self._ip = ir.InsertionPoint(block)
+        return self
 
     def buffer(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tile_sched.buffers.handoff import rings
+
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.sched import (
@@ -17,10 +19,15 @@ from tile_core.sched import (
 )
 from tile_tileas.modulo.body import LoopBody, dependences
 from tile_tileas.modulo.expand import Expander
+from tile_tileas.modulo.pipes import Piping, crossings
 from tile_tileas.modulo.plan import plan
 from tile_tileas.modulo.rings import Rings, refused
 from tile_tileas.passes.schedule import check, graphs_of
 from tile_tileas.sched.bodies import INVALIDATED, BodyOf, bodies_of, clear, read
+
+#: How much of a block's shared memory pipes may take; exchanges and loads that run ahead take the
+#: rest.
+_ROOM = 0.5
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,16 @@ class MaterializeSchedule(Pass):
         "moved": "operations that changed their place",
         "overlapped": "loops whose iterations overlap",
         "stages": "stages of those loops",
+        "pipes": "tiles that cross their stages in shared memory",
     }
 
     pipeline_strategy: str = option(
         "none", "'unspecialize': loads of products stay with their product, to run ahead later"
+    )
+    rings: str = option(
+        "registers",
+        "where tiles are that cross stages: registers, or pipes in shared memory",
+        choices=("registers", "shared"),
     )
     machine_model: str = option(
         "", "resources and times to check with; empty: those of the schedule, and 'sm' of a text's"
@@ -66,11 +79,13 @@ class MaterializeSchedule(Pass):
         for (body, schedule), graph in zip(scheduled, graphs, strict=True):
             if schedule.num_stages > 1:
                 made = _overlapped(body, graph, schedule, staged=staged)
+                if isinstance(made, Rings) and self.rings == "shared":
+                    made = self._piped(op, made, graph, schedule, cx)
                 if isinstance(made, Rings):
                     cx.count("overlapped")
                     cx.count("stages", made.stages)
                     cx.passed(
-                        body.holder.operation,
+                        made.body.loop.operation,
                         f"{made.stages} iterations overlap, one begins every {schedule.ii} cycles",
                         category="schedule",
                         name="IterationsOverlapped",
@@ -85,6 +100,28 @@ class MaterializeSchedule(Pass):
                     name="IterationsNotOverlapped",
                 )
             cx.count("moved", _reorder(list(body.block.operations), schedule))
+
+    def _piped(
+        self, func: ir.Operation, made: Rings, graph: LoopGraph, schedule: Schedule, cx: PassContext
+    ) -> Rings:
+        """The same loop, whose tiles cross stages in pipes as far as there is room for them."""
+        deps = dependences(made.body, graph, late_loads=self.pipeline_strategy != "none")
+        names = {ring.canonical: ring.name for ring in rings(graph, schedule)}
+        room, found = int(_ROOM * cx.target.max_shared), []
+        for crossing in crossings(made.body, deps, graph, schedule):
+            if crossing.producer in names and crossing.bytes <= room:
+                room -= crossing.bytes
+                found.append(crossing)
+        if not found:
+            return made
+        piping = Piping(made.body, found, names)
+        loop = piping.run()
+        cx.count("pipes", len(found))
+        graph, schedule = piping.scheduled(func, loop, graph, schedule)
+        body = BodyOf(loop, loop.regions[0].blocks[0], True, "")
+        again = _overlapped(body, graph, schedule, staged=self.pipeline_strategy != "none")
+        assert isinstance(again, Rings), f"pipes keep the order of what they carry: {again}"
+        return again
 
     def _read(
         self, op: ir.Operation, scheduled: Sequence[tuple[BodyOf, Schedule]], cx: PassContext
