@@ -44,6 +44,8 @@ PROMOTES = "promotes"
 IN_FLIGHT = "in_flight"
 #: On a `dot_wait` behind a product that has been waited for, and with it all before.
 DONE = "done"
+#: On a `dot_wait`: how many products that began behind its own may still be in flight (0 without).
+PENDING = "pending"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ gpu.module @m {
     "nv_tileas.cluster_sync"() : () -> ()
     %stage = "nv_tileas.cta_rank"() : () -> i32
     "nv_tileas.barrier_arrive_in_cluster"(%read, %stage) {ctas = 2 : i32} : (!barrier, i32) -> ()
-    "nv_tileas.barrier_wait"(%read, %stage, %stage) {leader, in_cluster} : (!barrier, i32, i32) -> ()
+    "nv_tileas.barrier_wait"(%read, %stage, %stage) {leader, with_warp} : (!barrier, i32, i32) -> ()
     return
   }
 }

@@ -180,6 +180,21 @@ def test_a_wait_for_products_gives_what_it_takes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("pending = -1 : i32", "expects pending to be at least 0, but got -1 : i32"),
+        ("pending = 1 : i32, done", "expects nothing to be pending behind products that are done"),
+    ],
+)
+def test_what_a_wait_for_products_leaves(flags: str, message: str) -> None:
+    line = f'%x = "nv_tileas.dot_wait"(%e, %e) {{{flags}}} : (!s, !s) -> !s'
+    text = in_function(line).replace("%i: i32)", "%i: i32, %e: !s)")
+    with pytest.raises(InputError) as caught, function(f"!s = tensor<16x16xf32>\n{text}"):
+        pass
+    assert caught.value.message == f"'nv_tileas.dot_wait' op {message}"
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_every_text_is_expected(module: str) -> None:
     files = sorted(Path(__file__).parent.glob("test_*verifiers.py"))

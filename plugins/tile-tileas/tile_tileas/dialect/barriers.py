@@ -31,8 +31,8 @@ PROXIES = ("async", "async.global", "mbarrier_init")
 
 #: On a wait of the agent's first thread alone.
 LEADER = "leader"
-#: Attribute of a leader's waits for other blocks of the cluster.
-IN_CLUSTER = "in_cluster"
+#: Attribute of a leader's wait that the rest of its warp waits for.
+WITH_WARP = "with_warp"
 #: Who arrives: every thread, one of each warp after its warp met, one of the agent after it met.
 ARRIVERS = ("thread", "warp", "agent")
 #: When an arrival counts: at once; when the copies that the thread has begun with cp.async are
@@ -196,7 +196,7 @@ SPECS = (
         "Every thread waits, with acquire semantics, until the phase of parity `phase` (0 or 1) "
         "is complete. The phase before the first counts as complete and has parity 1. With "
         "`leader` the agent's first thread waits alone, and others hear of it where they meet; "
-        "with `in_cluster` for other blocks, whose reads are over then; its warp waits with it.",
+        "with `with_warp` as well, its warp waits with it.",
         (ReadsAndWrites,),
         (_at, _phase),
     ),

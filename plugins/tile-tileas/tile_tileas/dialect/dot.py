@@ -2,6 +2,7 @@
 
 # pyright: reportGeneralTypeIssues=false
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +43,16 @@ def _in_flight(op: ir.OpView) -> str | None:
     return f"expects products in flight to be of {WARPGROUP}, but got '{atom}'"
 
 
+def _pending(op: ir.OpView) -> str | None:
+    if "pending" not in op.attributes:
+        return None
+    pending = op.attributes["pending"]
+    number = pending.value if isinstance(pending, ir.IntegerAttr) else -1
+    if "done" in op.attributes:
+        return "expects nothing to be pending behind products that are done"
+    return None if number >= 0 else f"expects pending to be at least 0, but got {pending}"
+
+
 def _same(op: ir.OpView) -> str | None:
     source, result = op.operands[0].type, op.results[0].type
     if source == result and isinstance(source, ir.RankedTensorType):
@@ -64,11 +75,12 @@ _SPEC = replace(
 
 _WAIT = OperationSpec(
     "dot_wait",
-    {"source": Operand[Any], "result": Result[Any]},
-    "The accumulator of products in flight, when they are done: all groups of the warpgroup are. "
-    "With `done` a product just before has been waited for, and nothing is left to wait for.",
+    {"source": Operand[Any], "held": Sequence[Operand[Any]], "result": Result[Any]},
+    "The accumulator of products in flight, when they are done: all groups of the warpgroup are, "
+    "but the last `pending` ones. `held` are tiles that products read until then. With "
+    "`done` a product just before has been waited for, and nothing is left to wait for.",
     (ReadsAndWrites,),
-    (_same,),
+    (_same, _pending),
 )
 
 declare(NvTileAS, _SPEC, module=__name__)

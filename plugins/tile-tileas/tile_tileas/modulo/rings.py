@@ -9,6 +9,7 @@ r > 0 is what the body yields at r - 1; at 0 it may be the value that the loop b
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
@@ -122,9 +123,11 @@ _CARRIED = (
 )  # fmt: skip
 
 
-def refused(rings: Rings) -> str | None:
-    """Why the loop cannot carry what it would have to; None if it can."""
+def refused(rings: Rings, ignored: Collection[ir.Value] = ()) -> str | None:
+    """Why the loop cannot carry what it would have to; None if it can, but for those `ignored`."""
     for source in rings.carried:
+        if any(source.value == value for value in ignored):
+            continue
         type_ = source.value.type
         if isinstance(type_, (ir.RankedTensorType, ir.IntegerType, ir.IndexType, ir.FloatType)):
             continue

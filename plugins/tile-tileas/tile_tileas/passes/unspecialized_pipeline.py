@@ -17,12 +17,16 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape
 from tile_tileas.mma.tensor import FAMILY as TENSOR
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
+from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
 from tile_tileas.pipelining.depth import depth
 from tile_tileas.pipelining.multistage import Multistage
+from tile_tileas.pipelining.overlap import chain_to_overlap, late_loads, overlap
 from tile_tileas.pipelining.prefetch import Prefetch, Takes, prefetch_of
+from tile_tileas.pipelining.released import can_be_released, release
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
+from tile_tileas.tma.filling import Tma
 
 PRODUCT = "nv_tileas.dot"
 #: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
@@ -69,13 +73,16 @@ class UnspecializedPipeline(Pass):
             targets = [load.target for load in loads if load.target is not None]
             filled = [target.alloc.results[0] for target in targets]
             by_tensor = tcgen05_in_flight.products_to_keep(op, loop, filled)
-            kept = by_tensor or products_to_keep(loop, filled)
+            chain = None if by_tensor else chain_to_overlap(op, loop, filled, cx)
+            kept = by_tensor or ([] if chain else products_to_keep(loop, filled))
             led = tcgen05_in_flight.is_led(loop, loads, by_tensor, len(engines.tma.copies))
-            lag = LAG if kept and not led else 0
+            by_tma = can_be_released(loads, engines.tma) and not by_tensor
+            late = late_loads(loads, chain) if by_tma and chain is not None else []
+            lag = LAG if (kept or (chain and not late)) and not led else 0
             overhead = engines.overhead + (tcgen05_in_flight.OVERHEAD if by_tensor else 0)
             stages = self._stages(op, loop, loads, cx, lag, overhead, tensor=bool(by_tensor))
             if lag and not stages:
-                lag, stages = 0, self._stages(op, loop, loads, cx, 0, engines.overhead)
+                lag, stages, chain = 0, self._stages(op, loop, loads, cx, 0, engines.overhead), None
                 cx.missed(
                     loop.operation,
                     "waits for its products in each step: three stages do not fit into shared "
@@ -88,13 +95,21 @@ class UnspecializedPipeline(Pass):
                     loop.operation, "is not pipelined: two stages do not fit into shared memory"
                 )
                 continue
-            fillings = engines.fillings(loads)
-            made = Multistage(loop, fillings, stages, lag, phased=bool(by_tensor), led=led)
+            fillings = engines.fillings(loads, num_warps(op) if by_tma else 0)
+            behind = chain.early[0] if by_tma and chain is not None else None
+            made = Multistage(loop, fillings, stages, lag, phased=bool(by_tensor), led=led,
+                              released=by_tma, behind=behind, late=late)  # fmt: skip
             new = made.run()
+            filling = fillings[0][0] if by_tma else None
+            assert filling is None or isinstance(filling, Tma), "tensor maps copy all loads"
             if by_tensor and (lag or led):
                 tcgen05_in_flight.keep_in_flight(op, new, made, kept)
+            elif chain is not None:
+                new = overlap(new.opview, chain, made, filling, cx)
             elif lag:
                 keep_in_flight(new, kept)
+            if filling is not None:
+                release(new, filling, stages, lag, begun=chain is not None)
             if lag or led:
                 cx.count("in_flight", len(kept))
             cx.count("loops")

@@ -34,7 +34,7 @@ def demand_of(
         other_bytes=others - sum(_bytes(load) for load in loads if load.target is not None),
         most=most,
         warps=num_warps(func),
-        registers=sum(_registers(result.type) for result in loop.results),
+        registers=carried_registers(loop),
         blocks=max(1, _occupancy(func)),
         lag=lag,
     )
@@ -66,7 +66,18 @@ def _bytes(load: Prefetch) -> int:
     return _aligned(stage_bytes(load.buffer))
 
 
-def _registers(type_: ir.Type) -> int:
+def carried_registers(loop: ir.OpView) -> int:
+    """Registers of a thread for what `loop` carries."""
+    return sum(registers_of(result.type) for result in loop.results)
+
+
+def registers_of_thread(func: ir.Operation, target: Target) -> int:
+    """Registers that a thread may have, with as many blocks at once as hints ask for."""
+    threads = target.warp_size * num_warps(func) * max(1, _occupancy(func))
+    return min(target.max_registers, target.registers // threads)
+
+
+def registers_of(type_: ir.Type) -> int:
     """Registers of a thread that a tile takes; scalars take none worth counting."""
     layout = layout_of(type_)
     if layout is None:

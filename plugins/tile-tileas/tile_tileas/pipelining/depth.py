@@ -19,7 +19,7 @@ _COMFORTABLE = 3
 #: Warps of a multiprocessor that keep its tensor cores at work while some of them meet.
 _ENOUGH_WARPS = 8
 #: Registers of a thread beside the tiles that its loop carries: fragments and addresses.
-_OTHER_REGISTERS = 80
+OTHER_REGISTERS = 80
 
 
 @dataclass(frozen=True)
@@ -116,5 +116,5 @@ def blocks_of(demand: Demand, room: Room, stages: int) -> int:
         return 0
     by_memory = (room.block_bytes + room.reserved_bytes) // (size + room.reserved_bytes)
     threads = 32 * demand.warps
-    by_registers = room.registers // (threads * (demand.registers + _OTHER_REGISTERS))
+    by_registers = room.registers // (threads * (demand.registers + OTHER_REGISTERS))
     return max(1, min(by_memory, by_registers, room.warps // demand.warps))

@@ -40,10 +40,17 @@ class Multistage:
         *,
         phased: bool = False,
         led: bool = False,
+        released: bool = False,
+        behind: ir.OpView | None = None,
+        late: Sequence[Prefetch] = (),
     ) -> None:
         """`phased`: the loop carries the phase of its stages, whether a filling needs it or not.
         `led`: one thread fills and reads the stages; nobody meets in the loop, and the stage that
-        the body waited for the readers of last is filled behind it.
+        the body waited for the readers of last is filled behind it. `released`: readers say when
+        they have read a stage, so that nobody meets either; stages are filled again `behind` an
+        operation of the body, else before it. Tiles of `late` loads lie in the stage of the
+        iteration after theirs, that of the last one in one more: operations of the body that read
+        them are to run an iteration later. They wait for that stage before the first of them.
         """
         assert stages > in_flight + 1, "copies run ahead"
         self.loop, self.fillings, self.stages = loop, fillings, stages
@@ -54,7 +61,11 @@ class Multistage:
         self.loads = [load for _, loads in fillings for load in loads]
         self.carried = sorted({at for load in self.loads for at in load.slice.carried})
         self.updates = updates_of(self.carried, loop)
-        self.led = led
+        self.led, self.released, self.behind = led, released, behind
+        self.late = [load.load.results[0] for load in late]
+        assert not (late and self.carried), "late loads have places of their own"
+        #: Waits for stages of late loads, in the body.
+        self.late_waits: list[ir.OpView] = []
         self._at = Writer(loop.location)
         self._buffers: dict[ir.Value, ir.Value] = {}
         self._slot_places = range(0)
@@ -63,8 +74,26 @@ class Multistage:
         """The new loop, in place of the old one."""
         at = self._at
         at.move(ir.InsertionPoint(self.loop))
-        meets = any(not load.private for load in self.loads)
-        if meets and is_inside_loop(self.loop):
+        new, slot, places = self._new_loop(self._first_fillings())
+        at.move(ir.InsertionPoint(self.block.operations[0]))
+        places = self._step(slot, places)
+        self._end(slot, places)
+        at.move(ir.InsertionPoint.after(new))
+        for filling, _ in self.fillings:
+            filling.finish(at)
+        for load in self.loads:  # the last thing, as places to insert at refer to operations
+            load.erase()
+        return new
+
+    @property
+    def _meets(self) -> bool:
+        """Whether threads read what others have copied."""
+        return any(not load.private for load in self.loads)
+
+    def _first_fillings(self) -> list[ir.Value]:
+        """Stages that are filled before the loop; what later loads carry."""
+        at = self._at
+        if self._meets and is_inside_loop(self.loop):
             # An earlier run of this loop may still read the stages that are filled first.
             at.sync()
         for load in self.loads:
@@ -75,28 +104,29 @@ class Multistage:
         for ahead in range(self.ahead):
             slot = Slot(at.constant(ahead), at.constant(0) if self.phased else None)
             places = self._fetch(self.lower, ahead, slot, places)
-        new, slot, places = self._new_loop(places)
-        first = ir.InsertionPoint(self.block.operations[0])
-        at.move(first)
+        return places
+
+    def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
+        """What a step does beside its body; what later loads carry behind it."""
+        at = self._at
         for filling, _ in self.fillings:
             filling.wait(at, slot, self.ahead - 1)
-        if meets and not self.led:
+        if self._meets and not self.led and not self.released:
             at.sync()
-        if not self.led:
+        late = self.led or self.behind is not None
+        if not late:
             # Before the body: copies are under way while it computes.
             places = self._fetch_next(slot, places)
         for load in self.loads:
-            self._read(load, slot)
-        if self.led:
-            at.move(ir.InsertionPoint(self.block.operations[len(self.block.operations) - 1]))
+            if load.load.results[0] not in self.late:
+                self._read(load, slot)
+        self._read_late(slot)
+        if late:
+            end = self.block.operations[len(self.block.operations) - 1]
+            behind = self.behind
+            at.move(ir.InsertionPoint(end if behind is None else _next_of(behind)))
             places = self._fetch_next(slot, places)
-        self._end(slot, places)
-        at.move(ir.InsertionPoint.after(new))
-        for filling, _ in self.fillings:
-            filling.finish(at)
-        for load in self.loads:  # the last thing, as places to insert at refer to operations
-            load.erase()
-        return new
+        return places
 
     def slot_inside(self, loop: ir.Operation) -> Slot:
         """The slot of an iteration of the new loop."""
@@ -134,13 +164,20 @@ class Multistage:
         """Hand on the slot of the following iteration, and what is carried for later ones."""
         at, end = self._at, self.block.operations[len(self.block.operations) - 1]
         at.move(ir.InsertionPoint(end))
-        bumped = at.plus(slot.index, 1)
-        following = [at.select(bumped, self.stages, at.constant(0), bumped)]
-        if slot.phase is not None:
-            turned = at.binary("xori", slot.phase, at.constant(1))
-            following.append(at.select(bumped, self.stages, turned, slot.phase))
-        at.create("scf.yield", [*end.operands, *following, *places])
+        following = self._following(slot)
+        phase = [] if following.phase is None else [following.phase]
+        at.create("scf.yield", [*end.operands, following.index, *phase, *places])
         end.operation.erase()
+
+    def _following(self, slot: Slot) -> Slot:
+        """The slot of the next iteration."""
+        at = self._at
+        bumped = at.plus(slot.index, 1)
+        index = at.select(bumped, self.stages, at.constant(0), bumped)
+        if slot.phase is None:
+            return Slot(index)
+        turned = at.binary("xori", slot.phase, at.constant(1))
+        return Slot(index, at.select(bumped, self.stages, turned, slot.phase))
 
     def _refilled(self, slot: Slot) -> Slot:
         """The slot of the iteration that is loaded while that of `slot` runs."""
@@ -189,9 +226,15 @@ class Multistage:
         """
         at = self._at
         index, exists = self._later(now, ahead)
+        if self.late and ahead:
+            # The last iteration's late tiles have a stage behind that of the others.
+            _, exists = self._later(now, ahead - 1)
         arguments = [self.block.arguments[1 + at] for at in self.carried]
         values = dict(zip(arguments, places, strict=True))
         values[self.block.arguments[0]] = index
+        before = dict(values)
+        if self.late:
+            before[self.block.arguments[0]] = at.binary("subi", index, self.step)
 
         def copies() -> list[ir.Value]:
             for filling, loads in self.fillings:
@@ -200,7 +243,8 @@ class Multistage:
                 for load in loads:
                     with at.instead_of(load.load):
                         into = at.view(self._buffers[load.load.results[0]], slot.index)
-                        filling.fill(at, load, into, slot, self._place(load.slice, values))
+                        own = before if load.load.results[0] in self.late else values
+                        filling.fill(at, load, into, slot, self._place(load.slice, own))
             end = self.block.operations[len(self.block.operations) - 1]
             after = self._place(self.updates, values)
             return [after.of(end.operands[at]) for at in self.carried]
@@ -220,6 +264,27 @@ class Multistage:
                     clone.operands[number] = found[operand]
             found.update(zip(op.results, clone.results, strict=True))
         return Place(found)
+
+    def _read_late(self, slot: Slot) -> None:
+        """Let the body read late tiles, behind a wait for their stage."""
+        loads = [load for load in self.loads if load.load.results[0] in self.late]
+        if not loads:
+            return
+        at, outer = self._at, self._at.place
+        ops = list(self.block.operations)
+        at.move(ir.InsertionPoint(ops[min(_first_use(load, ops) for load in loads)]))
+        following = self._following(slot)
+        for filling, _ in self.fillings:
+            filling.wait(at, following, self.ahead - 1)
+        names = [op.operation for op in ops]
+        self.late_waits = [
+            op
+            for op in self.block.operations
+            if op.operation not in names and op.operation.name == "nv_tileas.barrier_wait"
+        ]
+        for load in loads:
+            self._read(load, following)
+        at.move(outer)
 
     def _read(self, load: Prefetch, slot: Slot) -> None:
         """Let the body read the stage of its iteration."""
@@ -250,6 +315,22 @@ class Multistage:
         wide_by = at.binary("muli", at.wide(self.step), at.constant(ahead, at.i64))
         wide = at.binary("addi", at.wide(now), wide_by)
         return index, at.is_less(wide, at.wide(self.upper))
+
+
+def _next_of(op: ir.OpView) -> ir.OpView:
+    """The operation behind `op` in its block."""
+    ops = list(op.operation.block.operations)
+    at = next(at for at, other in enumerate(ops) if other.operation == op.operation)
+    return ops[at + 1]
+
+
+def _first_use(load: Prefetch, ops: Sequence[ir.OpView]) -> int:
+    """The place in the body of the first operation that reads the buffer that a load fills."""
+    assert load.target is not None, "late tiles lie in buffers"
+    buffer = load.target.alloc.results[0]
+    copy = load.target.copy.operation
+    users = [use.owner.operation for use in buffer.uses if use.owner.operation != copy]
+    return min(at for at, op in enumerate(ops) if op.operation in users)
 
 
 def is_inside_loop(op: ir.OpView) -> bool:

@@ -14,7 +14,7 @@ from tile_core.mlir import ir
 from tile_tileas.access import TMA, AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.cluster.cutting import IN_ALL_CTAS
-from tile_tileas.dialect.barriers import IN_CLUSTER, LEADER
+from tile_tileas.dialect.barriers import LEADER, WITH_WARP
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.passes.convert_tileaa import num_ctas
 from tile_tileas.pipelining.filling import Place, Slot
@@ -58,7 +58,15 @@ class TmaLoads:
         """Bytes beside the stages: barriers, and what stages leave to start where they have to."""
         return max((copy.boxes.alignment for copy in self.copies.values()), default=0)
 
-    def filling(self) -> Tma:
+    @property
+    def is_shared(self) -> bool:
+        """Whether blocks of a cluster copy into each other's stages."""
+        return any(
+            self._ctas > 1 and tile in self._everywhere and copy.divided(self._ctas) is not None
+            for tile, copy in self.copies.items()
+        )
+
+    def filling(self, readers: int = 0) -> Tma:
         """What copies them: tiles that all blocks of a cluster have whole in parts, to all."""
         shared = {
             tile: divided
@@ -67,7 +75,8 @@ class TmaLoads:
             and tile in self._everywhere
             and (divided := copy.divided(self._ctas)) is not None
         }
-        return Tma({**self.copies, **shared}, self._place, self._ctas, frozenset(shared))
+        copies = {**self.copies, **shared}
+        return Tma(copies, self._place, self._ctas, frozenset(shared), readers)
 
 
 class Tma:
@@ -90,7 +99,12 @@ class Tma:
         place: BarrierPlace,
         ctas: int = 1,
         shared: Collection[ir.Value] = (),
+        readers: int = 0,
     ) -> None:
+        """`readers`: warps that say by themselves when they have read a stage (`release`); 0 if all
+        threads have met before a stage is filled again.
+        """
+        assert not (shared and readers), "blocks of a cluster are told where threads meet"
         self._copies = copies
         self._place = place
         self._barrier: ir.Value | None = None
@@ -99,6 +113,8 @@ class Tma:
         self._read: ir.Value | None = None
         self._cluster: Shared | None = None
         self._ahead = 0
+        self._readers = readers
+        self._empty: ir.Value | None = None
 
     @property
     def _bytes(self) -> int:
@@ -107,6 +123,8 @@ class Tma:
     def prepare(self, at: Writer, stages: int, ahead: int) -> None:
         """Barriers in their first phase, seen by all threads and by copies."""
         self._barrier = self._place.made(at, stages)
+        if self._readers:
+            self._empty = self._place.made(at, stages, self._readers)
         if not self._shared:
             at.fence("mbarrier_init")
             at.sync()
@@ -119,10 +137,16 @@ class Tma:
         at.create("nv_tileas.cluster_sync")
 
     def reclaim(self, at: Writer, slot: Slot) -> None:
-        """Until every block of the cluster has read the stage, if they copy into each other's."""
+        """Until every block of the cluster has read the stage, if they copy into each other's; or
+        every warp, if those say so.
+        """
+        assert slot.phase is not None, "phased"
+        how = {LEADER: ir.UnitAttr.get(), WITH_WARP: ir.UnitAttr.get()}
+        if self._empty is not None:
+            before = at.binary("xori", slot.phase, at.constant(1))
+            at.create("nv_tileas.barrier_wait", [self._empty, slot.index, before], [], how)
         if self._read is None:
             return
-        assert slot.phase is not None, "phased"
         ctas = {"ctas": ir.IntegerAttr.get(at.i32, self._ctas)}
         at.create("nv_tileas.barrier_arrive_in_cluster", [self._read, slot.index], [], ctas)
         # Nobody arrives for stages that are filled before the loop: of those, the second filling
@@ -130,7 +154,6 @@ class Tma:
         before = at.is_less(slot.index, at.constant(self._ahead))
         turned = at.create("arith.extui", [before], [at.i32]).result
         phase = at.binary("xori", slot.phase, turned)
-        how = {LEADER: ir.UnitAttr.get(), IN_CLUSTER: ir.UnitAttr.get()}
         at.create("nv_tileas.barrier_wait", [self._read, slot.index, phase], [], how)
 
     def fill(self, at: Writer, load: Prefetch, into: ir.Value, slot: Slot, place: Place) -> None:
@@ -155,8 +178,13 @@ class Tma:
         operands = [self._barrier, slot.index, slot.phase]
         at.create("nv_tileas.barrier_wait", operands)
 
+    def release(self, at: Writer, stage: ir.Value) -> None:
+        """Each warp has read a stage, for good."""
+        assert self._empty is not None, "there are readers that say so"
+        how = {"by": ir.StringAttr.get("warp"), "kind": ir.StringAttr.get("generic")}
+        at.create("nv_tileas.barrier_arrive", [self._empty, stage], [], how)
+
     def finish(self, at: Writer) -> None:
         """Nobody waits any more."""
-        assert self._barrier is not None, "prepared"
-        made = [self._barrier] if self._read is None else [self._barrier, self._read]
-        self._place.done(at, made)
+        made = [self._barrier, self._read, self._empty]
+        self._place.done(at, [barrier for barrier in made if barrier is not None])

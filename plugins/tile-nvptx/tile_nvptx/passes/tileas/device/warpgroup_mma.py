@@ -6,6 +6,7 @@ one statement of inline assembly that takes and gives all of them: nothing can b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -132,17 +133,20 @@ def multiply(made: WarpgroupProduct) -> tuple[str, str]:
     return _function(made.name, made.accumulators, text, body)
 
 
-def wait(accumulators: Accumulators, pending: int) -> tuple[str, str]:
-    """`(C) -> C` when at most `pending` groups that were issued after it are still in flight."""
+def wait(accumulators: Accumulators, pending: int, read: Sequence[str] = ()) -> tuple[str, str]:
+    """`(C, A ..) -> C` when at most `pending` groups that were issued after it are still in flight.
+
+    `read` are MLIR types of fragments that products read until then: their registers keep what
+    they hold.
+    """
     name = f"__tile_wgmma_wait_{pending}_{accumulators.count}_{accumulators.element}"
-    body = [f"wgmma.wait_group.sync.aligned {pending}"]
-    return _function(name, accumulators, None, body)
+    return _passing(name, accumulators, read, [f"wgmma.wait_group.sync.aligned {pending}"])
 
 
-def written(accumulators: Accumulators) -> tuple[str, str]:
-    """`(C) -> C` behind a wait that was one for C, too: nobody works on C before it."""
+def written(accumulators: Accumulators, read: Sequence[str] = ()) -> tuple[str, str]:
+    """`(C, A ..) -> C` behind a wait that was one for C, too: nobody works on C before it."""
     name = f"__tile_wgmma_written_{accumulators.count}_{accumulators.element}"
-    return _function(name, accumulators, None, [])
+    return _passing(name, accumulators, read, [])
 
 
 class _Text:
@@ -214,42 +218,76 @@ def _moved(name: str, operand: int, offset: int) -> str:
 
 
 def _function(
-    name: str, accumulators: Accumulators, text: _Text | None, body: list[str]
+    name: str, accumulators: Accumulators, text: _Text, body: list[str]
 ) -> tuple[str, str]:
     """Name and text of the function around `body`, whose inputs are those of `text`."""
-    register, count, fragment = accumulators.register, accumulators.count, accumulators.fragment
-    inputs = [] if text is None else text.inputs
-    made = None if text is None else text.made
-    fresh = made is not None and made.fresh
-    taken = [] if fresh else [f"%c{i}" for i in range(count)]
-    kinds = [register] * len(taken) + [kind for _, kind in inputs]
-    struct = f"!llvm.struct<({', '.join([register] * count)})>"
-    words = f"vector<{count}x{register}>"
-    arguments = [] if made is None else _arguments(made)
-    arguments += [] if fresh else [f"%c: {fragment}"]
-    lines = [
-        f"llvm.func internal @{name}({', '.join(arguments)}) "
-        f"-> {fragment} attributes {{always_inline}} {{",
-        *([] if fresh else _split("c", fragment, words, count)),
-    ]
-    if made is not None and made.a is None:
-        many = len(inputs) - 1
-        lines += _split("a", made.a_fragment, f"vector<{many}xi32>", many)
-    values = taken + [value for value, _ in inputs]
-    constraints = accumulators.constraints(fresh=fresh)
-    constraints += ["l" if k == "i64" else "r" for _, k in inputs]
-    block = " ".join(f"{line};" for line in body)
-    lines.append(
-        f'  %m = llvm.inline_asm has_side_effects asm_dialect = att "{{ {block} }}", '
-        f'"{",".join(constraints)}" {", ".join(values)} : ({", ".join(kinds)}) -> {struct}'
+    made = text.made
+    arguments = [f"%a: {'i64' if made.a is not None else made.a_fragment}", "%b: i64"]
+    splits: list[str] = []
+    if made.a is None:
+        many = len(text.inputs) - 1
+        splits = _split("a", made.a_fragment, f"vector<{many}xi32>", many)
+    taken = [] if made.fresh else [f"%c: {accumulators.fragment}"]
+    statement = _Statement(accumulators, text.inputs, splits, fresh=made.fresh)
+    return name, statement.function(name, [*arguments, *taken], body)
+
+
+def _passing(
+    name: str, accumulators: Accumulators, read: Sequence[str], body: list[str]
+) -> tuple[str, str]:
+    """Name and text of `(C, A ..) -> C` around `body`, which the fragments A stay valid for."""
+    arguments, inputs, splits = (
+        [f"%c: {accumulators.fragment}"],
+        list[tuple[str, str]](),
+        list[str](),
     )
-    lines += _joined(fragment, words, struct, count)
-    return name, "\n".join([*lines, f"  llvm.return %out : {fragment}", "}"])
+    for at, fragment in enumerate(read):
+        words = _words(fragment)
+        arguments.append(f"%a{at}_: {fragment}")
+        splits += _split(f"a{at}_", fragment, f"vector<{words}xi32>", words)
+        inputs += [(f"%a{at}_{i}", "i32") for i in range(words)]
+        name += f"_{words}"
+    statement = _Statement(accumulators, inputs, splits)
+    return name, statement.function(name, arguments, body)
 
 
-def _arguments(made: WarpgroupProduct) -> list[str]:
-    a = "i64" if made.a is not None else made.a_fragment
-    return [f"%a: {a}", "%b: i64"]
+def _words(fragment: str) -> int:
+    """32-bit words of a fragment by its MLIR type, `vector<64xf16>`."""
+    count, element = fragment.removeprefix("vector<").removesuffix(">").split("x")
+    return int(count) * _bits(element) // 32
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """Inline assembly that takes and gives accumulators, and takes `inputs` that `splits` make."""
+
+    accumulators: Accumulators
+    inputs: list[tuple[str, str]]
+    splits: list[str]
+    fresh: bool = False
+
+    def function(self, name: str, arguments: list[str], body: list[str]) -> str:
+        """The function around it."""
+        own = self.accumulators
+        register, count, fragment = own.register, own.count, own.fragment
+        taken = [] if self.fresh else [f"%c{i}" for i in range(count)]
+        kinds = [register] * len(taken) + [kind for _, kind in self.inputs]
+        struct = f"!llvm.struct<({', '.join([register] * count)})>"
+        words = f"vector<{count}x{register}>"
+        values = taken + [value for value, _ in self.inputs]
+        constraints = own.constraints(fresh=self.fresh)
+        constraints += ["l" if kind == "i64" else "r" for _, kind in self.inputs]
+        block = " ".join(f"{line};" for line in body)
+        lines = [
+            f"llvm.func internal @{name}({', '.join(arguments)}) "
+            f"-> {fragment} attributes {{always_inline}} {{",
+            *([] if self.fresh else _split("c", fragment, words, count)),
+            *self.splits,
+            f'  %m = llvm.inline_asm has_side_effects asm_dialect = att "{{ {block} }}", '
+            f'"{",".join(constraints)}" {", ".join(values)} : ({", ".join(kinds)}) -> {struct}',
+            *_joined(fragment, words, struct, count),
+        ]
+        return "\n".join([*lines, f"  llvm.return %out : {fragment}", "}"])
 
 
 def _split(name: str, fragment: str, words: str, count: int) -> list[str]:

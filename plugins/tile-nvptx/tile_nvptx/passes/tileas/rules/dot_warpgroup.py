@@ -8,7 +8,7 @@ from tile_cute.atoms.descriptors import SmemOperand, hopper_descriptor
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
 from tile_cute.linear.layout import log2
-from tile_tileas.dot_plan import DONE, IN_FLIGHT, PROMOTES, atom_name, warps_of
+from tile_tileas.dot_plan import DONE, IN_FLIGHT, PENDING, PROMOTES, atom_name, warps_of
 from tile_tileas.dots import product_shape
 from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.warpgroup import WARPS, WarpgroupPlan, planned_warpgroups, read_operand
@@ -45,13 +45,17 @@ def warpgroup_product(op: ir.OpView, cx: Kernel) -> ir.Value:
 
 @rules.on("nv_tileas.dot_wait")
 def dot_wait(op: ir.OpView, cx: Kernel) -> ir.Value:
-    """dot_wait => wgmma.wait_group 0, with the accumulators passed through; `done`: those alone"""
-    source = op.operands[0]
+    """dot_wait => wgmma.wait_group, with the accumulators passed through; `done`: those alone"""
+    source, *reads = op.operands
     element = element_of(source.type)
     kind = _KINDS[str(element)]
     held = Accumulators(kind, source.type.shape[0] * element.width // 32, str(element))
-    routine = written(held) if DONE in op.attributes else wait(held, 0)
-    return cx.state.helpers.call(cx, *routine, [source], source.type).result
+    if DONE in op.attributes:
+        routine = written(held, [str(value.type) for value in reads])
+    else:
+        pending = ir.IntegerAttr(op.attributes[PENDING]).value if PENDING in op.attributes else 0
+        routine = wait(held, pending, [str(value.type) for value in reads])
+    return cx.state.helpers.call(cx, *routine, [source, *reads], source.type).result
 
 
 @dataclass

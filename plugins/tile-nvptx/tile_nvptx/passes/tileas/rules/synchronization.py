@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_tileas.dialect.barriers import IN_CLUSTER, LEADER
+from tile_tileas.dialect.barriers import LEADER, WITH_WARP
 from tile_tileas.dialect.buffers import Barrier
 
 from tile_core.mlir import ir
@@ -142,7 +142,7 @@ def barrier_wait(op: ir.OpView, cx: Kernel) -> None:
     leads = first_thread(cx) if LEADER in op.attributes else None
     with when(cx, leads):
         run(cx, device.barrier_wait(suspends=suspends), place, op.operands[2])
-    if leads is not None and IN_CLUSTER in op.attributes:
+    if leads is not None and WITH_WARP in op.attributes:
         # Others of its warp would run ahead, and instructions of whole warps follow.
         cx.create("nvvm.bar.warp.sync", [Builder(cx).constant(-1)])
 
