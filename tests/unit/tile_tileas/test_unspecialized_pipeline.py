@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,7 +107,7 @@ def test_level_0_and_1_stay_synchronous() -> None:
         assert "cp.async" not in str(made.stage("ptx"))
 
 
-def demand(macs: int, stage_bytes: int, other_bytes: int = 0, **more: int) -> Demand:
+def demand(macs: int, stage_bytes: int, other_bytes: int = 0, **more: Any) -> Demand:
     return Demand(macs, stage_bytes, other_bytes, **{"most": 4, **more})
 
 
