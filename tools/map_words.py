@@ -98,9 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{arch}: {found.text()}", flush=True)
         wrong += sum(found.counts[word] for word in _WRONG)
         kinds |= {_kind(bits): bits for bits in sorted(found.theirs, reverse=True)}
-    if given.keep is not None:
-        maps = [bits.to_bytes(_BYTES, "little").hex() for bits in sorted(kinds.values())]
-        given.keep.write_text(json.dumps(maps, indent=0) + "\n")
+        if given.keep is not None:
+            maps = [bits.to_bytes(_BYTES, "little").hex() for bits in sorted(kinds.values())]
+            given.keep.write_text(json.dumps(maps, indent=0) + "\n")
     return 1 if wrong else 0
 
 
@@ -209,10 +209,11 @@ def _matched(ours: list[int], theirs: list[int]) -> Iterator[tuple[str, str]]:
         fields = _differing(one, nearest, FIELDS)
         if not fields and one == nearest:
             yield _EQUAL, ""
-        elif not set(fields) - {*_CHOICES}:
-            yield "maps equal but for the box", ""
         elif not set(fields) - {*_CHOICES, *_ROUNDS}:
-            yield "maps equal but for the box and rounding to tf32", ""
+            what = ["the box"] if "box_dim" in fields else []
+            what += ["the swizzle"] if set(fields) & {*_CHOICES} - {"box_dim"} else []
+            what += ["rounding to tf32"] if set(fields) & {*_ROUNDS} else []
+            yield f"maps equal but for {' and '.join(what)}", ""
         else:
             said = [f"{f} {_value(one, f)}, not {_value(nearest, f)}" for f in fields]
             yield _DIFFER, "; ".join(said)

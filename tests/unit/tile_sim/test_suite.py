@@ -164,10 +164,9 @@ def test_it(n):
 """
 
 
+@pytest.mark.torch
 def test_programs_of_a_suite_without_running_them(tmp_path: Path) -> None:
     """Compiler "none": every program is kept once, nothing is computed, and no test passes."""
-    pytest.importorskip("cuda.tile")
-    pytest.importorskip("torch")
     (tmp_path / "test_it.py").write_text(SUITE)
     kept = tmp_path / "kept"
     plan = runner.Plan(tmp_path, "sm_90", bytecode=kept, compiler="none")

@@ -24,10 +24,7 @@ def _timed(seed: int) -> int:
     """Launches of a program that were timed."""
     gpu, target = GPUS[seed % len(GPUS)]
     case = generate(seed, SMALL)
-    try:
-        ptx = compile_ptx(case, Setting(target, 1 + seed % 3), registry())
-    except TileError as error:
-        pytest.skip(f"the compiler's matter, tests of tile-fuzz show it: {error.message}")
+    ptx = compile_ptx(case, Setting(target, 1 + seed % 3), registry())
     count = 0
     for launch in case.launches:
         try:
@@ -52,6 +49,6 @@ def test_a_few(seed: int) -> None:
 def test_a_thousand() -> None:
     count = 0
     for seed in range(1000):
-        with suppress(pytest.skip.Exception):
+        with suppress(TileError):  # what cannot be compiled is for the tests of tile-fuzz
             count += _timed(seed)
     assert count >= 900
