@@ -223,3 +223,53 @@ gpu.module @m {
   }
 }
 """.replace("MMA", MMA)  # noqa: E501
+
+#: 32 lanes store four matrices of x with `stmatrix`; tensor maps copy them to y and add them to z;
+#: w[t] = the number of the warp's first thread, from a value that lanes have alike.
+MOVES = """
+!px = !cute.ptr<f16, "gmem", 16 : i64>
+!ps = !cute.ptr<f16, "smem", 128 : i64>
+!s = !cute.memref<f16, "smem", "(32,8):(8,1)">
+!g8 = !cute.memref<f16, "gmem", "8:1">
+!l8 = !cute.layout<"8:1">
+!r8 = !cute.memref<f16, "rmem", "8:1">
+!map = !cute_nvgpu.tma_descriptor_tiled<"f16", "32x8", "none">
+gpu.module @m {
+  func.func @moves(%x: !px, %y: !map, %z: !map, %w: !llvm.ptr<1>) attributes {nv_tileaa.kernel,
+      nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 1 : i32}} {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %i0 = arith.constant 0 : i32
+    %eight = arith.constant 8 : i32
+    %l8 = "cute.static"() : () -> !l8
+    %s = "cute.memref_alloc_smem"() : () -> !s
+    %r = "cute.memref_alloca"() : () -> !r8
+    %at = arith.muli %t, %eight : i32
+    %px = "cute.add_offset"(%x, %at) : (!px, i32) -> !px
+    %gx = "cute.make_view"(%px, %l8) : (!px, !l8) -> !g8
+    %v = "cute.memref_load_vec"(%gx) : (!g8) -> vector<8xf16>
+    "cute.memref_store_vec"(%v, %r) : (vector<8xf16>, !r8) -> ()
+    %u = "cute.memref_load_vec"(%r) : (!r8) -> vector<8xf16>
+    %q = "cute.get_iter"(%s) : (!s) -> !ps
+    %ps = "cute.add_offset"(%q, %at) : (!ps, i32) -> !ps
+    "cute_nvgpu.arch_copy_stsm"(%u, %ps) {atom = "stmatrix.sync.aligned.m8n8.x4.shared.b16"}
+      : (vector<8xf16>, !ps) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.barrier
+    %first = arith.cmpi eq, %t, %i0 : i32
+    scf.if %first {
+      "cute_nvgpu.arch_copy_sm100_tma_store"(%y, %s, %i0, %i0) {atom = "STORE"}
+        : (!map, !s, i32, i32) -> ()
+      "cute_nvgpu.arch_copy_sm100_tma_reduce"(%z, %s, %i0, %i0) {atom = "REDUCE"}
+        : (!map, !s, i32, i32) -> ()
+      nvvm.cp.async.bulk.commit.group
+      nvvm.cp.async.bulk.wait_group 0
+    }
+    %lead = "cute_nvgpu.arch_make_warp_uniform"(%t) : (i32) -> i32
+    %p = llvm.getelementptr %w[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %lead, %p : i32, !llvm.ptr<1>
+    return
+  }
+}
+""".replace("STORE", "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group").replace(
+    "REDUCE", "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+)

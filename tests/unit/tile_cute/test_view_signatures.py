@@ -13,6 +13,9 @@ TILED_MMA = f'!cute.tiled_mma<"{MMA}", "(2,2,1):(1,2,0)", "(32,16,16)">'
 TILED_COPY = f'!cute.tiled_copy<"{CP_ASYNC}", "(32,4):(4,1)", "(32,4)">'
 LAYOUT = '!cute.layout<"(32,4):(4,1)">'
 SHAPE = '!cute.shape<"(32,16)">'
+SWIZZLED = '!cute.memref<f16, "smem", "S<3,3,3> o 0 o (64,64):(64,1)">'
+ITERATOR = f'!cute_nvgpu.smem_desc_view<{SWIZZLED}, !cute.layout<"1:0">>'
+DESCRIPTOR = '!cute_nvgpu.smem_desc<"sm90", "K", "128B">'
 DIVISOR = "!cute.fast_divmod_divisor<32 : i32>"
 
 LEGAL: dict[str, tuple[list[str], list[str]]] = {
@@ -35,6 +38,8 @@ LEGAL: dict[str, tuple[list[str], list[str]]] = {
     "copy_atom_call": ([atom(CP_ASYNC), GMEM, SMEM], []),
     "prefetch": ([atom(CP_ASYNC), GMEM], []),
     "prefetch_atom_call": ([atom(CP_ASYNC), GMEM], []),
+    "make_desc_iter": ([SWIZZLED], [ITERATOR]),
+    "deref_desc_iter": ([ITERATOR], [DESCRIPTOR]),
     "fast_divmod_create_divisor": (["i32"], [DIVISOR]),
     "fast_divmod_get_divisor": ([DIVISOR], ["i32"]),
     "fast_divmod_divide": (["i32", DIVISOR], ["i32"]),
@@ -79,6 +84,14 @@ def test_each_place_has_its_kind(name: str, side: int, at: int) -> None:
 @pytest.mark.parametrize(
     ("name", "operands", "results", "words"),
     [
+        ("make_desc_iter", [SMEM], [ITERATOR], "expects a smem_desc_view of its operand"),
+        ("make_desc_iter", [SMEM], [ITERATOR.replace(SWIZZLED, SMEM)], "Not a canonical GMMA_K"),
+        (
+            "deref_desc_iter",
+            [ITERATOR],
+            [DESCRIPTOR.replace('"K"', '"MN"')],
+            "expects a descriptor of major K and swizzle 128B",
+        ),
         ("get_iter", [SMEM], [PTR.replace("smem", "gmem")], "expects a pointer to f16 in smem"),
         ("add_offset", [PTR, "i32"], [PTR.replace("f16", "f32")], "expects a pointer to f16"),
         ("recast_iter", [PTR], [PTR.replace("smem", "gmem")], "cannot recast a pointer in smem"),
@@ -106,3 +119,16 @@ MEMORY = [
 def test_memory(name: str, operands: list[str], results: list[str], words: str) -> None:
     said = refusal(text_of(name, operands, results))
     assert (words in said) if words else said == ""
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ("k = 64 : i32", "expects an element of"),
+        ("mn = -1 : i32", "expects an element of"),
+        ("k = 4 : i32", "begins 8 bytes into"),
+    ],
+)
+def test_parts_of_descriptors(attributes: str, words: str) -> None:
+    text = text_of("deref_desc_iter", [ITERATOR], [DESCRIPTOR])
+    assert words in refusal(text.replace('"(%0) :', f'"(%0) {{{attributes}}} :'))

@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from support.cute_kernels import GEMM, STAGED, TRANSPOSE
+from support.cute_kernels import GEMM, MOVES, STAGED, TRANSPOSE
 from tile_cute.errors import LayoutError
 from tile_cute.layout import Layout
 from tile_cute.text import parse_layout
 from tile_nvptx.passes.cute.rules import partition_of
-from tile_sim import Module, SimError
+from tile_sim import Module, SimError, TensorMap
 
 import tile_core
 from tile_core.opt import OptJob, Selection, optimize
@@ -123,3 +123,29 @@ def test_partitions_hold_each_element_once_for_each_warp_that_needs_it(
 def test_partitions_that_cannot_be(warps: str, operand: str, tensor: str, words: str) -> None:
     with pytest.raises(LayoutError, match=words):
         partition_of(MMA, warps, operand, parse_layout(tensor))  # type: ignore[arg-type]
+
+
+def moves(text: str) -> None:
+    x = np.arange(256, dtype=np.float16).reshape(32, 4, 2)
+    y, z = np.zeros((32, 8), np.float16), np.ones((32, 8), np.float16)
+    w = np.full(32, -1, np.int32)
+    maps = [TensorMap(array, (8, 32)) for array in (y, z)]
+    report = Module(text).launch("moves", (1, 1, 1), None, [x, *maps, w], check=True)
+    assert not report.findings, "\n".join(map(str, report.findings))
+    # Register j of lane t is columns 2 (t % 4) and behind of row t / 4 of matrix j.
+    wanted = x.reshape(8, 4, 4, 2).transpose(2, 0, 1, 3).reshape(32, 8)
+    np.testing.assert_array_equal(y, wanted)
+    np.testing.assert_array_equal(z, wanted + 1)
+    np.testing.assert_array_equal(w, np.zeros(32, np.int32))
+
+
+def test_moves() -> None:
+    moves(ptx(MOVES, "sm_90"))
+
+
+@pytest.mark.parametrize("mark", ["fence.proxy.async", "stmatrix", "cp.async.bulk.wait_group"])
+def test_moves_are_ordered(mark: str) -> None:
+    lines = ptx(MOVES, "sm_90").split("\n")
+    (at,) = [at for at, line in enumerate(lines) if mark in line]
+    with pytest.raises((AssertionError, SimError)):
+        moves("\n".join([*lines[:at], *lines[at + 1 :]]))

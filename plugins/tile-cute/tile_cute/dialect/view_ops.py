@@ -178,6 +178,8 @@ _TABLE = {
     "fast_divmod_create_divisor": (("divisor",), ("result",), None, True, "magic numbers"),
     "fast_divmod_get_divisor": (("divisor",), ("result",), None, True, "the divisor itself"),
     "fast_divmod_divide": (("value", "divisor"), ("result",), None, True, "the quotient"),
+    "make_desc_iter": (("view",), ("result",), None, True, "the descriptor of an MMA operand"),
+    "deref_desc_iter": (("iter",), ("result",), None, True, "the descriptor of a part of it"),
     "print": (("values*",), (), None, False, "print at run time"),
 }
 

@@ -4,9 +4,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from tile_core.mlir import ir
-from tile_cute.dialect.base import operand_of
+from tile_cute.atoms.descriptors import SmemOperand, match_operand
+from tile_cute.bridge import memory_layout
+from tile_cute.dialect.base import attributes_of, operand_of, parse_type
 from tile_cute.dialect.kinds import ATOM, check_values
 from tile_cute.errors import LayoutError
+from tile_cute.layout import Layout
+from tile_cute.swizzle import ComposedLayout
 from tile_cute.values import View
 
 #: Operation -> kinds of its operands, kinds of its results (`tile_cute.dialect.kinds`).
@@ -30,12 +34,16 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "copy_atom_call": (("atom", "memref", "memref"), ()),
     "prefetch": (("atom", "memref"), ()),
     "prefetch_atom_call": (("atom", "memref"), ()),
+    "make_desc_iter": (("shared view",), ("descriptors",)),
+    "deref_desc_iter": (("descriptors",), ("descriptor",)),
     "fast_divmod_create_divisor": (("integer",), ("divisor",)),
     "fast_divmod_get_divisor": (("divisor",), ("integer",)),
     "fast_divmod_divide": (("integer", "divisor"), ("integer",)),
 }
 
 _POINTER = re.compile(r'!cute\.ptr<(.+), "(\w+)", [^,]+>')
+_DESCRIBED = re.compile(r'!cute_nvgpu\.smem_desc_view<(!cute\.memref<[^"]*"smem", "[^"]*">), ')
+_DESCRIPTOR = re.compile(r'!cute_nvgpu\.smem_desc<"sm\d+", "(K|MN)", "(\w+)">')
 _TILED = re.compile(r'!cute\.tiled_(?:mma|copy)<"([^"]*)"')
 
 
@@ -97,6 +105,50 @@ def _instruction(op: ir.OpView) -> None:
         raise LayoutError(f"expects a result that repeats '{named[1]}'")
 
 
+def described(type_: ir.Type) -> tuple[View, SmemOperand]:
+    """The tensor that a smem_desc_view is of, and how MMA instructions read it."""
+    match = _DESCRIBED.match(str(type_))
+    view = parse_type(match[1]) if match else None
+    if not isinstance(view, View):
+        raise LayoutError(f"expects a smem_desc_view of a cute.memref, but got {type_}")
+    element = ir.Type.parse(view.element)
+    if not isinstance(element, ir.IntegerType | ir.FloatType):
+        raise LayoutError(f"expects a tensor of numbers, but got {view}")
+    return view, match_operand(memory_layout(view.layout), element.width)
+
+
+def _source(op: ir.OpView) -> None:
+    """The iterator names its tensor, which is laid out as MMA instructions read it."""
+    view, _ = described(op.operation.results[0].type)
+    if view != operand_of(op.operation.operands[0].type):
+        raise LayoutError(f"expects a smem_desc_view of its operand, but got one of {view}")
+
+
+def _part(op: ir.OpView) -> None:
+    """`mn` and `k` name an element of the tensor, at which a core matrix begins; the descriptor's
+    type says how the instruction reads it.
+    """
+    view, operand = described(op.operation.operands[0].type)
+    attributes = attributes_of(op)
+    mn, k = int(attributes.get("mn", 0)), int(attributes.get("k", 0))
+    extents = [mode.size for mode in memory_shape(view)]
+    if not (0 <= mn < extents[0] and 0 <= k < extents[1]):
+        raise LayoutError(f"expects an element of {view}, but got ({mn}, {k})")
+    if operand.start(mn, k) % 16:
+        raise LayoutError(f"begins {operand.start(mn, k)} bytes into {view}, no multiple of 16")
+    found = _DESCRIPTOR.fullmatch(str(op.operation.results[0].type))
+    if found is None or found.groups() != (operand.major, operand.swizzle):
+        raise LayoutError(
+            f"expects a descriptor of major {operand.major} and swizzle {operand.swizzle}, but got "
+            f"{op.operation.results[0].type}"
+        )
+
+
+def memory_shape(view: View) -> Layout:
+    """The layout of a tensor without its swizzle."""
+    return view.layout.outer if isinstance(view.layout, ComposedLayout) else view.layout
+
+
 _RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
     "get_iter": _of_view,
     "add_offset": _moved,
@@ -104,4 +156,6 @@ _RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
     "ptr_store": _stored,
     "make_tiled_mma": _instruction,
     "make_tiled_copy": _instruction,
+    "make_desc_iter": _source,
+    "deref_desc_iter": _part,
 }

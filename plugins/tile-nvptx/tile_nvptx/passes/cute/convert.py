@@ -8,6 +8,7 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_core.walk import children
+from tile_nvptx.passes.cute import matrices, tensor_maps, warpgroup  # noqa: F401
 from tile_nvptx.passes.cute.rules import State, convert_type, rules
 from tile_nvptx.passes.tileas.device.helpers import Helpers
 
@@ -15,11 +16,13 @@ from tile_nvptx.passes.tileas.device.helpers import Helpers
 @dataclass(frozen=True)
 class ConvertCute(Pass):
     """Convert kernels written with cute: static layouts become arithmetic, views addresses, loads
-    and stores accesses of memory, copies `cp.async` and `ldmatrix`, products `mma.sync`.
+    and stores accesses of memory, copies `cp.async`, `ldmatrix`, `stmatrix` and copies by tensor
+    maps, products `mma.sync` and `wgmma`.
 
-    Layouts have to be static; swizzled tensors can be accessed but not partitioned. What has no
-    rule yet (tiled copies, TMA, wgmma, tcgen05) is an error at the operation. MLIR's
-    `convert-scf-to-cf` and `convert-to-llvm`, and `nvptx-legalize-kernel`, lower the rest.
+    Layouts have to be static; swizzled tensors can be accessed but not partitioned. A tensor map is
+    a parameter of 128 bytes. What has no rule yet (tiled copies, tcgen05) is an error at the
+    operation. MLIR's `convert-scf-to-cf` and `convert-to-llvm`, and `nvptx-legalize-kernel`, lower
+    the rest.
     """
 
     name = "convert-cute-and-cute-nvgpu-to-llvm"
@@ -32,7 +35,12 @@ class ConvertCute(Pass):
         for func in children(op):
             if func.name != "func.func":
                 continue
+            maps = [tensor_maps.is_map(a.type) for a in func.regions[0].blocks[0].arguments]
             Conversion(ruleset, convert_type, ("cute", "cute_nvgpu"), cx, state).run(func)
+            if any(maps):
+                by_value, none = ir.Attribute.parse(tensor_maps.BY_VALUE), ir.DictAttr.get({})
+                attributes = [by_value if is_map else none for is_map in maps]
+                func.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
             types = [argument.type for argument in func.regions[0].blocks[0].arguments]
             old = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
             kind = ir.FunctionType.get(types, [convert_type(result) for result in old.results])

@@ -18,7 +18,6 @@ from tile_core.convert import KEEP, Conversion, Replacement, RuleSet
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_nvptx.passes.cute.offsets import Offsets, weights
-from tile_nvptx.passes.tileas.device import memory as device_memory
 from tile_nvptx.passes.tileas.device.asynchronous import copy_to_shared
 from tile_nvptx.passes.tileas.device.helpers import Helpers
 from tile_nvptx.passes.tileas.device.mma import mma_fragments
@@ -28,9 +27,7 @@ SPACES = {"gmem": 1, "smem": 3, "rmem": 5, "generic": 0}
 
 _POINTER = re.compile(r'!cute\.(?:ptr|memref)<(.+?), "(\w+)", .*>')
 _TILED = re.compile(r'!cute\.tiled_mma<"([^"]*)", "([^"]*)"')
-_LDMATRIX = re.compile(r"ldmatrix\.sync\.aligned\.m8n8\.x(\d)(\.trans)?\.shared\.b16")
 _DYNAMIC = -(2**31)  # an index of getelementptr that is an operand
-_LANES = 32
 _MOST = 2**31
 
 rules = RuleSet("convert-cute-and-cute-nvgpu-to-llvm")
@@ -63,6 +60,10 @@ def convert_type(type_: ir.Type) -> ir.Type:
             raise CompileError(f"cannot be lowered: {text} has no address that code can use")
         space = SPACES[match[2]]
         return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+    if text.startswith("!cute_nvgpu.tma_descriptor_"):
+        return ir.Type.parse("!llvm.ptr")
+    if text.startswith("!cute_nvgpu.smem_desc"):
+        return ir.IntegerType.get_signless(64)
     if text.startswith(("!cute.fast_divmod_divisor<", "!cute.tiled_", "!cute_nvgpu.atom<")):
         return ir.IntegerType.get_signless(32)
     if isinstance(operand_of(type_), Value):
@@ -192,7 +193,7 @@ def cast(op: ir.OpView, cx: Cute) -> Replacement:
     return cx.create(name, list(op.operands), [cx.type(op.results[0].type)]).result
 
 
-@rules.on("cute.memref_alloc_smem")
+@rules.on("cute.memref_alloc_smem", "cute_nvgpu.arch_alloc_smem")
 def alloc_smem(op: ir.OpView, cx: Cute) -> Replacement:
     """memref_alloc_smem => a global of shared memory"""
     view = view_of(op.results[0].type, cx)
@@ -212,7 +213,7 @@ def alloc_smem(op: ir.OpView, cx: Cute) -> Replacement:
     return cx.create("llvm.mlir.addressof", [], [ir.Type.parse("!llvm.ptr<3>")], symbol).result
 
 
-@rules.on("cute_nvgpu.arch_alloc_rmem")
+@rules.on("cute_nvgpu.arch_alloc_rmem", "cute.memref_alloca")
 def alloc_rmem(op: ir.OpView, cx: Cute) -> Replacement:
     """arch_alloc_rmem => an alloca at the function's beginning, which LLVM keeps in registers"""
     view = view_of(op.results[0].type, cx)
@@ -345,11 +346,11 @@ def mma_partition(op: ir.OpView, cx: Cute) -> Replacement:
     _is_result(op, view, part.layout, cx)
     number = Offsets(cx)
     index = number.number(thread)
-    lane = number.digit(index, 1, _LANES)
-    parts = [number.of_bits(lane, part.lane)]
+    threads = 1 << len(part.lane)
+    parts = [number.of_bits(number.digit(index, 1, threads), part.lane)]
     for step, extent, stride in part.warps:
         if extent > 1:
-            parts.append(number.times(number.digit(index, _LANES * step, extent), stride))
+            parts.append(number.times(number.digit(index, threads * step, extent), stride))
     return _moved(cx, base, ir.Type.parse(view.element), number.sum(parts))
 
 
@@ -359,8 +360,9 @@ class Part:
 
     Attributes:
         layout: ((values), rest, rest).
-        lane: what each bit of the lane adds to the index.
-        warps: (warps before it, warps along it, index from one to the next) of each mode.
+        lane: what each bit of the thread's number among those of the instruction adds to the
+            index: of a warp, or of a warpgroup.
+        warps: (warps or warpgroups before it, along it, index from one to the next) of each mode.
     """
 
     layout: Layout
@@ -406,7 +408,7 @@ def partition_of(instruction: str, warps: str, operand: str, tensor: Layout) -> 
         (step, extent, int(mode(by) if extent > 1 else 0))  # type: ignore[arg-type]
         for (step, extent, by), mode in zip(steps, tensor, strict=True)
     )
-    lane = weights(fragment, "lane", tensor, swapped)
+    lane = weights(fragment, "lane", tensor, swapped) + weights(fragment, "warp", tensor, swapped)
     return Part(layout, tuple(lane), warp)
 
 
@@ -421,21 +423,6 @@ def mma(op: ir.OpView, cx: Cute) -> Replacement:
     elements = tuple(str(kind.element_type) for kind in kinds)
     name, text = mma_fragments(atom, elements, (1, 1, 1, 1))  # type: ignore[arg-type]
     return cx.state.helpers.call(cx, name, text, list(op.operands), op.results[0].type).result
-
-
-@rules.on("cute_nvgpu.arch_copy_ldsm")
-def load_matrices(op: ir.OpView, cx: Cute) -> Replacement:
-    """ldmatrix of one, two or four matrices of 8 rows of 16 bytes, from an address of each lane"""
-    instruction = attributes_of(op)["atom"]
-    match = _LDMATRIX.fullmatch(instruction)
-    address = op.operands[0]
-    if match is None or str(address.type) != "!llvm.ptr<3>":
-        raise cx.error(f"cannot be lowered for '{instruction}' and an address of {address.type}")
-    name, text = device_memory.load_matrices(int(match[1]), transposed=match[2] is not None)
-    words = ir.VectorType.get([int(match[1])], ir.IntegerType.get_signless(32))
-    loaded = cx.state.helpers.call(cx, name, text, [address], words).result
-    kind = op.results[0].type
-    return loaded if kind == words else cx.create("llvm.bitcast", [loaded], [kind]).result
 
 
 @rules.on("cute_nvgpu.arch_copy_sm80_cp_async")

@@ -1,0 +1,70 @@
+"""Copies by tensor maps, which kernels are given as parameters of 128 bytes."""
+
+from __future__ import annotations
+
+import re
+
+from tile_cute.dialect.base import attributes_of
+
+from tile_core.convert import Replacement
+from tile_core.mlir import ir
+from tile_nvptx.passes.cute.rules import Cute, rules
+from tile_nvptx.passes.tileas.device import asynchronous as device
+
+#: A tensor map as a parameter: copies read it where it is (CUDA driver API, "CUtensorMap").
+BY_VALUE = "{llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64}"
+#: Compute capability, times 10, from which there are tensor maps.
+_SINCE = 90
+_LOAD = re.compile(
+    r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes"
+)
+_STORE = re.compile(
+    r"cp\.(?:reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group"
+)
+
+
+def is_map(type_: ir.Type) -> bool:
+    """Whether values of a type are tensor maps."""
+    return str(type_).startswith("!cute_nvgpu.tma_descriptor_")
+
+
+def _matched(op: ir.OpView, form: re.Pattern[str], cx: Cute) -> re.Match[str]:
+    instruction = attributes_of(op)["atom"]
+    if cx.target.sm < _SINCE:
+        raise cx.error(f"copies by tensor maps, which {cx.target.chip} does not have")
+    match = form.fullmatch(instruction)
+    if match is None:
+        raise cx.error(f"cannot be lowered for '{instruction}': only tiles, within a block")
+    return match
+
+
+@rules.on("cute_nvgpu.arch_copy_sm100_tma_load")
+def load(op: ir.OpView, cx: Cute) -> Replacement:
+    """tma_load => cp.async.bulk.tensor into shared memory, which an mbarrier counts; one thread"""
+    target, map_, barrier, *coordinates = op.operands
+    rank = int(_matched(op, _LOAD, cx)[1])
+    routine = device.tensor_load(rank, "tile", rank, "", multicast=False)
+    cx.state.helpers.call(cx, *routine, [target, map_, barrier, *coordinates], None)
+    return None
+
+
+@rules.on("cute_nvgpu.arch_copy_sm100_tma_store", "cute_nvgpu.arch_copy_sm100_tma_reduce")
+def store(op: ir.OpView, cx: Cute) -> Replacement:
+    """tma_store, tma_reduce => cp(.reduce).async.bulk.tensor from shared memory, of the thread's
+    bulk group; one thread
+    """
+    map_, source, *coordinates = op.operands
+    match = _matched(op, _STORE, cx)
+    rank = int(match[1])
+    routine = device.tensor_store(rank, "tile", rank, "", match[2] or "")
+    cx.state.helpers.call(cx, *routine, [source, map_, *coordinates], None)
+    return None
+
+
+@rules.on("cute_nvgpu.arch_prefetch_tma_desc", "cute_nvgpu.prefetch_tma_desc")
+def prefetch(op: ir.OpView, cx: Cute) -> Replacement:
+    """prefetch.tensormap"""
+    if cx.target.sm < _SINCE:
+        raise cx.error(f"announces a tensor map, which {cx.target.chip} does not have")
+    cx.state.helpers.call(cx, *device.prefetch_map(), [op.operands[0]], None)
+    return None
