@@ -78,5 +78,5 @@ def test_the_widest_power_of_two_is_cut_to_the_largest_f16():
     x = p.emit("bitcast", [raw], t.Tile((16,), t.F8E8M0FNU))
     y = p.emit("ftof", [x], t.Tile((16,), t.F16), rounding_mode="zero")
     p.store(y, (16,), t.F16)
-    codes = np.arange(0, 256, 16, np.uint8)
+    codes = np.arange(0, 256, 16, dtype=np.uint8)
     p.agrees(codes.view(np.int8), np.zeros(16, np.float16))
