@@ -76,6 +76,16 @@ def tile_passes() -> Iterable[Lazy]:
             "mbarriers in place of pipes",
         ),
         Lazy(
+            "tileas-optimize-pipeline-region",
+            "tile_tileas.passes.optimize_pipeline_region:OptimizePipelineRegion",
+            "stages of pipes are held no longer than they are worked on",
+        ),
+        Lazy(
+            "tileas-remove-dead-args",
+            "tile_tileas.passes.remove_dead_args:RemoveDeadArgs",
+            "what loops carry for nothing goes",
+        ),
+        Lazy(
             "tileas-verify-pipes",
             "tile_tileas.passes.verify_pipes:VerifyPipes",
             "pipes are used in turn, and all agents can finish",

@@ -137,3 +137,20 @@ def test_pipes_that_agents_use_wrongly_are_refused() -> None:
     unused = PASSES.replace("tileas-assign-phases,", "")
     with pytest.raises(CompileError, match="has an iterator; run 'tileas-assign-phases' before"):
         passes(kernel.text(), unused, "sm_90")
+
+
+@pytest.mark.parametrize("store", ["generic", "tma"])
+@pytest.mark.parametrize("one_agent", [False, True], ids=["agents", "one agent"])
+@pytest.mark.parametrize("fetch", FETCHES)
+def test_stages_are_held_for_less(fetch: str, one_agent: bool, store: str) -> None:
+    """With smaller regions the same numbers; what orders accesses stays between them."""
+    kernel = Doubling(fetch, store, one_agent=one_agent)
+    names = f"tileas-optimize-pipeline-region,tileas-remove-dead-args,{PASSES}"
+    lowered = placed(passes(kernel.text(), names, kernel.target))
+    if fetch == "generic" or (store == "generic" and not one_agent):
+        assert lowered != kernel.lowered()
+    text = ptx_of(lowered, kernel.target, 1)
+    for tiles in (0, 1, 5):
+        for schedule in ("late", "early", "random"):
+            report, _ = kernel.run(text, tiles, schedule=schedule)
+            assert not report.findings, "\n".join(map(str, report.findings))
