@@ -277,3 +277,107 @@ def test_no_plan_breaks_an_order(
         return
     with pytest.raises(ValueError, match=f"operation {edge.dst} would run before"):
         plan(deps, order, stages)
+
+
+# --- loops in loops ------------------------------------------------------------------------------
+
+#: In each iteration of the outer loop, tile n is loaded, an inner loop adds `i` and what it has
+#: counted, and the sum is stored: what is added last depends on the number of both loops.
+NESTED = f"""
+%r:2 = scf.for LIMITS iter_args(%n = %zero, %t = %t0) -> (i32, {TOKEN}) : i32 {{
+  %x, %xt = "nv_tileaa.tiled_load"(%in, %n) {{mem_semantic = "weak",
+    operandSegmentSizes = array<i32: 1, 1, 0>}} : (IN, i32) -> ({TILE}, {TOKEN})
+  %wide = "nv_tileaa.splat"(%i) : (i32) -> {TILE}
+  %few = arith.addi %n, %one : i32
+  INNER
+  %late = arith.muli %y#0, %x : {TILE}
+  %t1 = "nv_tileaa.tiled_store"(%out, %late, %n, %t) {{mem_semantic = "weak",
+    operandSegmentSizes = array<i32: 1, 1, 1, 1>}} : (OUT, {TILE}, i32, {TOKEN}) -> {TOKEN}
+  scf.yield %few, %t1 : i32, {TOKEN}
+}}
+"""
+
+_SUM = f"""
+    %count = "nv_tileaa.splat"(%j) : (i32) -> {TILE}
+    %a = arith.muli %z, %count : {TILE}
+    %b = arith.addi %a, %wide : {TILE}
+    %c = arith.addi %s, %b : {TILE}
+"""
+INNER_LOOPS = {
+    "for": f"""
+  %y:2 = scf.for %j = %zero to %few step %one iter_args(%s = %x, %z = %x)
+      -> ({TILE}, {TILE}) : i32 {{{_SUM}
+    scf.yield %c, %b : {TILE}, {TILE}
+  }}
+""",
+    "while": f"""
+  %y:3 = scf.while (%s = %x, %z = %x, %j = %zero) : ({TILE}, {TILE}, i32)
+      -> ({TILE}, {TILE}, i32) {{{_SUM}
+    %following = arith.addi %j, %one : i32
+    %more = arith.cmpi slt, %following, %few : i32
+    scf.condition(%more) %c, %b, %following : {TILE}, {TILE}, i32
+  }} do {{
+  ^bb0(%s: {TILE}, %z: {TILE}, %j: i32):
+    scf.yield %s, %z, %j : {TILE}, {TILE}, i32
+  }}
+""",
+}
+
+
+def nested(scheduler: str, inner: str, source: np.ndarray, values: range) -> tuple[str, np.ndarray]:
+    """Remarks, and what the loop leaves in `out`, of an outer loop over `values`."""
+    text = kernel(DYNAMIC, 3)
+    start = text.index("%r:6 = scf.for")
+    views = [
+        text.split(f'%{name} = "nv_tileaa.block_tile"', 1)[1].split(" -> ", 1)[1].split("\n", 1)[0]
+        for name in ("in", "out")
+    ]
+    loop = (
+        NESTED.replace("INNER", INNER_LOOPS[inner])
+        .replace("LIMITS", DYNAMIC)
+        .replace("IN", views[0])
+        .replace("OUT", views[1])
+    )
+    text = text[:start] + loop + "return\n}\n}\n}\n"
+    made = tile_core.compile(
+        text, "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas", emit="ptx",
+        registry=_registry(), keep_stages=False, pass_options=OVERLAPPED,
+        options={"scheduler": scheduler, "max-stages": 0},
+    )  # fmt: skip
+    out, ends = np.zeros_like(source), np.zeros_like(source)
+    report = tile_sim.Module(str(made.stages["ptx"])).launch(
+        "kernel", (1, 1, 1), None, [source, out, ends, values.start, values.stop, values.step],
+        check=True,
+    )  # fmt: skip
+    assert not report.findings
+    return "\n".join(remark.message for remark in made.remarks), out
+
+
+@pytest.mark.parametrize("inner", ["for", "while"])
+@pytest.mark.parametrize("scheduler", [*SCHEDULERS[::3], "cost", "ims"])
+def test_loops_around_loops_are_right(scheduler: str, inner: str) -> None:
+    source = np.arange(TILES * SIZE, dtype=np.int32).reshape(TILES, SIZE) * 7 - 500
+    for count in (0, 1, 2, 5):
+        _, out = nested(scheduler, inner, source, range(3, 3 + 2 * count, 2))
+        expected = np.zeros_like(source)
+        with np.errstate(over="ignore"):
+            for n, i in enumerate(range(3, 3 + 2 * count, 2)):
+                total, last = source[n].copy(), source[n].copy()
+                for j in range(n + 1):
+                    last = last * np.int32(j) + np.int32(i)
+                    total += last
+                expected[n] = total * source[n]
+        np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize(
+    ("inner", "remark"),
+    [
+        ("for", "runs one iteration after the other: those of a loop in its body overlap"),
+        ("while", "iterations overlap, one begins"),
+    ],
+)
+def test_outer_loops_overlap_unless_inner_ones_do(inner: str, remark: str) -> None:
+    source = np.zeros((TILES, SIZE), np.int32)
+    found, _ = nested(SCHEDULERS[0], inner, source, range(1))
+    assert remark in found

@@ -19,10 +19,13 @@ def why_not(loop: ir.OpView | ir.Operation) -> str | None:
     """Why iterations of a loop cannot overlap whatever the schedule; None if they can."""
     if loop.operation.name != "scf.for":
         return "whether there is a next iteration is known only at the end of this one"
-    for op in loop.regions[0].blocks[0].operations:
-        if any(name in _LOOPS for name in _inside(op)):
-            return "there is a loop in its body"
     return None
+
+
+def has_loops(loop: ir.OpView | ir.Operation) -> bool:
+    """Whether there is a loop in the body of a loop."""
+    block = loop.regions[0].blocks[0]
+    return any(name in _LOOPS for op in block.operations for name in _inside(op))
 
 
 def is_persistent(loop: ir.OpView | ir.Operation) -> bool:

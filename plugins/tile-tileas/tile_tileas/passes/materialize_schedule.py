@@ -69,37 +69,52 @@ class MaterializeSchedule(Pass):
         scheduled = [(body, found) for body in bodies if (found := read(body)) is not None]
         if not scheduled:
             return
-        staged = self.pipeline_strategy != "none"
         if analysis is None or self.machine_model:
             graphs = self._read(op, scheduled, cx)
         else:
             graphs = [_published(analysis, body, schedule) for body, schedule in scheduled]
         for body, _ in scheduled:
             clear(body)
-        for (body, schedule), graph in zip(scheduled, graphs, strict=True):
-            if schedule.num_stages > 1:
-                made = _overlapped(body, graph, schedule, staged=staged)
-                if isinstance(made, Rings) and self.rings == "shared":
-                    made = self._piped(op, made, graph, schedule, cx)
-                if isinstance(made, Rings):
-                    cx.count("overlapped")
-                    cx.count("stages", made.stages)
-                    cx.passed(
-                        made.body.loop.operation,
-                        f"{made.stages} iterations overlap, one begins every {schedule.ii} cycles",
-                        category="schedule",
-                        name="IterationsOverlapped",
-                        facts={"stages": made.stages, "interval": schedule.ii},
-                    )
-                    Expander(made).run()
-                    continue
+        found = [
+            _Found(body, schedule, graph, self._planned(body, schedule, graph))
+            for (body, schedule), graph in zip(scheduled, graphs, strict=True)
+        ]
+        overlapping = [one for one in found if isinstance(one.made, Rings)]
+        for one in found:
+            if isinstance(one.made, Rings) and not any(one.is_around(o) for o in overlapping):
+                continue
+            if one.made is not None:
                 cx.missed(
-                    body.holder.operation,
-                    f"runs one iteration after the other: {made}",
+                    one.body.holder.operation,
+                    f"runs one iteration after the other: {one.reason}",
                     category="schedule",
                     name="IterationsNotOverlapped",
                 )
-            cx.count("moved", _reorder(list(body.block.operations), schedule))
+            one.made = None
+            cx.count("moved", _reorder(list(one.body.block.operations), one.schedule))
+        for one in found:  # once all that only moves is in its place: loops are copied here
+            if isinstance(one.made, Rings):
+                self._expand(op, one, one.made, cx)
+
+    def _planned(self, body: BodyOf, schedule: Schedule, graph: LoopGraph) -> Rings | str | None:
+        """What becomes of a loop of several stages; None for anything else."""
+        if schedule.num_stages == 1:
+            return None
+        return _overlapped(body, graph, schedule, staged=self.pipeline_strategy != "none")
+
+    def _expand(self, func: ir.Operation, one: _Found, made: Rings, cx: PassContext) -> None:
+        if self.rings == "shared":
+            made = self._piped(func, made, one.graph, one.schedule, cx)
+        cx.count("overlapped")
+        cx.count("stages", made.stages)
+        cx.passed(
+            made.body.loop.operation,
+            f"{made.stages} iterations overlap, one begins every {one.schedule.ii} cycles",
+            category="schedule",
+            name="IterationsOverlapped",
+            facts={"stages": made.stages, "interval": one.schedule.ii},
+        )
+        Expander(made).run()
 
     def _piped(
         self, func: ir.Operation, made: Rings, graph: LoopGraph, schedule: Schedule, cx: PassContext
@@ -133,6 +148,25 @@ class MaterializeSchedule(Pass):
         for body, schedule in scheduled:
             check(body, *of_block[body.name], schedule, "its schedule")
         return [of_block[body.name][0] for body, _ in scheduled]
+
+
+@dataclass
+class _Found:
+    """A body, its schedule, and what a loop of several stages becomes, or why it does not."""
+
+    body: BodyOf
+    schedule: Schedule
+    graph: LoopGraph
+    made: Rings | str | None
+
+    @property
+    def reason(self) -> str:
+        """Why its iterations do not overlap."""
+        return self.made if isinstance(self.made, str) else "those of a loop in its body overlap"
+
+    def is_around(self, other: _Found) -> bool:
+        """Whether `other` is a loop inside of this one."""
+        return self.body.is_around(other.body)
 
 
 def _published(analysis: ScheduleAnalysis, body: BodyOf, schedule: Schedule) -> LoopGraph:

@@ -33,7 +33,7 @@ from tile_core.sched import (
 )
 from tile_core.sched.document import Body, from_json
 from tile_tileas.analysis.alias import AliasAnalysis
-from tile_tileas.modulo.body import is_persistent, why_not
+from tile_tileas.modulo.body import has_loops, is_persistent, why_not
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.sched.bodies import BodyOf, annotate, bodies_of
 from tile_tileas.sched.model import Machinery, loop_graph
@@ -91,9 +91,15 @@ class GenerateScheduleConstraints(Pass):
         staged = self.pipeline_strategy != "none"
         options = self.options_of_graphs()
         bodies = graphs_of(op, cx, options, self.machine_model, staged=staged)
-        blocks = []
-        for body, graph, model in bodies:
-            if options.max_stages != 1 and body.is_loop and (reason := why_not(body.holder)):
+        blocks: list[ScheduledBlock] = []
+        # Inner loops first: a loop around one that overlaps its iterations keeps its own apart.
+        overlapping: list[BodyOf] = []
+        for body, graph, model in reversed(bodies):
+            reason = why_not(body.holder) if body.is_loop else None
+            if reason is None and any(body.is_around(inner) for inner in overlapping):
+                reason = "those of a loop in its body overlap"
+                graph = replace(graph, options=replace(graph.options, max_stages=1))
+            if options.max_stages != 1 and body.is_loop and reason:
                 cx.missed(
                     body.holder.operation,
                     f"runs one iteration after the other: {reason}",
@@ -104,13 +110,15 @@ class GenerateScheduleConstraints(Pass):
                 who, found = self.schedule, _taken(body, graph, model, given[graph.name])
             else:
                 who, found = self._found(body, graph, model, schedulers, cx)
+            if body.is_loop and found.num_stages > 1:
+                overlapping.append(body)
             annotate(body, found)
             blocks.append(
                 ScheduledBlock(
                     graph.name, who, graph, model, found, rings(graph, found), mutexes(graph)
                 )
             )
-        cx.publish(SCHEDULE_ANALYSIS, op, ScheduleAnalysis(tuple(blocks)))
+        cx.publish(SCHEDULE_ANALYSIS, op, ScheduleAnalysis(tuple(reversed(blocks))))
 
     def _found(
         self,
@@ -177,7 +185,9 @@ class GenerateScheduleConstraints(Pass):
         that few warps are there to hide what one of them waits for.
         """
         more = self.persistent_stages != 1 and self.max_stages == 1
-        return more and body.is_loop and is_persistent(body.holder) and why_not(body.holder) is None
+        if not more or not body.is_loop or not is_persistent(body.holder):
+            return False
+        return why_not(body.holder) is None and not has_loops(body.holder)
 
     def _scheduler(self, name: str, cx: PassContext) -> Any:
         scheduler = cx.scheduler(name)

@@ -26,6 +26,15 @@ class BodyOf:
     is_loop: bool
     name: str  # "body", "loop1", ...: outer before inner, in program order
 
+    def is_around(self, other: BodyOf) -> bool:
+        """Whether `other` is the body of a loop somewhere inside of this one."""
+        parent = other.holder.operation.parent
+        while parent is not None:
+            if parent == self.holder.operation:
+                return True
+            parent = parent.parent
+        return False
+
 
 def bodies_of(func: ir.Operation | ir.OpView) -> list[BodyOf]:
     """The function's block, then the bodies of `scf.for` and `scf.while`, outer before inner.
