@@ -76,6 +76,11 @@ def tile_passes() -> Iterable[Lazy]:
             "mbarriers in place of pipes",
         ),
         Lazy(
+            "tileas-buffer-assign",
+            "tile_tileas.passes.buffer_assign:BufferAssign",
+            "places of buffers and named barriers of agents, by when they live",
+        ),
+        Lazy(
             "tileas-optimize-pipeline-region",
             "tile_tileas.passes.optimize_pipeline_region:OptimizePipelineRegion",
             "stages of pipes are held no longer than they are worked on",

@@ -137,6 +137,13 @@ def lives_of(func: ir.Operation, space: str = SHARED) -> list[Life]:
     return walk.lives
 
 
+def span_of(func: ir.Operation, op: ir.OpView) -> tuple[int, int]:
+    """The places at which `op`, with regions, begins and ends."""
+    walk = _Walk(watched=op)
+    walk.region(func.regions[0], [])
+    return walk.span
+
+
 def lives_during(func: ir.Operation, op: ir.OpView) -> list[Life]:
     """The allocations in shared memory that hold something while `op`, with regions, runs."""
     walk = _Walk(watched=op)
