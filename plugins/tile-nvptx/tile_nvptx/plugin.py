@@ -61,6 +61,11 @@ def tile_passes() -> Iterable[Lazy]:
             "barriers across which threads exchange nothing",
         ),
         Lazy(
+            "dedup-wait-groups",
+            "tile_nvptx.passes.llvm.wait_groups:DedupWaitGroups",
+            "waits for groups that other waits make superfluous",
+        ),
+        Lazy(
             "printf-lowering",
             "tile_nvptx.passes.llvm.printf:PrintfLowering",
             "calls of printf become calls of vprintf",
