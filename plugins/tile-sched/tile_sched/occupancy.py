@@ -20,20 +20,20 @@ from tile_sched.graph.bounds import busy_cycles
 from tile_sched.pressure import peak
 
 LANES = 32
-#: Registers of a thread besides those of tiles: addresses, counters, what instructions need; and
-#: those of the fragments that products read. Measured over the examples, sm_80: 20 to 31, and 43 to
-#: 64 with products.
-_BESIDES, _FRAGMENTS = 28, 28
+#: Registers of a thread besides those of tiles (addresses, counters, what instructions need), least
+#: and most, and the same with the fragments that products read. Measured over the examples, sm_80:
+#: 20 to 31, and 43 to 64; products that read shared memory alone (wgmma) take no fragments.
+_BESIDES, _WITH_PRODUCTS = (20, 31), (31, 64)
 #: Registers are given to warps in steps of so many per thread (CUDA occupancy calculator).
 _STEP = 8
 #: What another stage has to gain, as times are estimates.
 GAIN = Fraction(105, 100)
 
 
-def registers_of(loop: LoopGraph, schedule: Schedule) -> int:
-    """Registers of a thread that the code of a schedule will take, about."""
+def registers_of(loop: LoopGraph, schedule: Schedule, *, most: bool = False) -> int:
+    """Registers of a thread that the code of a schedule will take, at least or at `most`."""
     products = any(op.kind == "mma" for op in loop.ops)
-    return peak(loop, schedule) + _BESIDES + (_FRAGMENTS if products else 0)
+    return peak(loop, schedule) + (_WITH_PRODUCTS if products else _BESIDES)[most]
 
 
 def blocks_of(model: MachineModel, registers: int) -> int:
@@ -45,9 +45,13 @@ def blocks_of(model: MachineModel, registers: int) -> int:
     return min(by_registers, model.max_warps // model.num_warps)
 
 
-def cycles_of(loop: LoopGraph, model: MachineModel, schedule: Schedule) -> Fraction | None:
-    """Cycles of an SM for one iteration of some block; None if it would spill."""
-    blocks = blocks_of(model, registers_of(loop, schedule))
+def cycles_of(
+    loop: LoopGraph, model: MachineModel, schedule: Schedule, *, most: bool = False
+) -> Fraction | None:
+    """Cycles of an SM for one iteration of some block; None if it would spill. `most`: with the
+    most registers that it may take.
+    """
+    blocks = blocks_of(model, registers_of(loop, schedule, most=most))
     if not blocks:
         return None
     demand = busy_cycles(loop)
@@ -74,12 +78,15 @@ def less_moved(loop: LoopGraph, found: Schedule, program_order: Schedule) -> Sch
 def worthwhile(loop: LoopGraph, model: MachineModel, found: Sequence[Schedule]) -> Schedule:
     """Of schedules by rising number of stages, the last that is worth its registers.
 
-    The first one, which should have one stage, is taken unless another gains `GAIN` over it.
+    The first one, which should have one stage, is taken unless another gains `GAIN` over it, and
+    that though it takes the most registers that it may, and the first one the least: a block less
+    on an SM costs more than most overlaps gain. (Attention on wgmma, H100 in the timing model: 107
+    registers are two blocks, 181 are one, and 0.81 of the speed.)
     """
     best, *others = found
     time = cycles_of(loop, model, best)
     for other in others:
-        cycles = cycles_of(loop, model, other)
+        cycles = cycles_of(loop, model, other, most=True)
         if cycles is not None and (time is None or cycles * GAIN <= time):
             best, time = other, cycles
     if best.num_stages == 1 and any(other.num_stages > 1 for other in others):
@@ -90,8 +97,8 @@ def worthwhile(loop: LoopGraph, model: MachineModel, found: Sequence[Schedule]) 
 
 def _why(loop: LoopGraph, model: MachineModel, one: Schedule, more: Schedule) -> str:
     def told(found: Schedule) -> str:
-        registers = registers_of(loop, found)
-        cycles = cycles_of(loop, model, found)
+        registers = registers_of(loop, found, most=found is not one)
+        cycles = cycles_of(loop, model, found, most=found is not one)
         if cycles is None:
             return f"would take about {registers} registers of a thread, of {model.registers}"
         blocks = blocks_of(model, registers)

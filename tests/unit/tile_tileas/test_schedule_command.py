@@ -43,6 +43,32 @@ def test_products_and_loads_do_not_wait_for_memory(capsys: pytest.CaptureFixture
     assert {edge["kind"] for edge in loop["edges"]} == {"data", "order"}
 
 
+def test_attention_overlaps_softmax_with_the_next_product(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The tensor cores are never idle: they bound the interval. While they do one iteration's first
+    product, exponentials of another one are under way, and the chart has a row for each unit.
+    """
+    program = str(ROOT / "examples" / "bytecode" / "attention_large_f16.tileirbc")
+    loop = ["--loop", "attention_large_f16/loop1"]
+    assert run(["schedule", program, *loop]) == 0
+    text, _ = capsys.readouterr()
+    assert "(resource 'tc_and_mma')" in text.splitlines()[0]
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if "%" in line}
+    assert rows["tc_and_mma"][-2:] == ["100", "%"]
+    assert run(["schedule", program, *loop, "--json"]) == 0
+    (body,) = json.loads(capsys.readouterr()[0])["bodies"]
+    products = [op for op in body["ops"] if op["name"] == "nv_tileas.dot"]
+    powers = max(
+        (op for op in body["ops"] if op["name"] == "nv_tileaa.exp2"), key=lambda op: op["latency"]
+    )
+    first = min(products, key=lambda op: op["start"])
+    assert powers["stage"] > first["stage"], "the next iterations' products have begun before"
+    assert body["ii"] == sum(
+        use["cycles"] for op in products for use in op["uses"] if use["resource"] == "tc_and_mma"
+    )
+
+
 def test_json_is_edited_and_read_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "schedule.json"
     output(capsys, "--json", "-o", str(path), "--stages", "1")
