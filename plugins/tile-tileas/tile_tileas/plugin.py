@@ -76,6 +76,11 @@ def tile_passes() -> Iterable[Lazy]:
             "mbarriers in place of pipes",
         ),
         Lazy(
+            "tileas-slicing",
+            "tile_tileas.passes.slicing:Slicing",
+            "loops cut into loops over parts of their range",
+        ),
+        Lazy(
             "tileas-buffer-assign",
             "tile_tileas.passes.buffer_assign:BufferAssign",
             "places of buffers and named barriers of agents, by when they live",
