@@ -61,6 +61,11 @@ def tile_passes() -> Iterable[Lazy]:
             "barriers across which threads exchange nothing",
         ),
         Lazy(
+            "math-to-libdevice",
+            "tile_nvptx.passes.llvm.libdevice:MathToLibdevice",
+            "functions that LLVM has no code for, as calls of libdevice",
+        ),
+        Lazy(
             "dedup-wait-groups",
             "tile_nvptx.passes.llvm.wait_groups:DedupWaitGroups",
             "waits for groups that other waits make superfluous",
