@@ -156,7 +156,10 @@ _SCALED_ATOM = (
             'atom = "fma", warps = array<i32: 1, 4>',
             "expects warps to count them along B, M and N, but got array<i32: 1, 4>",
         ),
-        ('atom = "fma", in_flight', "expects products in flight to be of wgmma, but got 'fma'"),
+        (
+            'atom = "fma", in_flight',
+            "expects products in flight to be of wgmma or tcgen05, but got 'fma'",
+        ),
     ],
 )
 def test_products_name_their_atom_and_place_warps(attributes: str, message: str) -> None:

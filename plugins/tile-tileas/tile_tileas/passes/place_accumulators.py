@@ -21,13 +21,13 @@ from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import LEAST_COLUMNS
-from tile_tileas.dot_plan import IN_FLIGHT, tensor_plan_of
+from tile_tileas.dot_plan import IN_FLIGHT, atom_name, tensor_plan_of
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BarrierPlace
 
-_WAIT = "nv_tileas.dot_wait"
+_DOT, _WAIT = "nv_tileas.dot", "nv_tileas.dot_wait"
 #: Where columns of block scales begin (PTX ISA, "tcgen05.cp").
 _SCALE_COLUMNS = 4
 
@@ -54,9 +54,19 @@ class PlaceAccumulators(Pass):
         warps = num_warps(op)
         stay = fit_together(op, warps)
         placing = _Placing(op, warps)
-        for product in products:
+        later = [IN_FLIGHT in one.attributes and is_read_later(one) for one in products]
+        awaited = [one for one, late in zip(products, later, strict=True) if late]
+        begun = {one.operation for one in filter(None, map(begun_with, awaited))}
+        work = [
+            (one, late)
+            for one, late in zip(products, later, strict=True)
+            if one.operation not in begun  # those are placed with what is carried on from them
+        ]
+        for product, late in work:
             place = carried_place(product) if stay else None
-            if place is None:
+            if late:
+                placing.later(product)
+            elif place is None:
                 placing.alone(product)
             else:
                 placing.carried(product, place)
@@ -110,6 +120,44 @@ class _Placing:
         op.operation.erase()
         _read_behind(at, loop, place, held.sums, initial, type_)
 
+    def later(self, op: ir.OpView) -> None:
+        """The product is read in the next iteration of its loop, and behind that: where somebody
+        waits for what is carried, which is what there is to add to it.
+        """
+        loop, block = op.operation.parent, op.operation.block
+        assert loop is not None
+        (use,) = op.results[0].uses
+        place, carried, first = use.operand_number, op.operands[2], begun_with(op)
+        begin = loop.operands[3 + place]
+        at = Writer(op.location)
+        at.move(ir.InsertionPoint(loop if first is None else first))
+        held, done = self._held(at, op), self._barrier_made()
+        if first is not None:
+            self._begin(at, first, held, _flag(at, value=False))
+            self._wait(at)
+            loop.operands[3 + place] = carried
+            at.move(ir.InsertionPoint(loop))
+            first.operation.erase()
+        else:
+            _fill(at, held.sums, op.results[0].type)
+        commit_products(at, done, at.constant(0))
+        at.move(ir.InsertionPoint(op))
+        self._begin(at, op, held, _flag(at, value=False))
+        commit_products(at, done, at.constant(0))
+        use.owner.operands[place] = carried
+        op.operation.erase()
+        adds = not (is_zero(carried) and (first is not None or is_zero(begin)))
+        for value in (block.arguments[place + 1], loop.results[place]):
+            for wait in [user.owner.operation for user in value.uses]:
+                at.move(ir.InsertionPoint(wait))
+                self._await(at, done)
+                if any(True for _ in wait.results[0].uses):
+                    found = at.read(held.sums, wait.results[0].type)
+                    if adds:
+                        found = _added(at, found, wait.operands[0])
+                    wait.results[0].replace_all_uses_with(found)
+                wait.erase()
+
     # -- parts ---------------------------------------------------------------------------------
 
     def _held(self, at: Writer, op: ir.OpView) -> _Held:
@@ -136,22 +184,25 @@ class _Placing:
 
     def _wait(self, at: Writer) -> None:
         """Until all products are done that have begun; accesses to tensor memory stay behind."""
-        done, zero = self._barrier(at), at.constant(0)
-        commit_products(at, done, zero)
+        if self._done is None:
+            self._done = self._barrier_made()
+        commit_products(at, self._done, at.constant(0))
+        self._await(at, self._done)
+
+    def _await(self, at: Writer, done: ir.Value) -> None:
+        """Until as many arrivals of a barrier have been as there were waits, this one included."""
         turn = at.create("nv_tileas.barrier_turn", [done], [at.i32]).result
-        at.create("nv_tileas.barrier_wait", [done, zero, turn])
+        at.create("nv_tileas.barrier_wait", [done, at.constant(0), turn])
         at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("after")})
 
-    def _barrier(self, at: Writer) -> ir.Value:
-        """The barrier of products that are waited for one by one, made where the kernel begins."""
-        if self._done is None:
-            outer = at.place
-            at.move(ir.InsertionPoint(self._func.regions[0].blocks[0].operations[0]))
-            self._done = BarrierPlace(self._func, again=False).made(at, 1)
-            at.fence("mbarrier_init")
-            at.sync()
-            at.move(outer)
-        return self._done
+    def _barrier_made(self) -> ir.Value:
+        """A barrier of products that are waited for in turn, made where the kernel begins."""
+        at = Writer(self._func.location)
+        at.move(ir.InsertionPoint(self._func.regions[0].blocks[0].operations[0]))
+        made = BarrierPlace(self._func, again=False).made(at, 1)
+        at.fence("mbarrier_init")
+        at.sync()
+        return made
 
 
 def _allocate(
@@ -174,10 +225,54 @@ def _flag(at: Writer, *, value: bool) -> ir.Value:
     return at.constant(int(value), ir.IntegerType.get_signless(1))
 
 
+def is_read_later(op: ir.OpView) -> bool:
+    """Whether a product is carried on as it is, and awaited in the next iteration."""
+    uses = list(op.results[0].uses)
+    block = op.operation.block
+    end = block.operations[len(block.operations) - 1]
+    if len(uses) != 1 or uses[0].owner.operation != end.operation:
+        return False
+    value = block.arguments[uses[0].operand_number + 1]
+    return all(use.owner.operation.name == _WAIT for use in value.uses)
+
+
+def begun_with(op: ir.OpView) -> ir.OpView | None:
+    """The product before the loop that gives what is carried in place of `op`, if nothing else."""
+    (use,) = op.results[0].uses
+    loop = op.operation.parent
+    assert loop is not None, "in a loop"
+    value = loop.operands[3 + use.operand_number]
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != _DOT:
+        return None
+    made = owner.opview if isinstance(owner, ir.Operation) else owner
+    alike = atom_name(made) == atom_name(op) and is_zero(made.operands[2])
+    return made if alike and len(list(value.uses)) == 1 else None
+
+
+def _fill(at: Writer, buffer: ir.Value, type_: ir.Type) -> None:
+    """Nothing, in tensor memory: what is added to it stays as it is, the sign of zero, too."""
+    element = type_.element_type
+    zero = (
+        ir.FloatAttr.get(element, -0.0)
+        if isinstance(element, ir.FloatType)
+        else ir.IntegerAttr.get(element, 0)
+    )
+    value = {"value": ir.DenseElementsAttr.get_splat(type_, zero)}
+    nothing = at.create("arith.constant", [], [type_], value).result
+    sizes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
+        "resultSegmentSizes": ir.DenseI32ArrayAttr.get([0]),
+    }
+    at.create("nv_tileas.copy", [nothing, buffer], [], sizes)
+
+
 def _sum(at: Writer, product: ir.Value, initial: ir.Value) -> ir.Value:
     """Both in registers; zeros are not added."""
-    if is_zero(initial):
-        return product
+    return product if is_zero(initial) else _added(at, product, initial)
+
+
+def _added(at: Writer, product: ir.Value, initial: ir.Value) -> ir.Value:
     is_float = isinstance(product.type.element_type, ir.FloatType)
     name = "arith.addf" if is_float else "arith.addi"
     return at.create(name, [product, initial], [product.type]).result

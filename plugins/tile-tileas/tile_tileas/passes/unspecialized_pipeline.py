@@ -6,18 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from tile_cute.atoms.tensor_memory import COLUMNS
+
 from tile_core.machines import Machine
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
 from tile_tileas.access import fall_back
+from tile_tileas.analysis.accumulators import tensor_products
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dot_plan import family_of, product_shape
+from tile_tileas.dot_plan import family_of, product_shape, tensor_plan_of
 from tile_tileas.mma.tensor import FAMILY as TENSOR
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
 from tile_tileas.pipelining.depth import depth
@@ -25,6 +28,8 @@ from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.overlap import chain_to_overlap, late_loads, overlap
 from tile_tileas.pipelining.prefetch import Prefetch, Takes, prefetch_of
 from tile_tileas.pipelining.released import can_be_released, release
+from tile_tileas.pipelining.spotted import Spotted
+from tile_tileas.pipelining.tcgen05_chain import Turned, chain_of
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
 from tile_tileas.tma.filling import Tma
 
@@ -72,6 +77,10 @@ class UnspecializedPipeline(Pass):
                 continue
             targets = [load.target for load in loads if load.target is not None]
             filled = [target.alloc.results[0] for target in targets]
+            turned = self._turned(op, loop, loads, engines, cx)
+            if turned is not None:
+                self._pipeline_turned(op, turned, cx)
+                continue
             by_tensor = tcgen05_in_flight.products_to_keep(op, loop, filled)
             chain = None if by_tensor else chain_to_overlap(op, loop, filled, cx)
             kept = by_tensor or ([] if chain else products_to_keep(loop, filled))
@@ -114,6 +123,46 @@ class UnspecializedPipeline(Pass):
                 cx.count("in_flight", len(kept))
             cx.count("loops")
             cx.count("stages", stages)
+
+    def _turned(
+        self,
+        func: ir.Operation,
+        loop: ir.OpView,
+        loads: list[Prefetch],
+        engines: EngineLoads,
+        cx: PassContext,
+    ) -> Turned | None:
+        """The loop whose two products by tcgen05 run beside all else, if it has such a pair."""
+        chain = chain_of(loop, loads, lambda load: load.load.results[0] in engines.tma.copies)
+        if chain is None:
+            return None
+        if not isinstance(chain, str):
+            taken = sum(tensor_plan_of(op, num_warps(func)).taken for op in tensor_products(func))
+            taken += tensor_plan_of(chain.early, num_warps(func)).taken
+            if taken > COLUMNS:
+                chain = f"their sums take {taken} columns of tensor memory, of {COLUMNS}"
+            elif num_ctas(func) > 1:
+                chain = "blocks of the cluster fill stages of each other"
+            elif not self._stages(func, loop, loads, cx, 0, engines.overhead):
+                chain = "two stages do not fit into shared memory"
+        if isinstance(chain, str):
+            cx.missed(loop.operation, f"makes its products one after the other: {chain}",
+                      category="pipeline", name="ProductsNotOverlapped")  # fmt: skip
+            return None
+        return Turned(loop, chain)
+
+    def _pipeline_turned(self, func: ir.Operation, turned: Turned, cx: PassContext) -> None:
+        """Stages for each of the loads by itself."""
+        engines = EngineLoads(func, turned.loop, cx.analysis(BoundsAnalysis, func))
+        loads = prefetches(turned.loop, engines.takes, cx)
+        stages = self._stages(func, turned.loop, loads, cx, 0, engines.overhead)
+        parts = [engines.tma.aligned(load) for load in loads]
+        fillings = [(engines.tma.part([part]), [part]) for part in parts]
+        spots = [turned.spots[_filled(part)] for part in parts]
+        Spotted(turned.loop, fillings, stages, spots).run()
+        cx.count("in_flight", len(loads))
+        cx.count("loops")
+        cx.count("stages", stages)
 
     def _stages(
         self,
@@ -180,6 +229,12 @@ def _loops(region: ir.Region) -> Iterator[ir.OpView]:
             body = op.regions[0].blocks[0]
             if any(inner.operation.name == PRODUCT for inner in body.operations):
                 yield op
+
+
+def _filled(load: Prefetch) -> ir.Value:
+    """The buffer that a load fills."""
+    assert load.target is not None, "tensor maps fill buffers of others"
+    return load.target.alloc.results[0]
 
 
 def prefetches(loop: ir.OpView, takes: Takes, cx: PassContext) -> list[Prefetch]:

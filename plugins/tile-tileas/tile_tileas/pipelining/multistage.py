@@ -206,10 +206,12 @@ class Multistage:
         }
         return self._at.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
 
-    def _fetch_next(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
-        """Load for the iteration that is `ahead` of that of `slot`."""
-        refilled = self._refilled(slot)
-        return self._fetch(self.block.arguments[0], self.ahead, refilled, places, again=True)
+    def _fetch_next(
+        self, slot: Slot, places: list[ir.Value], fillings: Fillings | None = None
+    ) -> list[ir.Value]:
+        """Load for the iteration that is `ahead` of that of `slot`, by some of the fillings."""
+        refilled, now = self._refilled(slot), self.block.arguments[0]
+        return self._fetch(now, self.ahead, refilled, places, again=True, fillings=fillings)
 
     def _fetch(
         self,
@@ -219,12 +221,13 @@ class Multistage:
         places: list[ir.Value],
         *,
         again: bool = False,
+        fillings: Fillings | None = None,
     ) -> list[ir.Value]:
         """Load for `ahead` iterations after `now`, if there is such a one. `places` are what that
         one carries; the answer is what the one behind it does. `again`: others may have read the
         stage before.
         """
-        at = self._at
+        at, fillings = self._at, self.fillings if fillings is None else fillings
         index, exists = self._later(now, ahead)
         if self.late and ahead:
             # The last iteration's late tiles have a stage behind that of the others.
@@ -237,7 +240,7 @@ class Multistage:
             before[self.block.arguments[0]] = at.binary("subi", index, self.step)
 
         def copies() -> list[ir.Value]:
-            for filling, loads in self.fillings:
+            for filling, loads in fillings:
                 if again:
                     filling.reclaim(at, slot)
                 for load in loads:
@@ -250,7 +253,7 @@ class Multistage:
             return [after.of(end.operands[at]) for at in self.carried]
 
         following = at.choice(exists, copies, places)
-        for filling, _ in self.fillings:
+        for filling, _ in fillings:
             filling.close(at, slot)
         return following
 

@@ -7,7 +7,7 @@ their reads and the meeting after which a stage is filled again is `tileas-inser
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tile_core.mlir import ir
@@ -57,6 +57,11 @@ class TmaLoads:
     def overhead(self) -> int:
         """Bytes beside the stages: barriers, and what stages leave to start where they have to."""
         return max((copy.boxes.alignment for copy in self.copies.values()), default=0)
+
+    def part(self, loads: Sequence[Prefetch]) -> Tma:
+        """What copies these loads for one block, with barriers of their own."""
+        tiles = [load.load.results[0] for load in loads]
+        return Tma({tile: self.copies[tile] for tile in tiles}, self._place)
 
     @property
     def is_shared(self) -> bool:

@@ -1,0 +1,275 @@
+"""Two products of an iteration by tcgen05, of which the second reads what was made of the first.
+
+    iteration i     S = Q K(i)    P = softmax(S)    O = scaled O + P V(i)
+
+The tensor core works beside the threads, all the time:
+
+    S(0) = Q K(0)
+    for i:
+        wait for S(i); read it; begin S(i+1) = Q K(i+1)
+        P = softmax(S(i))                    meanwhile the tensor core has P V(i-1), then S(i+1)
+        wait for P V(i-1), add it to scaled O; its stage is filled anew
+        store P; begin P V(i)
+    wait for both; add the last one
+
+What a product gives is carried by the loop, and `dot_wait` says where it is needed: for that of S,
+where an iteration begins; for that of O, before P is stored over what it reads. The last iteration
+multiplies a tile too many, which tensor maps read as zeros where there is none. Order and rounding
+of sums do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tile_core.mlir import ir
+from tile_tileas.access import AccessPlan
+from tile_tileas.analysis.accumulators import tensor_products
+from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.analysis.constants import is_zero, splat_integer
+from tile_tileas.dot_plan import IN_FLIGHT, family_of
+from tile_tileas.mma.tensor import FAMILY
+from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.slices import is_pure
+from tile_tileas.pipelining.spotted import Spot
+from tile_tileas.pipelining.writer import Writer
+
+_DOT, _COPY, _WAIT = "nv_tileas.dot", "nv_tileas.copy", "nv_tileas.dot_wait"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The two products of a loop.
+
+    Attributes:
+        early: the one whose operands are there when an iteration begins.
+        late: the one that reads what is made of it, and adds to what the loop carries.
+        place: of that among the carried values.
+        load: what `early` reads in each iteration.
+        scaling: what is made of the carried value before `late` adds to it.
+        stored: the copy that `late` reads.
+    """
+
+    early: ir.OpView
+    late: ir.OpView
+    place: int
+    load: Prefetch
+    scaling: tuple[ir.OpView, ...]
+    stored: ir.OpView
+
+
+def chain_of(
+    loop: ir.OpView, loads: Sequence[Prefetch], by_map: Callable[[Prefetch], bool]
+) -> Chain | str | None:
+    """The chained products of `loop`; why they are made one after the other, or None if it has no
+    such products. `by_map`: whether a tensor map copies a load.
+    """
+    products = list(tensor_products(loop))
+    block = loop.regions[0].blocks[0]
+    dots = [op for op in block.operations if op.operation.name == _DOT]
+    if len(products) != 2 or len(dots) != 2 or any(family_of(op) != FAMILY for op in dots):
+        return None
+    early, late = dots
+    if late.operation not in _users(early.results[0], block):
+        return None
+    filled = {load.target.alloc.results[0]: load for load in loads if load.target is not None}
+    load, values = filled.get(early.operands[1]), filled.get(late.operands[1])
+    if load is None or values is None or len(loads) != 2 or not all(map(by_map, loads)):
+        return "tensor maps do not copy all that they read, and nothing else"
+    if values.slice.carried:
+        return "a tile is looked for in an earlier iteration"
+    scaling = _scaling(late, block)
+    stored = _stored(late, block)
+    if scaling is None or stored is None:
+        return "the second product does not add to what the loop carries and nothing else uses"
+    waits = any(_is_inside(value, block) for value in (early.operands[0], early.operands[2]))
+    if waits or not is_zero(early.operands[2]):
+        return "the first product has more to wait for than one tile"
+    if load.slice.carried or not _begins_anywhere(load, loop):
+        return "the first tile may lie outside of its array"
+    place = ir.BlockArgument(scaling[0]).arg_number - 1
+    return Chain(early, late, place, load, scaling[1], stored)
+
+
+def _is_inside(value: ir.Value, block: ir.Block) -> bool:
+    owner = value.owner
+    return owner == block if isinstance(owner, ir.Block) else owner.operation.block == block
+
+
+def _users(value: ir.Value, block: ir.Block) -> set[ir.Operation]:
+    """Operations of `block` that depend on a value within an iteration."""
+    found: set[ir.Operation] = set()
+    pending = [value]
+    while pending:
+        for use in pending.pop().uses:
+            user = _in_block(use.owner.operation, block)
+            if user is not None and user not in found:
+                found.add(user)
+                pending += user.results
+                if user.name == _COPY and len(list(user.operands)) == 2:
+                    pending.append(user.operands[1])
+    return found
+
+
+def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
+    """The operation of `block` that `op` is, or stands in."""
+    found: ir.Operation | None = op
+    while found is not None and found.block != block:
+        found = None if found.parent is None else found.parent.operation
+    return found
+
+
+def _scaling(late: ir.OpView, block: ir.Block) -> tuple[ir.Value, tuple[ir.OpView, ...]] | None:
+    """The carried value that `late` adds to, and what scales it before; None if it is used for
+    something else, or the sum is not carried on in its place.
+    """
+    uses = list(late.results[0].uses)
+    end = block.operations[len(block.operations) - 1]
+    if len(uses) != 1 or uses[0].owner.operation != end.operation:
+        return None
+    argument = block.arguments[uses[0].operand_number + 1]
+    users = _users(argument, block)
+    others = (late.operation, end.operation)
+    ops = [op for op in block.operations if op.operation in users and op.operation not in others]
+    for op in ops:
+        inside = all(use.owner.operation in users for result in op.results for use in result.uses)
+        if len(op.regions) or not is_pure(op) or not inside:
+            return None
+    makes = late.operands[2] == argument or any(late.operands[2] in op.results for op in ops)
+    if not makes or not users <= {late.operation, end.operation, *(op.operation for op in ops)}:
+        return None
+    behind = any(end_operand in op.results for op in ops for end_operand in end.operands)
+    operands = {value for op in ops for value in op.results} | {argument}
+    reads = [value for value in list(late.operands)[:2] if value in operands]
+    return None if behind or reads else (argument, tuple(ops))
+
+
+def _stored(late: ir.OpView, block: ir.Block) -> ir.OpView | None:
+    """The copy to shared memory of what `late` has on its left, if nothing else uses that."""
+    owner = late.operands[0].owner
+    if isinstance(owner, ir.Block) or owner.operation.name != ALLOC:
+        return None
+    users = [use.owner.operation for use in late.operands[0].uses]
+    copies = [op for op in users if op.name == _COPY and op.operands[1] == late.operands[0]]
+    if owner.operation.block != block or len(users) != 2 or len(copies) != 1:
+        return None
+    (copy,) = copies
+    return copy.opview if copy.block == block else None
+
+
+def _begins_anywhere(load: Prefetch, loop: ir.OpView) -> bool:
+    """Whether the tile of the first iteration may be read by threads though there is no such one:
+    they look at its bounds, or it is known to be there.
+    """
+    lower, upper = (splat_integer(value) for value in list(loop.operands)[:2])
+    if lower is not None and upper is not None:
+        return lower < upper
+    plan = AccessPlan.of(load.load)
+    tile = list(load.load.results[0].type.shape)
+    return plan is not None and {at for at, size in enumerate(tile) if size > 1} <= {*plan.checked}
+
+
+# -- the loop --------------------------------------------------------------------------------------
+
+
+class Turned:
+    """Rewrites the loop of a chain.
+
+    Attributes:
+        loop: the new one.
+        spots: by the buffer, where what it holds is read, and where it may be filled anew.
+    """
+
+    def __init__(self, loop: ir.OpView, chain: Chain) -> None:
+        self._old, self._chain = loop, chain
+        self._at = Writer(loop.location)
+        self.loop, self.spots = self._run()
+
+    def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
+        at, chain, old = self._at, self._chain, self._old
+        lower, _, step = list(old.operands)[:3]
+        block = old.regions[0].blocks[0]
+        self._hoist()
+        at.move(ir.InsertionPoint(old))
+        first = self._early({block.arguments[0]: lower})
+        new, block = self._carrying(first.results[0])
+        chain.early.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+        chain.late.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+        at.move(ir.InsertionPoint.at_block_begin(block))
+        scores = self._await(block.arguments[len(block.arguments) - 1])
+        following = at.binary("addi", block.arguments[0], step)
+        made = self._early({block.arguments[0]: following})
+        chain.early.results[0].replace_all_uses_with(scores.results[0])
+        self._end(block, made.results[0])
+        self._drop_early()
+        awaited = self._late(block)
+        at.move(ir.InsertionPoint.after(new))
+        for result in (new.results[len(new.results) - 1], new.results[chain.place]):
+            self._await(result)
+        early, late = made.opview, chain.late
+        return new.opview, {
+            early.operands[1]: Spot(early, scores.opview),
+            late.operands[1]: Spot(late, awaited),
+        }
+
+    def _hoist(self) -> None:
+        """What `late` reads is read while the next iteration runs."""
+        alloc = self._chain.late.operands[0].owner
+        assert not isinstance(alloc, ir.Block), "allocated in the loop"
+        alloc.operation.move_before(self._old)
+
+    def _early(self, values: Mapping[ir.Value, ir.Value]) -> ir.Operation:
+        """The load and the product of another iteration."""
+        chain, found = self._chain, dict(values)
+        target = chain.load.target
+        assert target is not None, "found by it"
+        parts = [*chain.load.slice.ops, chain.load.load, *target.views, target.alloc, target.copy]
+        made: ir.Operation | None = None
+        for op in (*parts, chain.early):
+            made = op.operation.clone(ip=self._at.place)
+            for number, operand in enumerate(made.operands):
+                if operand in found:
+                    made.operands[number] = found[operand]
+            found.update(zip(op.results, made.results, strict=True))
+        assert made is not None, "at least the product"
+        return made
+
+    def _carrying(self, first: ir.Value) -> tuple[ir.Operation, ir.Block]:
+        """The loop that carries what `early` gives, too; its body still ends as it did."""
+        at, old = self._at, self._old
+        attributes = {name: old.attributes[name] for name in old.attributes}
+        types = [*(result.type for result in old.results), first.type]
+        new = at.create("scf.for", [*old.operands, first], types, attributes, regions=1)
+        old.regions[0].blocks[0].append_to(new.regions[0])
+        block = new.regions[0].blocks[0]
+        block.add_argument(first.type, old.location)
+        for before, result in zip(old.results, new.results, strict=False):
+            before.replace_all_uses_with(result)
+        old.operation.erase()
+        return new, block
+
+    def _await(self, value: ir.Value) -> ir.Operation:
+        """All other uses of a product's result are of what it is once it is there."""
+        made = self._at.create(_WAIT, [value], [value.type])
+        value.replace_all_uses_except(made.results[0], made)
+        return made
+
+    def _end(self, block: ir.Block, scores: ir.Value) -> None:
+        end = block.operations[len(block.operations) - 1]
+        self._at.move(ir.InsertionPoint(end))
+        self._at.create("scf.yield", [*end.operands, scores])
+        end.operation.erase()
+
+    def _drop_early(self) -> None:
+        self._chain.early.operation.erase()
+        self._chain.load.erase()
+
+    def _late(self, block: ir.Block) -> ir.OpView:
+        """Wait for the product of the iteration before where what it read is written again."""
+        at, chain = self._at, self._chain
+        at.move(ir.InsertionPoint(chain.stored))
+        awaited = self._await(block.arguments[chain.place + 1])
+        for op in chain.scaling:
+            op.operation.move_before(chain.late)
+        return awaited.opview

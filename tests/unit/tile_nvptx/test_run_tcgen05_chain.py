@@ -1,0 +1,125 @@
+"""Chained products by tcgen05 that run beside the rest of a loop: attention, nothing too many."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tile_sim
+from tile_sim import SimError
+
+import tile_core
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
+
+_MOST_STEPS = 20_000  # of a kernel that ends; mutants may wait for ever
+SCHEDULES = ("late", "early", "random")
+
+
+@cache
+def attention(strategy: str = "unspecialize", tensor_maps: str = "host") -> str:
+    """`attention_f16` (64 rows, 64 keys, depth 64) for sm_100 at -O2."""
+    bytecode = (EXAMPLES / "bytecode" / "attention_f16.tileirbc").read_bytes()
+    options = {
+        "pipeline-strategy": strategy,
+        "tma-descriptors": tensor_maps,
+        "unspecialized-pipeline-num-stages": 2,
+    }
+    made = tile_core.compile(bytecode, "sm_100", opt_level=2, options=options, emit="ptx")
+    return str(made.stage("ptx"))
+
+
+def attend(text: str, length: int, schedule: str = "late", seed: int = 0) -> np.ndarray:
+    """One block of it: 64 queries, so many keys."""
+    case = cases.attention("attention_f16", "float16", (1, length, 64), 64)
+    report = tile_sim.Module(text).launch(
+        "attention_f16", (1, 1, 1), None, case.flat, check=True, schedule=schedule,
+        seed=seed, max_steps=_MOST_STEPS,
+    )  # fmt: skip
+    assert not report.findings
+    np.testing.assert_allclose(case.arguments[3][:, :64], case.expected[3][:, :64], atol=2e-3)
+    return case.arguments[3]
+
+
+def products(text: str) -> int:
+    """Groups of products that somebody waits for."""
+    return len(re.findall(r"tcgen05\.commit", text))
+
+
+def test_the_first_product_is_begun_before_the_loop() -> None:
+    """It and those of the loop are awaited in the loop and behind it; nothing is, by threads."""
+    assert products(attention("none")) == 2
+    # That of the first tile, one each in the loop, and what says that there is none yet.
+    assert products(attention()) == 5
+    assert products(attention(tensor_maps="off")) == 2  # threads copy: one after the other
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_same_bits(schedule: str) -> None:
+    for length in (8, 64, 72, 136, 328):
+        found = attend(attention(), length, schedule)
+        np.testing.assert_array_equal(found, attend(attention("none"), length))
+
+
+#: What the simulator does not miss. Meetings behind initialisations of barriers and behind what is
+#: stored before the loop: another follows. Fences in front of meetings and behind them: around
+#: allocation, deallocation and the epilogue, as in test_run_tensor_dot; behind waits for products:
+#: threads have met, with fences, behind the beginning of each.
+SPARE = {
+    r"\bbar(rier)?\.\w*\.?sync": 9,
+    r"tcgen05\.fence::before_thread_sync": 4,
+    r"tcgen05\.fence::after_thread_sync": 10,
+}
+INSTRUCTIONS = (
+    r"tcgen05\.commit", r"tcgen05\.wait::ld", r"tcgen05\.st", r"\bbar(rier)?\.\w*\.?sync",
+    r"mbarrier\.arrive\.expect_tx", r"cp\.async\.bulk\.tensor", r"mbarrier\.init",
+    r"tcgen05\.fence::before_thread_sync", r"tcgen05\.fence::after_thread_sync",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS)
+def test_nothing_of_it_can_go(instruction: str) -> None:
+    text = attention()
+    found = list(re.finditer(rf"{instruction}[^;]*;", text))
+    assert found
+    missed = [one for one in found if not fails(text[: one.start()] + text[one.end() :])]
+    assert len(missed) <= SPARE.get(instruction, 0), (instruction, len(missed), len(found))
+
+
+#: Waits that another one makes good, by place: for the first tile and its product, by threads that
+#: do not begin that, and by the one that does (the next wait is for it, too); for the last tile's,
+#: which nobody reads; for the values, as copies land in order here and those of the next keys came
+#: later.
+COVERED = {0: ("drop", "phase"), 2: ("drop",), 3: ("drop",), 4: ("drop",), 8: ("drop",)}
+
+
+def test_waits_are_for_what_is_read_behind_them() -> None:
+    text = attention()
+    pattern = r"mbarrier\.try_wait\.parity\.shared\.b64 (%\w+), (\[[^\]]*\]), (%\w+);"
+    found = list(re.finditer(pattern, text))
+    assert len(found) == 10  # the first tile's; two stages' and two products' in the loop
+    for place, one in enumerate(found):
+        other = (
+            f"{{ .reg .b32 wrong; xor.b32 wrong, {one[3]}, 1; "
+            f"mbarrier.try_wait.parity.shared.b64 {one[1]}, {one[2]}, wrong; }}"
+        )
+        mutants = {"drop": f"setp.eq.u32 {one[1]}, 0, 0;", "phase": other}
+        for kind, instead in mutants.items():
+            if kind not in COVERED.get(place, ()):
+                broken = text[: one.start()] + instead + text[one.end() :]
+                assert fails(broken, seeds=6), (place, kind)
+
+
+def fails(text: str, seeds: int = 1) -> bool:
+    for schedule, seed in [("late", 0), ("early", 0), *(("random", at) for at in range(seeds))]:
+        try:
+            attend(text, 328, schedule, seed)
+        except (AssertionError, SimError):
+            return True
+    return False
