@@ -150,7 +150,7 @@ class _Placing:
         for value in (block.arguments[place + 1], loop.results[place]):
             for wait in [user.owner.operation for user in value.uses]:
                 at.move(ir.InsertionPoint(wait))
-                self._await(at, done)
+                self._await(at, done, at.constant(0))
                 if any(True for _ in wait.results[0].uses):
                     found = at.read(held.sums, wait.results[0].type)
                     if adds:
@@ -186,13 +186,14 @@ class _Placing:
         """Until all products are done that have begun; accesses to tensor memory stay behind."""
         if self._done is None:
             self._done = self._barrier_made()
-        commit_products(at, self._done, at.constant(0))
-        self._await(at, self._done)
+        zero = at.constant(0)
+        commit_products(at, self._done, zero)
+        self._await(at, self._done, zero)
 
-    def _await(self, at: Writer, done: ir.Value) -> None:
+    def _await(self, at: Writer, done: ir.Value, zero: ir.Value) -> None:
         """Until as many arrivals of a barrier have been as there were waits, this one included."""
         turn = at.create("nv_tileas.barrier_turn", [done], [at.i32]).result
-        at.create("nv_tileas.barrier_wait", [done, at.constant(0), turn])
+        at.create("nv_tileas.barrier_wait", [done, zero, turn])
         at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("after")})
 
     def _barrier_made(self) -> ir.Value:
