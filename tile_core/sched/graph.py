@@ -47,7 +47,9 @@ class LoopOp:
     """
 
     name: str  # operation name, for messages
-    kind: str  # "load", "store", "mma", "compute", "barrier", "control"
+    #: "load", "store", "mma", "compute", "barrier", "control"; "staged": a load that another pass
+    #: lets run ahead of its loop
+    kind: str
     latency: int  # cycles from issue until a result can be used
     occupancy: int = 1  # cycles it keeps its unit busy
     unit: str = "alu"  # functional unit of the machine model

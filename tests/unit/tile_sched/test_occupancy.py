@@ -85,6 +85,18 @@ def test_one_stage_where_nothing_gains() -> None:
     assert worthwhile(loop, MODEL, [one, two]).start == one.start
 
 
+def test_loads_that_run_ahead_leave_nothing_to_overlap() -> None:
+    """Where the loads of the next iteration pay, if they were the schedule's matter."""
+    loop = streaming(110, 100)
+    load, *rest = loop.ops
+    loop = replace(loop, ops=(replace(load, kind="staged"), *rest))
+    found = chosen(loop)
+    assert found.num_stages == 1
+    assert found.notes == (
+        "one iteration after the other, since loads of products run ahead of the loop already",
+    )
+
+
 def test_scalars_alone_are_not_moved() -> None:
     """Two loads in the order of the program, a scalar in between that list scheduling puts last;
     once the loads change places, it may move, too.

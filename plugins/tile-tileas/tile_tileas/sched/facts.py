@@ -29,7 +29,7 @@ class Facts:
 
 _UNKNOWN = Facts("alu")
 #: A load that runs ahead of its loop, through shared memory (`staged`).
-STAGED_LOAD = Facts("staged_load", "load")
+STAGED_LOAD = Facts("staged_load", "staged")
 
 #: A class a line, behind it its operations. A dialect's own name serves those that have no line.
 _OPERATIONS: tuple[tuple[Facts, str], ...] = (
