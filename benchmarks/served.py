@@ -37,7 +37,7 @@ EXAMPLES = ROOT / "examples" / "bytecode"
 WAYS = ("theirs", "cold", "kept", "served", "cached")
 _GPU = "sm_90"
 #: Seconds that a server may take to start or to stop on a busy machine.
-_PATIENCE = 120
+_PATIENCE = 600
 
 
 @dataclass(frozen=True)

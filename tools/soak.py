@@ -3,7 +3,9 @@
     python tools/soak.py --requests 1000 --clients 8      # `make soak`: --minutes 120
 
 Every answer is compared with what a compilation without a server gives; in the end, memory, worker
-folders and unfinished files are looked at. Exit code 1 when anything is wrong.
+folders and unfinished files are looked at. A request without an answer within `--patience` seconds
+is lost: where the server's processes are then, and what its log says, is printed. Exit code 1 when
+anything is wrong or lost.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +30,7 @@ from tile_core.server import client
 ROOT = Path(__file__).resolve().parents[1]
 ENTRY = "tile_dropin.main:run"
 GPUS = ("sm_80", "sm_90", "sm_100", "sm_120")
+_TICKS = os.sysconf("SC_CLK_TCK")
 #: What a client does, and how many of a hundred do it.
 MIX = {"compile": 70, "version": 8, "garbage": 8, "crash": 5, "kill": 5, "usage": 4}
 
@@ -37,6 +41,7 @@ class Soak:
 
     folder: Path
     programs: list[Path]
+    patience: float
     wrong: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     memory: list[int] = field(default_factory=list)
@@ -68,14 +73,40 @@ class Soak:
 
     def _run(self, entry: str, *arguments: str, **more: str) -> tuple[int, bytes, bytes]:
         process = self._start(entry, *arguments, **more)
-        out, err = process.communicate(timeout=300)
+        try:
+            out, err = process.communicate(timeout=self.patience)
+        except subprocess.TimeoutExpired:
+            self._show_server()
+            process.kill()
+            process.communicate()
+            raise
         return process.returncode, out, err
+
+    def _show_server(self) -> None:
+        """Where its processes are; workers write where in Python they are to the server's log."""
+        supervisor = self._supervisor()
+        for pid in (supervisor, *self._children(supervisor)):
+            with suppress(OSError):
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")[:80]
+                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                place = Path(f"/proc/{pid}/wchan").read_text()
+                used = (int(state[11]) + int(state[12])) / _TICKS
+                print(f"{pid} of {state[1]}: {state[0]} in {place}, {used:.1f} s: {command!r}")
+                if int(state[1]) == supervisor:
+                    os.kill(pid, signal.SIGUSR1)
+        time.sleep(2)
+        for log in (self.folder / "run").glob("*.log"):
+            print(log.read_text(errors="replace")[-8000:], flush=True)
 
     def one(self, number: int) -> None:
         """One client, chosen by `number`."""
         chance = random.Random(number)
         kind = chance.choices(list(MIX), list(MIX.values()))[0]
-        problem = getattr(self, f"_{kind}")(number, chance)
+        try:
+            problem = getattr(self, f"_{kind}")(number, chance)
+        except subprocess.TimeoutExpired:
+            problem = f"lost: no answer within {self.patience:g} s"
+            self.counts["lost"] += 1
         self.counts[kind] += 1
         if problem:
             self.wrong.append(f"request {number} ({kind}): {problem}")
@@ -171,13 +202,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--patience", type=float, default=300, help="seconds for an answer [300]")
     parser.add_argument("--minutes", type=float, help="go on for so long instead")
     options = parser.parse_args()
     names = ("vector_add_f32", "softmax_f16", "matmul_f16", "rms_norm_f32")
     programs = [ROOT / "examples" / "bytecode" / f"{name}.tileirbc" for name in names]
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        soak = Soak(Path(name), programs)
+        soak = Soak(Path(name), programs, options.patience)
         done = 0
         with ThreadPoolExecutor(options.clients) as pool:
             while done < options.requests if options.minutes is None else (
@@ -189,6 +221,8 @@ def main() -> int:
                 print(f"{done} requests, {len(soak.wrong)} wrong, {soak.memory[-1] >> 10} MiB, "
                       f"{time.monotonic() - start:.0f} s", flush=True)  # fmt: skip
         soak.finish()
+    tenths = [soak.memory[len(soak.memory) * i // 10] >> 10 for i in range(10)]
+    print(f"memory at the start of each tenth, MiB: {tenths}, last {soak.memory[-1] >> 10}")
     print(dict(soak.counts), "memory in MiB:", [m >> 10 for m in soak.memory])
     print("\n".join(soak.wrong[:20]) or "all answers right, nothing left behind")
     return int(bool(soak.wrong))

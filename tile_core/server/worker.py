@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import shutil
 import signal
@@ -63,6 +64,8 @@ class Worker:
         own_process.claim(serves=True)
         signal.signal(signal.SIGTERM, _leave)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # Where a job that does not end hangs, for the server's log; standard error is the client's.
+        faulthandler.register(signal.SIGUSR1, file=os.fdopen(os.dup(2), "w"))
         self._limit_memory()
         self._tell(FILE, self.folder)
         output.announce = lambda path: self._tell(FILE, os.path.abspath(path))

@@ -6,7 +6,7 @@
 // CHECK: remark[analysis]: Resources of a block
 // CHECK: = note: Warps = 4
 // CHECK: category: Pipeline
-// CHECK: remark[analysis]: Loop runs one iteration at a time
+// CHECK: remark[missed]: Loop runs one iteration at a time
 // CHECK: = note: Contains = loads, stores
 // CHECK: category: Memory
 // CHECK: remark[passed]: Load instruction selected

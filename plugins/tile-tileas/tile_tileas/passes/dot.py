@@ -31,6 +31,7 @@ from tile_tileas.mma.tier import Choice, Product, Unfit, choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.passes.scaled_dot import ScaledProduct
+from tile_tileas.remedies import remedy
 
 dot_rules = RuleSet("convert-tileaa-to-tileas")
 
@@ -179,7 +180,9 @@ def _made(
 
 def _missed(op: ir.OpView, cx: Conversion[DotState], family: str, reason: str) -> None:
     message = f"does not run on {family}: {reason}"
-    cx.cx.missed(op.operation, message, category="tensorcore", name="TensorCoreMMA")
+    cx.cx.missed(
+        op.operation, message, category="tensorcore", name="TensorCoreMMA", hint=remedy([reason])
+    )
 
 
 def _family(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) -> str:

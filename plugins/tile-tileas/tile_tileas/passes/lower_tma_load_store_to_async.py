@@ -16,6 +16,7 @@ from tile_tileas.dialect.fields import operands_of
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.plan_accesses import accesses
 from tile_tileas.pipelining.writer import Writer
+from tile_tileas.remedies import remedy
 from tile_tileas.tma.copies import TileCopy
 from tile_tileas.tma.staging import staged_store
 
@@ -67,6 +68,7 @@ class LowerTmaLoadStoreToAsync(Pass):
                 f"is not copied by '{plan.copy}', as was planned: {reason}",
                 category="memory",
                 name="CopyFailed",
+                hint=remedy([reason]),
             )
         fall_back(access, reason)
 

@@ -23,6 +23,7 @@ from tile_tileas.modulo.pipes import Piping, crossings
 from tile_tileas.modulo.plan import plan
 from tile_tileas.modulo.rings import Rings, refused
 from tile_tileas.passes.schedule import check, graphs_of
+from tile_tileas.remedies import remedy
 from tile_tileas.sched.bodies import INVALIDATED, BodyOf, bodies_of, clear, read
 
 #: How much of a block's shared memory pipes may take; exchanges and loads that run ahead take the
@@ -89,6 +90,7 @@ class MaterializeSchedule(Pass):
                     f"runs one iteration after the other: {one.reason}",
                     category="schedule",
                     name="IterationsNotOverlapped",
+                    hint=remedy([one.reason]),
                 )
             one.made = None
             cx.count("moved", _reorder(list(one.body.block.operations), one.schedule))

@@ -13,6 +13,7 @@ from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS, STORES
 from tile_tileas.copying.ways import WISHES, Ways, Wishes
 from tile_tileas.narrowness import Narrowness, narrowness_of_pointers, narrowness_of_tiled
+from tile_tileas.remedies import remedy
 from tile_tileas.tma.refusals import SOURCES
 
 _TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store", "nv_tileas.async_tiled_load")
@@ -119,6 +120,7 @@ def _remark_way(access: ir.OpView, plan: AccessPlan, refused: list[str], cx: Pas
             category="memory",
             name="TmaLoadFailed" if access.name in LOADS else "TmaStoreFailed",
             reasons=[f"TMA: {reason}" for reason in refused],
+            hint=remedy(refused),
         )
 
 

@@ -56,7 +56,8 @@ class PlanCta(Pass):
                 cx.missed(
                     op,
                     f"one block works on each tile block, not a cluster of {parts}: {conflict}",
-                    category="general",
+                    category="schedule",
+                    name="ClusterFailed",
                 )
         i32 = ir.IntegerType.get_signless(32)
         op.attributes[PLANNED_CTAS] = ir.IntegerAttr.get(i32, made)

@@ -17,6 +17,7 @@ from tile_tileas.pipelining.budget import demand_of, expecting, room_of
 from tile_tileas.pipelining.depth import LEAST, depth, depth_of_stream
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.remedies import remedy
 
 #: Without numbers of the machine: bytes of DRAM per clk and multiprocessor (A100).
 _BANDWIDTH = 11.0
@@ -82,6 +83,8 @@ class PrefetchLoads(Pass):
                 loop.operation,
                 "loads do not run ahead: blocks of a multiprocessor have enough of them in flight",
                 category="pipeline",
+                name="LoopNotPipelined",
+                hint=remedy(["enough of them in flight"]),
             )
         return stages
 

@@ -13,13 +13,15 @@ from tile_cute.linear.access import vector_width
 
 from tile_core.mlir import ir
 from tile_core.passes import ALL_ANALYSES, Pass, PassContext, error_at
-from tile_tileas.access import AccessPlan
+from tile_core.remarks import About
+from tile_tileas.access import CP_ASYNC, WAYS, AccessPlan
 from tile_tileas.analysis.buffers import allocated_bytes
 from tile_tileas.analysis.caches import without_effect
 from tile_tileas.dialect.base import layout_in, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name
 from tile_tileas.dots import FMA
+from tile_tileas.remedies import remedy
 from tile_tileas.storage import storage_bits
 
 
@@ -108,6 +110,8 @@ def _remark_access(op: ir.OpView, form: Form, cx: PassContext) -> None:
     if plan is not None and plan.why:
         facts["Copied by"] = plan.copy
     tile = _moved(op)
+    plan = AccessPlan.of(op)
+    against = _against(plan)
     if tile is not None:
         facts["Shape"] = list(tile.shape)
         facts["Element"] = str(tile.element_type)
@@ -118,8 +122,18 @@ def _remark_access(op: ir.OpView, form: Form, cx: PassContext) -> None:
         f"{form.verb} instruction selected",
         category="memory",
         name=f"{form.verb}InstructionSelected",
-        facts=facts,
+        facts=facts | ({"Because": plan.why} if plan is not None and plan.why else {}),
+        reasons=against,
+        hint=remedy(against),
     )
+
+
+def _against(plan: AccessPlan | None) -> list[str]:
+    """Why each way of copying before the chosen one was not taken, best way first."""
+    if plan is None:
+        return []
+    found = dict(plan.why_not)
+    return [f"{way}: {found[way]}" for way in WAYS if way in found]
 
 
 def _moved(op: ir.OpView) -> ir.RankedTensorType | None:
@@ -165,14 +179,15 @@ def _remark_product(op: ir.OpView, cx: PassContext) -> None:
         )
         return
     element = _element(op.operands[0])
+    why = f"tensor cores of {cx.target.name}: no instruction for {element} in this shape"
     cx.missed(
         op.operation,
         "MMA operation uses fused multiply-adds of each thread",
         category="tensorcore",
         name="MMA",
         facts=facts,
-        reasons=[f"tensor cores of {cx.target.name}: no instruction for {element} in this shape"],
-        hint="f16, bf16, tf32, fp8 or i8 operands whose sizes are multiples of 16 use tensor cores",
+        reasons=[why],
+        hint=remedy([why]),
     )
 
 
@@ -202,13 +217,28 @@ def _remark_loop(op: ir.OpView, cx: PassContext) -> None:
         return
     inside = {inner.operation.name for inner in _operations(op)}
     kinds = [word for word, names in _KINDS.items() if inside & names]
-    cx.observed(
-        op.operation,
-        "Loop runs one iteration at a time",
-        category="pipeline",
-        name="Loop",
-        facts={"Contains": ", ".join(kinds) or "arithmetic"},
-    )
+    about: About = {
+        "category": "pipeline",
+        "name": "Loop",
+        "facts": {"Contains": ", ".join(kinds) or "arithmetic"},
+    }
+    said = "Loop runs one iteration at a time"
+    if "loads" not in kinds:  # nothing in it could run ahead
+        cx.observed(op.operation, said, **about)
+        return
+    reasons = _why_not_ahead(body) or ["its loads stand in branches or inner loops"]
+    cx.missed(op.operation, said, **(about | {"reasons": reasons, "hint": remedy(reasons)}))
+
+
+def _why_not_ahead(body: list[ir.OpView]) -> list[str]:
+    """What kept each load of a loop from running ahead of it, in the words of its plan."""
+    found: list[str] = []
+    for op in body:
+        form = FORMS.get(op.operation.name)
+        plan = AccessPlan.of(op) if form is not None and form.verb == "Load" else None
+        if plan is not None:
+            found.append(plan.reason(CP_ASYNC) or plan.why or "no pass has moved the load")
+    return found
 
 
 _KINDS = {

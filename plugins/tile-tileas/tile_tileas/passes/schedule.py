@@ -35,6 +35,7 @@ from tile_core.sched.document import Body, from_json
 from tile_tileas.analysis.alias import AliasAnalysis
 from tile_tileas.modulo.body import has_loops, is_persistent, why_not
 from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.remedies import remedy
 from tile_tileas.sched.bodies import BodyOf, annotate, bodies_of
 from tile_tileas.sched.model import Machinery, loop_graph
 from tile_tileas.sched.pipes import pipes_of
@@ -105,6 +106,7 @@ class GenerateScheduleConstraints(Pass):
                     f"runs one iteration after the other: {reason}",
                     category="schedule",
                     name="IterationsNotOverlapped",
+                    hint=remedy([reason]),
                 )
             if graph.name in given:
                 who, found = self.schedule, _taken(body, graph, model, given[graph.name])
@@ -138,7 +140,7 @@ class GenerateScheduleConstraints(Pass):
         if isinstance(found, Infeasible):
             raise error_at(body.holder, f"failed to find a schedule: '{name}': {found.reason}")
         for note in found.notes:
-            cx.missed(body.holder.operation, note)
+            cx.missed(body.holder.operation, note, category="schedule", name="Scheduler")
         check(body, graph, model, found, f"scheduler '{name}'")
         return name, found
 
@@ -176,6 +178,7 @@ class GenerateScheduleConstraints(Pass):
                     f"{registers} registers of a thread, more than {most}",
                     category="schedule",
                     name="IterationsNotOverlapped",
+                    hint=remedy(["registers of a thread"]),
                 )
                 return self.scheduler, self.max_stages
         return name, self.persistent_stages

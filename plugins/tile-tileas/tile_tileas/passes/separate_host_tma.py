@@ -59,7 +59,13 @@ class SeparateHostTma(Pass):
                 if recipe not in taken:
                     taken[recipe] = _parameter(op, descriptor, len(taken))
             except NotOnHost as reason:
-                cx.missed(descriptor.operation, f"no tensor map from the host: {reason}")
+                cx.missed(
+                    descriptor.operation,
+                    f"no tensor map from the host: {reason}",
+                    category="memory",
+                    name="HostMapFailed",
+                    hint="the kernel builds the map itself",
+                )
                 left += 1
                 continue
             descriptor.results[0].replace_all_uses_with(taken[recipe])

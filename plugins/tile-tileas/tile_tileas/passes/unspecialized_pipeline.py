@@ -31,6 +31,7 @@ from tile_tileas.pipelining.released import can_be_released, release
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.tcgen05_chain import Turned, chain_of
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
+from tile_tileas.remedies import remedy
 from tile_tileas.tma.filling import Tma
 
 PRODUCT = "nv_tileas.dot"
@@ -97,11 +98,18 @@ class UnspecializedPipeline(Pass):
                     "waits for its products in each step: three stages do not fit into shared "
                     "memory, or are more than the option allows",
                     category="pipeline",
+                    name="ProductsNotAhead",
+                    hint=remedy(["three stages do not fit into shared memory"]),
                 )
             if not stages:
                 left_to_threads(loads, "two stages do not fit into shared memory")
+                why = "two stages do not fit into shared memory"
                 cx.missed(
-                    loop.operation, "is not pipelined: two stages do not fit into shared memory"
+                    loop.operation,
+                    f"is not pipelined: {why}",
+                    category="pipeline",
+                    name="LoopNotPipelined",
+                    hint=remedy([why]),
                 )
                 continue
             fillings = engines.fillings(loads, num_warps(op) if by_tma else 0)
@@ -247,7 +255,13 @@ def prefetches(loop: ir.OpView, takes: Takes, cx: PassContext) -> list[Prefetch]
             continue
         made = prefetch_of(op, loop, takes)
         if isinstance(made, str):
-            cx.missed(op.operation, f"does not run ahead of its loop: {made}")
+            cx.missed(
+                op.operation,
+                f"does not run ahead of its loop: {made}",
+                category="pipeline",
+                name="LoadNotAhead",
+                hint=remedy([made]),
+            )
             fall_back(op, made)
         else:
             if not made.by_engine:

@@ -15,6 +15,7 @@ from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.released import release_before
 from tile_tileas.pipelining.wgmma_in_step import fly_within, may_fly
+from tile_tileas.remedies import remedy
 from tile_tileas.tma.filling import Tma
 
 _LATE = "late"
@@ -41,6 +42,7 @@ def chain_to_overlap(
         f"makes its products one after the other: {problem}",
         category="pipeline",
         name="ProductsNotOverlapped",
+        hint=remedy([problem]),
     )
     return None
 
