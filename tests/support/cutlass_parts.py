@@ -114,7 +114,7 @@ CONSUMES = {"region": _CONSUME, "tried": _TRIED_TOO}
 
 def ring(executor: str, produces: str, consumes: str, stages: int = 3) -> str:
     """The ring of two producers and two consumers."""
-    rows = _OWN_ROW if executor == "cooperative" else _BOTH_ROWS
+    rows = _BOTH_ROWS if executor.startswith("strided") else _OWN_ROW
     body = _RING.replace("PRODUCES", PRODUCES[produces]).replace("CONSUMES", CONSUMES[consumes])
     body = body.replace("ROWS", rows).replace("EXECUTOR", executor)
     text = kernel("ring", "%x: !p, %y: !p, %n: i32", body, 4, types=_RING_TYPES)
@@ -122,6 +122,21 @@ def ring(executor: str, produces: str, consumes: str, stages: int = 3) -> str:
         text.replace("<3>", f"<{stages}>")
         .replace(",3):", f",{stages}):")
         .replace("numStages = 3", f"numStages = {stages}")
+    )
+
+
+def ring_of_cluster(stages: int = 2) -> str:
+    """The ring in both blocks of a cluster, whose consumers release stages for each other's
+    producers, too: y[block, consumer] = x.
+    """
+    text = ring("cluster", "region", "region", stages).replace("num_ctas = 1", "num_ctas = 2")
+    return text.replace(
+        '%gy = "cute.make_view"(%y, %k)',
+        """%rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %many = arith.constant 8192 : i32
+    %far = arith.muli %rank, %many : i32
+    %yo = "cute.add_offset"(%y, %far) : (!p, i32) -> !p
+    %gy = "cute.make_view"(%yo, %k)""",
     )
 
 

@@ -16,6 +16,7 @@ from support.cutlass_parts import (
     WAITS,
     asks,
     ring,
+    ring_of_cluster,
 )
 from support.cutlass_run import ptx
 from tile_cute.cutlass import schedules
@@ -61,6 +62,30 @@ def test_two_producers(produces: str, consumes: str, schedule: str) -> None:
 @pytest.mark.parametrize("stages", [2, 4])
 def test_producers_that_take_turns(executor: str, produces: str, stages: int) -> None:
     copies(ptx(ring(executor, produces, "region", stages)), "ring", 9)
+
+
+def run_cluster(text: str, schedule: str = "late") -> None:
+    x = np.arange(64 * 64, dtype=np.float32)
+    y = np.full((4, 64, 64), -1, np.float32)
+    launch(text, "ring", [x, y, np.int32(7)], schedule=schedule)
+    wanted = np.full((64, 64), -1, np.float32)
+    wanted[:7] = x.reshape(64, 64)[:7]
+    np.testing.assert_array_equal(y, np.stack([wanted] * 4))
+
+
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+def test_cluster(schedule: str) -> None:
+    run_cluster(ptx(ring_of_cluster()), schedule)
+
+
+def test_blocks_of_a_cluster_wait_for_each_other() -> None:
+    """All but the tail's waits: blocks end together in the simulator."""
+    tail = '"cutlass.pipeline_producer_tail"(%p, %end) : (!pipe, !state) -> ()'
+    texts = without_each(ptx(ring_of_cluster().replace(tail, "")), "mbarrier.", "barrier.cluster")
+    assert len(texts) == 10
+    for text in texts:
+        with pytest.raises((AssertionError, SimError)):
+            run_cluster(text)
 
 
 @pytest.mark.parametrize("schedule", ["late", "early", "random"])
