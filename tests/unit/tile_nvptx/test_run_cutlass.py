@@ -39,7 +39,7 @@ def run(
         np.testing.assert_allclose(c, wanted, rtol=1e-3, atol=1e-2)
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("schedule", ["late", "early", "random"])
 def test_gemm(kind: str, target: str, schedule: str) -> None:
