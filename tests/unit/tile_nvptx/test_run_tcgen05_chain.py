@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -124,3 +125,35 @@ def fails(text: str) -> bool:
         except (AssertionError, SimError):
             return True
     return False
+
+
+#: Causal attention of the benchmarks: one loop for tiles below the diagonal, one for those on it.
+_CAUSAL = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from tile_sim import cutile
+cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = "sm_100", "tilec", 3
+cutile.settings.strict = True
+cutile.settings.launch.update(schedule=sys.argv[1])
+import cuda.tile as ct
+import numpy as np
+from speed_kernels import attention
+rng = np.random.default_rng(0)
+q, k, v = (rng.normal(size=(1, 1, 256, 64)).astype(np.float16) for _ in range(3))
+out = np.zeros_like(q)
+ct.launch(None, (4, 1, 1), attention, (q, k, v, out, 0.125, 0, 64, 1, 64, 64, 1, True, True))
+a, b, c = (x[0, 0].astype(np.float64) for x in (q, k, v))
+scores = np.where(np.tril(np.ones((256, 256), bool)), 0.125 * (a @ b.T), -np.inf)
+weights = np.exp(scores - scores.max(1, keepdims=True))
+wanted = weights / weights.sum(1, keepdims=True) @ c
+np.testing.assert_allclose(out[0, 0], wanted, atol=4e-3)
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_two_loops_of_chained_products(schedule: str) -> None:
+    pytest.importorskip("cuda.tile")
+    paths = [str(EXAMPLES.parent / "benchmarks"), str(EXAMPLES)]
+    command = [sys.executable, "-c", _CAUSAL, schedule, *paths]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]

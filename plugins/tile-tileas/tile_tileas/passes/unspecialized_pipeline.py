@@ -12,7 +12,7 @@ from tile_core.machines import Machine
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
 from tile_tileas.access import fall_back
-from tile_tileas.analysis.accumulators import tensor_products
+from tile_tileas.analysis.accumulators import carried_place, tensor_products
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.copying.engines import EngineLoads
@@ -145,7 +145,12 @@ class UnspecializedPipeline(Pass):
         if chain is None:
             return None
         if not isinstance(chain, str):
-            taken = sum(tensor_plan_of(op, num_warps(func)).taken for op in tensor_products(func))
+            # Sums that other loops keep in tensor memory all count, as they do for those; those
+            # of other chains are there while their own loops run.
+            products = list(tensor_products(func))
+            if all(carried_place(op) is None for op in products):
+                products = [chain.late]
+            taken = sum(tensor_plan_of(op, num_warps(func)).taken for op in products)
             taken += tensor_plan_of(chain.early, num_warps(func)).taken
             if taken > COLUMNS:
                 chain = f"their sums take {taken} columns of tensor memory, of {COLUMNS}"
