@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -141,12 +140,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.run:
         return _run(options.only)
-    PAGE.write_text("".join(_without_empty(page())), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
     return 0
-
-
-def _without_empty(text: str) -> Iterator[str]:
-    yield text
 
 
 if __name__ == "__main__":

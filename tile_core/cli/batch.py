@@ -43,7 +43,7 @@ def compile_many(
     """
     if STDIO in sources:
         raise UsageError("standard input cannot be one of several inputs")
-    names = _outputs(sources, targets, Path(folder or "."), suffix)
+    names = _outputs(sources, targets, _made(folder), suffix)
     jobs = [
         Job(source, read_bytes(source), target, arguments, use_cache, disabled)
         for source in sources
@@ -73,7 +73,7 @@ def compile_parts(
     jobs, names = [], {}
     for part, target in parts:
         job = Job(f"{source}@{part.name}", part.program, target, arguments, use_cache, disabled)
-        path = str(Path(folder or ".") / f"{stem}.{part.name}{suffix}")
+        path = str(_made(folder) / f"{stem}.{part.name}{suffix}")
         if path in names.values():
             raise UsageError(f"'{source}' has two gpu.modules @{part.name}")
         jobs.append(job)
@@ -101,6 +101,20 @@ def compile_jobs(
     _print(done, as_json)
     codes = [d.error.exit_code for d, _ in done if d.error is not None]
     return max(codes, default=ExitCode.OK)
+
+
+def _made(folder: str | None) -> Path:
+    """The folder of the outputs, which is made where there is none.
+
+    Raises:
+        ConfigurationError: it cannot be.
+    """
+    path = Path(folder or ".")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"cannot make the folder '{path}': {error.strerror}") from error
+    return path
 
 
 def _outputs(
