@@ -80,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _checked(python: str, gpus: Sequence[str]) -> list[str]:
-    environment = activation.Environment.of(python)
+    # Absolute: it is run in another folder; and not resolved, as that would leave the environment.
+    environment = activation.Environment.of(os.path.abspath(python))
     activation.activate(environment)
     try:
         with tempfile.TemporaryDirectory() as folder:
