@@ -7,7 +7,7 @@ import pickle
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -122,7 +122,7 @@ def _registry(names: tuple[PluginName, ...]) -> Registry:
     from tile_core.plugins import Origin, Plugin
     from tile_core.registry import Registry
 
-    return Registry([Plugin(n, import_module(m), partial(Origin, n, "0")) for n, m in names])
+    return Registry([Plugin(n, import_module(m), Origin(n, "0")) for n, m in names])
 
 
 def _quiet() -> None:
