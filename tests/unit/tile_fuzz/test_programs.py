@@ -53,7 +53,7 @@ OTHERS: tuple[dict[str, object], ...] = (
     {"pipeline-strategy": "none"}, {"unspecialized-pipeline-num-stages": 1},
     {"tma-descriptors": "device"}, {"tma-descriptors": "off"}, {"tma-stores": "always"},
     {"tma-loads": "always"}, {"bulk-loads": "always"}, {"tma-stores": "never"},
-    {"scheduler": "list"}, {"scheduler": "cost", "max-stages": 3},
+    {"scheduler": "list"}, {"scheduler": "cost", "max-stages": 3, "rings": "shared"},
     {"persistent-scheduler": "serial"}, {"persistent-scheduler": "cost", "persistent-stages": 3},
     {"max-constraint-iterations": 0, "scheduler": "cost"},
     {"rrt-size-threshold": 1, "scheduler": "cost"}, {"lineinfo": True}, {"fast-path": False},
