@@ -193,7 +193,7 @@ REFUSED = [
     (
         alloc(buffer("tensor<8x16xf32, #s>", "tensor")),
         "alloc_tensor",
-        "expects a layout over column and row, but got offset=",
+        "expects a layout over column and element and row, but got offset=",
     ),
     (
         alloc(buffer("tensor<8x16xf32, #short>")),
