@@ -156,12 +156,15 @@ def test_stages_are_held_for_less(fetch: str, one_agent: bool, store: str) -> No
             assert not report.findings, "\n".join(map(str, report.findings))
 
 
+@pytest.mark.parametrize(
+    "places", ["tileas-buffer-assign", "tileas-allocate-shared{separate-bytes=0}"]
+)
 @pytest.mark.parametrize("store", ["generic", "tma"])
 @pytest.mark.parametrize("one_agent", [False, True], ids=["agents", "one agent"])
-def test_places_by_lifetimes(one_agent: bool, store: str) -> None:
+def test_places_by_lifetimes(one_agent: bool, store: str, places: str) -> None:
     """Nothing of one agent lies where another works meanwhile."""
     kernel = Doubling("tma", store, stages=3, one_agent=one_agent)
-    lowered = passes(kernel.text(), f"{PASSES},tileas-buffer-assign", kernel.target)
+    lowered = passes(kernel.text(), f"{PASSES},{places}", kernel.target)
     text = ptx_of(lowered, kernel.target, 1)
     for tiles in (0, 1, 7):
         for schedule in ("late", "early", "random"):

@@ -9,6 +9,7 @@ from math import prod
 from tile_cute.atoms.records import SHARED, TENSOR
 
 from tile_core.mlir import ir
+from tile_tileas.dialect.agents import SWITCH
 from tile_tileas.dialect.buffers import BarrierType, Buffer, BufferType
 from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.storage import storage_bits
@@ -19,6 +20,7 @@ OFFSET = "shared_offset"
 _LOOPS = ("scf.for", "scf.while")
 _SAME_MEMORY = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret", "nv_tileas.barrier_init")
 _FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")
+_PIPE = "nv_tileas.async_pipeline_create_pipeline"
 
 
 def is_shared(type_: ir.Type) -> bool:
@@ -74,6 +76,8 @@ class _Walk:
     #: An operation, and the places at which it begins and ends.
     watched: ir.OpView | None = None
     span: tuple[int, int] = (0, 0)
+    #: Allocations that pipes hand round, by index: their tokens are no buffers to follow.
+    payloads: set[int] = field(default_factory=set)
     #: Value -> the allocations that it may be, by index, and how many loops are around those.
     _known: dict[ir.Value, set[int]] = field(default_factory=dict)
     _depth: list[int] = field(default_factory=list)
@@ -93,6 +97,8 @@ class _Walk:
             for loop in loops[self._depth[one] :]:
                 loop.append(one)
         name = op.operation.name
+        if name == _PIPE:
+            self.payloads |= used
         if name == ALLOC:
             self._allocate(op, len(loops))
         else:
@@ -107,8 +113,16 @@ class _Walk:
         self.place += 1
         for one in inner[-1] if name in _LOOPS else ():
             self.lives[one].last = max(self.lives[one].last, self.place)
+        if name == SWITCH:
+            self._side_by_side(begin)
         if self.watched is not None and op == self.watched:
             self.span = begin, self.place
+
+    def _side_by_side(self, begin: int) -> None:
+        """Agents of the switch that ends here run at once: what lives in one lives in all."""
+        for life in self.lives:
+            if life.last >= begin:
+                life.first, life.last = min(life.first, begin), self.place
 
     def _follow(self, values: Iterable[ir.Value], used: set[int]) -> None:
         """Buffers that an operation gives may be any of those that it was given."""
@@ -129,25 +143,28 @@ class _Walk:
         self._depth.append(depth)
         self.lives.append(Life(op, self.place, self.place, size, alignment))
 
+    def function(self, func: ir.Operation) -> None:
+        """All of a function. What a pipe hands round lives to its end, as tokens may."""
+        self.region(func.regions[0], [])
+        for one in self.payloads:
+            self.lives[one].last = self.place
+
 
 def lives_of(func: ir.Operation, space: str = SHARED) -> list[Life]:
-    """The allocations of a function in shared or tensor memory, in program order."""
+    """The allocations of a function in shared or tensor memory, in program order.
+
+    What lives in one agent of a switch lives in all of them, and what a pipe hands round lives
+    from the pipe on.
+    """
     walk = _Walk(space)
-    walk.region(func.regions[0], [])
+    walk.function(func)
     return walk.lives
-
-
-def span_of(func: ir.Operation, op: ir.OpView) -> tuple[int, int]:
-    """The places at which `op`, with regions, begins and ends."""
-    walk = _Walk(watched=op)
-    walk.region(func.regions[0], [])
-    return walk.span
 
 
 def lives_during(func: ir.Operation, op: ir.OpView) -> list[Life]:
     """The allocations in shared memory that hold something while `op`, with regions, runs."""
     walk = _Walk(watched=op)
-    walk.region(func.regions[0], [])
+    walk.function(func)
     first, last = walk.span
     return [life for life in walk.lives if life.first <= last and first <= life.last]
 

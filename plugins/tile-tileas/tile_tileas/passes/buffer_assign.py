@@ -7,17 +7,17 @@ places, sharing, in this order. Decisions are those of `tile_sched.buffers`, whi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
-from tile_cute.atoms.records import SHARED, TENSOR
+from tile_cute.atoms.records import TENSOR
 from tile_cute.atoms.tensor_memory import COLUMNS
 from tile_sched.buffers.lifetimes import Barriers, Request, place_shared
 
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
-from tile_tileas.analysis.buffers import OFFSET, Life, lives_of, span_of
+from tile_tileas.analysis.buffers import OFFSET, Life, lives_of
 from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.barriers import NAMED_BARRIERS
 from tile_tileas.dialect.buffers import Buffer
@@ -43,8 +43,8 @@ class BufferAssign(Pass):
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         switches = list(_all(op, SWITCH))
-        lives = _lifetimes(op, SHARED, switches)
-        tensor = _lifetimes(op, TENSOR, switches)
+        _check_pipes(op)
+        lives, tensor = lives_of(op), lives_of(op, TENSOR)
         cx.count("barriers", _bind(switches))
         _placed(tensor, COLUMNS, "tmem")  # by `tileas-allocate-tensor-memory`, if they fit
         offsets = _placed(lives, cx.target.max_shared, "smem")
@@ -71,40 +71,11 @@ def _all(op: ir.Operation | ir.OpView, name: str) -> Iterator[ir.OpView]:
                 yield from _all(inner.operation, name)
 
 
-# --- lifetimes ------------------------------------------------------------------------------------
-
-
-def _lifetimes(func: ir.Operation, space: str, switches: Sequence[ir.OpView]) -> list[Life]:
-    """From where to where each allocation lives, in program order."""
-    lives = lives_of(func, space)
-    _, end = span_of(func, _last(func))
-    found: list[Life] = []
-    for life in lives:
-        last = max([life.last, *(end for use in life.op.results[0].uses if _is_pipe(use.owner))])
-        found.append(replace(life, last=last))
+def _check_pipes(func: ir.Operation) -> None:
+    """Both ends of a pipe are used: otherwise nothing says how long its payload lives."""
     for pipe in _all(func, CREATE):
         if not all(next(iter(token.uses), None) is not None for token in pipe.results):
             raise error_at(pipe, "fails to resolve lifetime").noted("one end of the pipe is unused")
-    for switch in switches:
-        first, last = span_of(func, switch)
-        found = [_widened(life, first, last) for life in found]
-    return found
-
-
-def _last(func: ir.Operation) -> ir.OpView:
-    block = func.regions[0].blocks[0]
-    return block.operations[len(block.operations) - 1]
-
-
-def _is_pipe(op: ir.Operation | ir.OpView) -> bool:
-    return op.operation.name == CREATE
-
-
-def _widened(life: Life, first: int, last: int) -> Life:
-    """Over all of a switch, if it lives in it at all."""
-    if life.last < first or last < life.first:
-        return life
-    return replace(life, first=min(life.first, first), last=max(life.last, last))
 
 
 # --- barriers and places --------------------------------------------------------------------------
