@@ -125,12 +125,11 @@ class Program:
         return Module(entries=[Entry("k", kind, Region([block]))], globals=self.globals)
 
     def ptx(
-        self, target: str = "sm_90", opt_level: int = 2, strategy: Any = None, ftz: bool = False
+        self, target: str = "sm_90", opt_level: int = 2, strategy: Any = None, **options: Any
     ) -> str:
-        """PTX of the program."""
+        """PTX of the program; `options` are those of the level."""
         module = self.module()
         tile_cudatile.verify(module)
-        options: dict[str, Any] = {"ftz": ftz}
         if strategy is not None:
             if isinstance(strategy, int):
                 support.strategies.RandomStrategy.seed = strategy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from importlib import resources
 
 import numpy as np
@@ -11,12 +12,15 @@ from support.programs import Program
 from support.strategies import RandomStrategy
 from support.tiles import registry
 from tile_cudatile import types as t
+from tile_cudatile.bytecode.writer import write_bytecode
+from tile_cudatile.evaluator.formats import element_of
 from tile_fuzz.campaign import Plan
 from tile_fuzz.case import Argument, Case, Launch
 from tile_fuzz.generator import Settings, generate
 from tile_fuzz.generator.gaps import GAPS
 from tile_fuzz.oracle import LEVELS, TARGETS, Reference, Setting, examine
 
+import tile_core
 from tile_core.api import plan_for
 from tile_core.diagnostics import ConfigurationError
 
@@ -41,7 +45,7 @@ def test_under_random_layouts(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 #: Options by which a program's numbers may change, or the order in which it sums: `ftz` is told to
-#: the evaluator, too. `approx` is reserved, which means refused.
+#: the evaluator, too. `approx` stands below: no reference says its last bits.
 CHANGING: tuple[dict[str, object], ...] = (
     {"ftz": True}, {"mma": "fma"}, {"mma": "mma.sync", "ftz": True}, {"ftz": True, "mma": "fma"},
 )  # fmt: skip
@@ -67,7 +71,7 @@ def test_every_option_of_the_levels_is_run_or_refused() -> None:
     values = [o for name in LEVELS for o in _declared(f"O{name}").items()]
     reserved = {name for name, about in values if about.get("reserved")}
     run = {name for options in (*CHANGING, *OTHERS) for name in options}
-    assert run | reserved == {name for name, _ in values} == set(table)
+    assert run | reserved | {"approx"} == {name for name, _ in values} == set(table)
     for name in reserved - run:
         with pytest.raises(ConfigurationError, match=name):
             plan_for("sm_90", opt_level=3, options={name: True}, registry=registry())
@@ -93,6 +97,23 @@ def test_under_options_that_change_numbers(seed: int) -> None:
     setting = Setting(TARGETS[seed // 4 % 4], 3, options=CHANGING[seed % 4])
     failure = examine(generate(seed, SMALL), [setting], registry())
     assert failure is None, f"seed {seed}, {failure}"
+
+
+@pytest.mark.parametrize("seed", range(216, 240))
+def test_approx_is_what_each_operation_might_say(seed: int) -> None:
+    """Of a random program it makes what rounding modes that are written make, to the byte."""
+    program = generate(seed, SMALL).module
+    written = copy.deepcopy(program)
+    for op in (op for entry in written.entries for op in entry.body.walk()):
+        mode = {"divf": "full", "sqrt": "approx"}.get(op.name)
+        rounds = op.attrs.get("rounding_mode") == "nearest_even"
+        if mode and rounds and element_of(op.results[0].type) == t.F32:
+            op.attrs["rounding_mode"] = mode
+    ptx = [
+        tile_core.compile(write_bytecode(module), TARGETS[seed % 4], emit="ptx", options=options)
+        for module, options in ((program, {"approx": True}), (written, {}))
+    ]
+    assert ptx[0].stages["ptx"] == ptx[1].stages["ptx"]
 
 
 @pytest.mark.slow

@@ -77,7 +77,30 @@ def test_helpers_are_inlined_at_every_level(opt_level: int) -> None:
 
 def test_reflection_decides_rounding_and_flushing() -> None:
     body = unary("%y = llvm.call @__nv_sqrtf(%x) : (f32) -> f32")
-    assert "sqrt.rn.f32" in compile_to_ptx(body, extra="llvm.func @__nv_sqrtf(f32) -> f32")
+    extra = "llvm.func @__nv_sqrtf(f32) -> f32"
+    assert "sqrt.rn.f32" in compile_to_ptx(body, extra=extra)
+    assert "sqrt.approx.f32" in compile_to_ptx(body, extra=extra, approx=True)
+    told = PtxEmitter(nvvm_reflect_add="__CUDA_PREC_SQRT=0,__CUDA_FTZ=1,MINE=-7")
+    assert "sqrt.approx.ftz.f32" in compile_to_ptx(body, extra=extra, emitter=told)
+    told = PtxEmitter(nvvm_reflect_add="__CUDA_PREC_SQRT=1")
+    assert "sqrt.rn.f32" in compile_to_ptx(body, extra=extra, emitter=told, approx=True)
+
+
+@pytest.mark.parametrize(
+    ("added", "text"),
+    [
+        ("=1", "Empty name in nvvm-reflect-add option '=1'"),
+        ("A=1,", "Empty name in nvvm-reflect-add option ''"),
+        ("A=", "Missing value in nvvm-reflect-add option 'A='"),
+        ("A", "Missing value in nvvm-reflect-add option 'A'"),
+        ("A=one", "integer value expected in nvvm-reflect-add option 'A=one'"),
+        ("A=0x1", "integer value expected in nvvm-reflect-add option 'A=0x1'"),
+        ("A=4294967296", "integer value expected in nvvm-reflect-add option 'A=4294967296'"),
+    ],
+)
+def test_answers_that_are_none_are_refused(added: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(text)):
+        compile_to_ptx("", emitter=PtxEmitter(nvvm_reflect_add=added))
 
 
 def test_slow_path_of_a_library_function_stays_a_function() -> None:

@@ -16,6 +16,7 @@ class EmitOptions:
     opt_level: int = 3  # LLVM and ptxas, 0..3
     lineinfo: bool = False
     device_debug: bool = False
+    approx: bool = False
 
     @property
     def wants_lines(self) -> bool:

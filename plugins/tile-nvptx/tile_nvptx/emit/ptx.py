@@ -10,7 +10,7 @@ from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.emit import EmitContext
 from tile_core.options import option
 from tile_core.target import Target
-from tile_nvptx.emit import empty, library_calls, map_notes, ptx_text, toolchain
+from tile_nvptx.emit import empty, library_calls, map_notes, ptx_text, reflect, toolchain
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.pool import POOL, WorkerFailure
 from tile_nvptx.emit.ptx_parameters import with_hidden
@@ -38,6 +38,10 @@ class PtxEmitter:
         "mark kernels as Tile IR, so that the driver takes a block of (1, 1, 1)",
     )
     ptx_version: int = option(0, "lowest .version, times ten; 0 is what the kernel needs")
+    nvvm_reflect_add: str = option(
+        "",
+        "answers to __nvvm_reflect besides the usual, NAME=INT with commas between them",
+    )
     timeout: float = option(600.0, "seconds that LLVM may take for one module")
     metadata: dict[str, Any] = field(default_factory=dict, init=False)
 
@@ -65,7 +69,7 @@ class PtxEmitter:
             "features": f"+ptx{version}",
             "opt_level": options.opt_level,
             "libdevice": _libdevice(source, cx),
-            "reflect": reflect_values(cx.target),
+            "reflect": reflect.values(cx.target, options, self.nvvm_reflect_add),
         }
         try:
             reply = POOL.ask(request, self.timeout)
@@ -84,20 +88,6 @@ class PtxEmitter:
         if self.tile_launch:  # whatever ptxas is installed: the cubin emitter refuses an old one
             ptx = ptx_text.as_tile_kernels(ptx)
         return ptx_text.with_version(ptx, self.ptx_version)
-
-
-def reflect_values(target: Target) -> dict[str, int]:
-    """What libdevice is told about the target (libdevice user's guide, reflection parameters).
-
-    Its functions never flush: told to, they give NaN for logarithms and powers of subnormals below
-    zero, and flush only some results. The language has no flush_to_zero for them either.
-    """
-    return {
-        "__CUDA_ARCH": target.sm * 10,
-        "__CUDA_FTZ": 0,
-        "__CUDA_PREC_DIV": 1,
-        "__CUDA_PREC_SQRT": 1,
-    }
 
 
 def _highest_ptx(cx: EmitContext) -> int | None:

@@ -58,6 +58,11 @@ class ConvertCudaTileToTileAA(Pass):
         choices=(0, 1, 2, 4, 8, 16),
     )
     ftz: bool = option(False, "f32 operations run as if each said flush_to_zero, if they can")
+    approx: bool = option(
+        False,
+        "f32 divisions and square roots that round to nearest even take the rounding modes full "
+        "and approx",
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         ruleset = rules.joined(cx.services.patterns(self.name))

@@ -108,14 +108,22 @@ def _flushes(op: ir.OpView, cx: Conversion) -> bool:
 
 
 def _float_flags(op: ir.OpView, cx: Conversion) -> dict[str, ir.Attribute]:
-    flags = _rounding(op)
+    flags = _rounding(op, cx)
     if _flushes(op, cx):
         flags["ftz"] = ir.UnitAttr.get()
     return flags
 
 
-def _rounding(op: ir.OpView) -> dict[str, ir.Attribute]:
+#: With the option `approx`, what stands for rounding to nearest even: of 2 ulp over the whole range
+#: for quotients, 1 ulp for roots (PTX ISA 9.7.3, div.full and sqrt.approx).
+_APPROXIMATE = {"cuda_tile.divf": "full", "cuda_tile.sqrt": "approx"}
+
+
+def _rounding(op: ir.OpView, cx: Conversion) -> dict[str, ir.Attribute]:
     mode = text(op, "rounding_mode", "nearest_even")
+    f32 = isinstance(element(_result(op, cx)), ir.F32Type)
+    if mode == "nearest_even" and cx.state.approx and f32:
+        mode = _APPROXIMATE.get(op.name, mode)
     return {} if mode == "nearest_even" else {"rounding_mode": ir.StringAttr.get(mode)}
 
 
@@ -225,7 +233,7 @@ def ftoi(op: ir.OpView, cx: Conversion) -> ir.Value:
 def ftof(op: ir.OpView, cx: Conversion) -> ir.Value:
     """cuda_tile.ftof => nv_tileaa.fp_to_fp"""
     return cx.create(
-        "nv_tileaa.fp_to_fp", list(op.operands), [_result(op, cx)], _rounding(op)
+        "nv_tileaa.fp_to_fp", list(op.operands), [_result(op, cx)], _rounding(op, cx)
     ).result
 
 
