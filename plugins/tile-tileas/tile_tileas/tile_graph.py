@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tile_tileaa.dialect.math import FUNCTIONS
+
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.access import AccessPlan
@@ -42,8 +44,8 @@ KINDS |= {
     f"nv_tileaa.{name}": "same"
     for name in (
         "addf", "addptr", "assume", "atan2", "bitcast", "divf", "exp2", "fma", "fp_to_fp",
-        "fp_to_int", "int_to_fp", "int_to_ptr", "maxf", "minf", "mulf", "mulhiui",
-        "ptr_to_int", "rsqrt", "sqrt", "subf",
+        "fp_to_int", "int_to_fp", "int_to_ptr", "maxf", "minf", "mulf", "mulhiui", "pow",
+        "ptr_to_int", "rsqrt", "sqrt", "subf", *FUNCTIONS,
     )
 }  # fmt: skip
 

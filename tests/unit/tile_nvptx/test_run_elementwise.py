@@ -202,10 +202,11 @@ def test_float_to_integer_saturates(source, target, signedness):
 
 LIBRARY = {
     "math.exp": np.exp,
+    "nv_tileaa.exp": np.exp,
     "nv_tileaa.exp2": np.exp2,
-    "math.log": lambda x: np.log(np.abs(x)),
-    "math.tanh": np.tanh,
-    "math.sin": np.sin,
+    "nv_tileaa.log": lambda x: np.log(np.abs(x)),
+    "nv_tileaa.tanh": np.tanh,
+    "nv_tileaa.sin": np.sin,
     "math.cos": np.cos,
 }
 
@@ -214,13 +215,33 @@ LIBRARY = {
 @pytest.mark.parametrize("name", LIBRARY)
 def test_library_functions(name, element):
     a = np.linspace(-3.5, 3.5, COUNT).astype(DTYPES[element])
-    if name == "math.log":
+    if name == "nv_tileaa.log":
         a = np.abs(a) + a.dtype.type(0.25)
     expected = LIBRARY[name](a.astype(np.float64))
     found = run(name, [element], element, [a]).astype(np.float64)
     # Documented errors of libdevice: 2 ulp in f32, 2 in f64; half types are rounded from f32.
     ulp = {"f16": 2**-10, "bf16": 2**-7, "f32": 2**-22, "f64": 2**-51}[element]
     np.testing.assert_allclose(found, expected, rtol=2 * ulp, atol=ulp * 2**-3)
+
+
+def test_pow():
+    a, b = (np.linspace(*ends, COUNT).astype(np.float32) for ends in ((0.01, 9), (-5, 5)))
+    found = run("nv_tileaa.pow", ["f32"] * 2, "f32", [a, b])
+    np.testing.assert_allclose(found, a.astype(np.float64) ** b, rtol=2**-19)
+
+
+@pytest.mark.parametrize(
+    ("op", "text"),
+    [
+        ('nv_tileaa.exp {rounding_mode = "zero"}', "does not round in mode 'zero'"),
+        ('nv_tileaa.sin {rounding_mode = "approx"}', "has no approximate form"),
+    ],
+)
+def test_a_function_that_is_not_there_is_named(op, text):
+    from tile_core.diagnostics import CompileError
+
+    with pytest.raises(CompileError, match=text):
+        run(op, ["f32"], "f32", [values("f32")])
 
 
 def test_rsqrt():

@@ -117,6 +117,15 @@ def _address(pointer: str, integer: str) -> Check:
 _ROUNDED = (_rounding, _floats)
 _OF_FLOATS = (_floats,)
 
+#: Functions that only the GPU computes: MLIR's own of these names fold constants with the host's
+#: library, so that bits would depend on the machine, and differ from what the GPU gives.
+FUNCTIONS = {
+    "cos": "Cosine.", "sin": "Sine.", "tan": "Tangent.", "cosh": "Hyperbolic cosine.",
+    "sinh": "Hyperbolic sine.", "tanh": "Hyperbolic tangent; `approx` is for f32.",
+    "exp": "e to the power x; `approx` is for f32.", "log": "Natural logarithm.",
+    "log2": "Logarithm to base 2.",
+}  # fmt: skip
+
 MATH = (
     OperationSpec("addf", _BINARY, "a + b.", (Pure,), _ROUNDED),
     OperationSpec("subf", _BINARY, "a - b.", (Pure,), _ROUNDED),
@@ -126,10 +135,12 @@ MATH = (
     OperationSpec("sqrt", _UNARY, "Square root; `approx` is for f32.", (Pure,), _ROUNDED),
     OperationSpec("rsqrt", _UNARY, "1 / sqrt(x).", (Pure,), _ROUNDED),
     OperationSpec("exp2", _UNARY, "2 to the power x.", (Pure,), _ROUNDED),
+    *(OperationSpec(name, _UNARY, text, (Pure,), _ROUNDED) for name, text in FUNCTIONS.items()),
+    OperationSpec("pow", _BINARY, "lhs to the power rhs.", (Pure,), _OF_FLOATS),
     OperationSpec(
         "atan2",
         _BINARY,
-        "Angle of the point (rhs, lhs). MLIR's `math.atan2` folds two zeros to NaN.",
+        "Angle of the point (rhs, lhs).",
         (Pure,),
         _OF_FLOATS,
     ),

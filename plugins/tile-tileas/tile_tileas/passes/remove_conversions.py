@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tile_cute.linear import LayoutError, LinearLayout
+from tile_tileaa.dialect.math import FUNCTIONS
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
@@ -34,6 +35,7 @@ _REDO = {
     "arith.divf": 40, "arith.divsi": 80, "arith.divui": 80, "arith.remf": 80, "arith.remsi": 80,
     "arith.remui": 80, "math": 60, "nv_tileaa.atan2": 60, "nv_tileaa.divf": 40, "nv_tileaa.exp2": 8,
     "nv_tileaa.rsqrt": 16, "nv_tileaa.sqrt": 24,
+    **dict.fromkeys((f"nv_tileaa.{name}" for name in (*FUNCTIONS, "pow")), 60),
 }  # fmt: skip
 _FREE_KINDS = ("source", "view", "broadcast", "permute")
 

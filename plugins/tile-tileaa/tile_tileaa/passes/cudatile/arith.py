@@ -19,14 +19,14 @@ PLAIN = {
     "absf": "math.absf",
     "ceil": "math.ceil",
     "floor": "math.floor",
-    "cos": "math.cos",
-    "sin": "math.sin",
-    "tan": "math.tan",
-    "cosh": "math.cosh",
-    "sinh": "math.sinh",
-    "log": "math.log",
-    "log2": "math.log2",
-    "fpowf": "math.powf",
+    "cos": "nv_tileaa.cos",
+    "sin": "nv_tileaa.sin",
+    "tan": "nv_tileaa.tan",
+    "cosh": "nv_tileaa.cosh",
+    "sinh": "nv_tileaa.sinh",
+    "log": "nv_tileaa.log",
+    "log2": "nv_tileaa.log2",
+    "fpowf": "nv_tileaa.pow",
     "atan2": "nv_tileaa.atan2",
     "int_to_ptr": "nv_tileaa.int_to_ptr",
     "ptr_to_int": "nv_tileaa.ptr_to_int",
@@ -245,26 +245,24 @@ def bitcast(op: ir.OpView, cx: Conversion) -> ir.Value:
 
 @rules.on("cuda_tile.exp", "cuda_tile.tanh")
 def exp_or_tanh(op: ir.OpView, cx: Conversion) -> ir.Value:
-    """exp => math.exp; rounding approx (f32) => math.exp {nv_tileaa.approx}"""
-    result = _result(op, cx)
-    name = op.name.replace("cuda_tile", "math")
+    """exp => nv_tileaa.exp; rounding approx (f32) => nv_tileaa.exp {rounding_mode = "approx"}"""
     flags = {}
     if text(op, "rounding_mode", "full") == "approx":
-        assert isinstance(element(result), ir.F32Type), "verified: approx is for f32"
-        flags["nv_tileaa.approx"] = ir.UnitAttr.get()
-    return cx.create(name, list(op.operands), [result], flags).result
+        flags["rounding_mode"] = ir.StringAttr.get("approx")
+    name = op.name.replace("cuda_tile", "nv_tileaa")
+    return cx.create(name, list(op.operands), [_result(op, cx)], flags).result
 
 
 @rules.on("cuda_tile.fpowi")
 def fpowi(op: ir.OpView, cx: Conversion) -> ir.Value:
-    """fpowi(x, n) => math.powf in f64, which has every n, rounded once to the type of x"""
+    """fpowi(x, n) => nv_tileaa.pow in f64, which has every n, rounded once to the type of x"""
     source, exponent = op.operands
     result = _result(op, cx)
     wide = _with_element(result, ir.F64Type.get())
     power = cx.create("arith.sitofp", [exponent], [wide]).result
     if source.type != wide:
         source = cx.create("nv_tileaa.fp_to_fp", [source], [wide]).result
-    value = cx.create("math.powf", [source, power], [wide]).result
+    value = cx.create("nv_tileaa.pow", [source, power], [wide]).result
     if result == wide:
         return value
     return cx.create("nv_tileaa.fp_to_fp", [value], [result]).result

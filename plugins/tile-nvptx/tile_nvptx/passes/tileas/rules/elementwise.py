@@ -7,6 +7,8 @@ element; transcendental functions are libdevice's.
 
 from __future__ import annotations
 
+from tile_tileaa.dialect.math import FUNCTIONS
+
 from tile_core.convert import KEEP, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
@@ -42,20 +44,11 @@ _INTRINSIC_STEM = {
 _LETTER = {"f32": "f", "f64": "d"}
 # operation -> libdevice function of f64; that of f32 ends in f
 _LIBDEVICE = {
-    "nv_tileaa.exp2": "__nv_exp2",
-    "nv_tileaa.rsqrt": "__nv_rsqrt",
     "arith.remf": "__nv_fmod",
-    "nv_tileaa.atan2": "__nv_atan2",
-    "math.cos": "__nv_cos",
-    "math.cosh": "__nv_cosh",
-    "math.exp": "__nv_exp",
-    "math.log": "__nv_log",
-    "math.log2": "__nv_log2",
     "math.powf": "__nv_pow",
-    "math.sin": "__nv_sin",
-    "math.sinh": "__nv_sinh",
-    "math.tan": "__nv_tan",
-    "math.tanh": "__nv_tanh",
+    **{f"math.{name}": f"__nv_{name}" for name in FUNCTIONS},
+    **{f"nv_tileaa.{name}": f"__nv_{name}" for name in FUNCTIONS},
+    **{f"nv_tileaa.{name}": f"__nv_{name}" for name in ("atan2", "exp2", "pow", "rsqrt")},
 }
 
 
@@ -136,8 +129,11 @@ def _directed(cx: Kernel, name: str, mode: str, operands: list[ir.Value]) -> ir.
 
 @rules.on(*_LIBDEVICE)
 def libdevice(op: ir.OpView, cx: Kernel) -> ir.Value:
-    """math.exp => __nv_expf per element, and so on; approx and ftz => the PTX instruction"""
-    if "nv_tileaa.approx" in op.attributes or "ftz" in op.attributes:
+    """nv_tileaa.exp => __nv_expf per element, and so on; approx, ftz => the PTX instruction"""
+    mode = text(op, "rounding_mode", "full")
+    if mode not in ("full", "approx"):
+        raise error_at(op, f"does not round in mode '{mode}'")
+    if mode == "approx" or "ftz" in op.attributes:
         return _approximate(op, cx)
     element = str(element_of(op.operands[0].type))
     suffix = "" if element == "f64" else "f"
@@ -147,7 +143,7 @@ def libdevice(op: ir.OpView, cx: Kernel) -> ir.Value:
 def _approximate(op: ir.OpView, cx: Kernel) -> ir.Value:
     """f32 only: ex2.approx, rsqrt.approx, tanh.approx; exp as ex2 of x * log2(e)"""
     ftz, operands = ".ftz" if "ftz" in op.attributes else "", list(op.operands)
-    if op.name == "math.exp":
+    if op.name == "nv_tileaa.exp":
         type_ = operands[0].type
         factor = ir.FloatAttr.get(element_of(type_), 1.4426950408889634)
         if isinstance(type_, ir.VectorType):
@@ -157,10 +153,10 @@ def _approximate(op: ir.OpView, cx: Kernel) -> ir.Value:
         scale = cx.create("arith.constant", [], [type_], {"value": value}).result
         operands = [cx.create("arith.mulf", [operands[0], scale], [type_]).result]
     callee = {
-        "math.exp": f"llvm.nvvm.ex2.approx{ftz}.f",
+        "nv_tileaa.exp": f"llvm.nvvm.ex2.approx{ftz}.f",
         "nv_tileaa.exp2": f"llvm.nvvm.ex2.approx{ftz}.f",
         "nv_tileaa.rsqrt": f"llvm.nvvm.rsqrt.approx{ftz}.f",
-        "math.tanh": "llvm.nvvm.tanh.approx.f32",
+        "nv_tileaa.tanh": "llvm.nvvm.tanh.approx.f32",
     }.get(op.name)
     if callee is None:
         raise error_at(op, "has no approximate form")
