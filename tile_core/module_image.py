@@ -46,6 +46,8 @@ class ModuleImage:
         self._code = memoryview(b"")
         self._folders: dict[str, int] = {}  # time of last change, when the image was written
         self._checked: dict[str, bool] = {}
+        #: Modules that nobody will ask an image for: they are loaded before there is one.
+        self._before = frozenset(sys.modules)
         data = read_own(path)
         try:
             length = int.from_bytes(data[:8], "little")
@@ -88,9 +90,12 @@ class ModuleImage:
     def save(self) -> None:
         """Write the image, if modules were imported that it does not have."""
         new = {
-            name: module for name, module in list(sys.modules.items()) if _is_source(module, name)
+            name: module
+            for name, module in list(sys.modules.items())
+            if name not in self._before and _is_source(module, name)
         }
-        if all(_is_kept(module) for module in new.values()):
+        # One that another finder has loaded may be in the image, too.
+        if all(_is_kept(module) or self.find_spec(name) for name, module in new.items()):
             return
         kept = {n: e for n, e in self._index.items() if n not in new and self.find_spec(n)}
         parts: list[bytes] = []

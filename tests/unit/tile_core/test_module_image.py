@@ -30,13 +30,13 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def run(package: Path) -> str:
+def run(package: Path, probe: str = PROBE) -> str:
     environment = {
         **os.environ, "TILEC_CACHE_DIR": str(package.parents[1] / "cache"),
         "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "",
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", probe], env=environment, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -86,3 +86,25 @@ def test_an_image_that_cannot_be_trusted_is_made_anew(harm: str, package: Path) 
         path.write_bytes({"cut": data[:40], "garbage": b"\x80" * 99, "empty": b""}[harm])
     assert run(package) == f"1 part.py True {READ}"
     assert run(package) == f"1 part.py True {KEPT}"
+
+
+#: Loads `pack.part` past the image, as a finder in front of it does for some module.
+PAST_IT = """
+import importlib.machinery, sys
+class Before:
+    @staticmethod
+    def find_spec(name, path, target=None):
+        if name == "pack.part":
+            return importlib.machinery.PathFinder.find_spec(name, path, target)
+sys.meta_path.insert(0, Before)
+import pack.part
+"""
+
+
+@pytest.mark.parametrize("probe", [PROBE, PROBE.replace("import pack.part\n", PAST_IT)])
+def test_an_image_that_is_whole_is_not_written_again(probe: str, package: Path) -> None:
+    warm(package)
+    before = image_of(package).stat()
+    assert run(package, probe).startswith("1 part.py True _Loader")
+    after = image_of(package).stat()
+    assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
