@@ -8,9 +8,9 @@
         offset: Operand[Any]
         result: Result[Any]
 
-A thin layer over `dialects/ext.py` of MLIR's bindings (IRDL underneath). Names are `[a-z0-9_]+`,
+`tile_core.declarations` says what a field may be; IRDL underneath. Names are `[a-z0-9_]+`,
 optional attributes stay undeclared and are checked in `verify_invariants`, and dialect files must
-not use `from __future__ import annotations`, because `ext` reads live annotations.
+not use `from __future__ import annotations`, because live annotations are read.
 
 Operations of one shape are declared from tables: an `OperationSpec` says what a class body would,
 and `declare` makes the class, in as many dialects as have the operation.
@@ -19,23 +19,21 @@ Effects are interfaces of MLIR, so its own passes (cse, canonicalize, loop-invar
 treat our operations right. An operation without any of these traits stays where it is.
 """
 
-import sys
 import types as python_types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
-from tile_core.mlir import bindings_name, ext, ir
-from tile_core.mlir_substitutes import is_loaded, loads_again
-
-Attribute = ext.Attribute
-Operand = ext.Operand
-Operation = ext.Operation
-Pure = ext.Pure
-Region = ext.Region
-Result = ext.Result
-Type = ext.Type
+from tile_core.declarations import (
+    Attribute,
+    Dialect,
+    Operand,
+    Operation,
+    Region,
+    Result,
+    Type,
+)
+from tile_core.mlir import ir
 
 __all__ = [
     "READ",
@@ -66,25 +64,8 @@ __all__ = [
 ]
 
 
-_AGAIN = loads_again(ext.Dialect)
-
 #: The effects that traits append. MLIR makes a new object at every look, and none equals another.
 READ, WRITE = ir.MemoryEffect.Read, ir.MemoryEffect.Write
-
-
-class Dialect(ext.Dialect, name="tile_base"):
-    """Base of every dialect of the project; `load()` adds it to the current context."""
-
-    @classmethod
-    def load(cls) -> None:
-        """Declare the dialect in the current context; a second call does nothing."""
-        if is_loaded(ir.Context.current, cls.DIALECT_NAMESPACE):
-            return
-        super().load(**_AGAIN)
-        # The bindings look for a module of the dialect's name at every downcast of one of its
-        # operations, and a failed import costs 20 us: show them an empty one.
-        module = f"{bindings_name()}.dialects.{cls.DIALECT_NAMESPACE}"
-        sys.modules.setdefault(module, ModuleType(module))
 
 
 class Terminator:
@@ -128,6 +109,20 @@ class NoEffect(Effects):
     @staticmethod
     def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
         """No effect: nothing to append."""
+
+
+class Pure:
+    """Touches no memory, and may run where it would not have run."""
+
+    class _Speculatable(ir.ConditionallySpeculatable):
+        @staticmethod
+        def get_speculatability(op: Any) -> ir.Speculatability:
+            return ir.Speculatability.Speculatable
+
+    @staticmethod
+    def attach(op_name: str) -> None:
+        NoEffect.attach(op_name)
+        Pure._Speculatable.attach(op_name)
 
 
 class Writes(Effects):

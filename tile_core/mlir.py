@@ -10,28 +10,29 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tile_core.deferred_numpy import numpy_deferred_in
 from tile_core.mlir_providers import chosen
-from tile_core.mlir_substitutes import complete, complete_ext
+from tile_core.mlir_substitutes import complete
 
 if TYPE_CHECKING:
     from torch_mlir import ir, passmanager, rewrite
-    from torch_mlir.dialects import arith, cf, ext, func, gpu, llvm, math, nvvm, scf, ub, vector
+    from torch_mlir.dialects import arith, cf, func, gpu, llvm, math, nvvm, scf, ub, vector
 
 __all__ = [
     "arith",
     "bindings_name",
     "cf",
-    "ext",
     "func",
     "gpu",
     "ir",
     "llvm",
+    "load_irdl",
     "math",
     "nvvm",
     "passmanager",
+    "registrar",
     "rewrite",
     "scf",
     "translate_module_to_llvmir",
@@ -41,7 +42,7 @@ __all__ = [
 
 _MODULES = {"ir": "ir", "passmanager": "passmanager", "rewrite": "rewrite"} | {
     name: f"dialects.{name}"
-    for name in ("arith", "cf", "ext", "func", "gpu", "llvm", "math", "nvvm", "scf", "ub", "vector")
+    for name in ("arith", "cf", "func", "gpu", "llvm", "math", "nvvm", "scf", "ub", "vector")
 }
 
 
@@ -58,6 +59,19 @@ def _imported(module: str) -> ModuleType:
     """A module of the bindings."""
     with chosen().importable():
         return importlib.import_module(f"{bindings_name()}.{module}")
+
+
+def registrar() -> Any:
+    """The extension with the registers of classes that stand for dialects and their operations."""
+    return _imported("_mlir_libs._mlir")
+
+
+def load_irdl(module: ir.Module) -> None:
+    """Declare the dialects that a module of the `irdl` dialect defines, in its context.
+
+    Straight from the extension: `dialects.irdl` would import its operation classes.
+    """
+    _imported("_mlir_libs._mlirDialectsIRDL").load_dialects(module)
 
 
 def translate_module_to_llvmir(module: ir.Operation) -> str:
@@ -77,8 +91,6 @@ def __getattr__(name: str) -> ModuleType:
         module = _imported(_MODULES[name])
     if name == "ir":
         complete(module)
-    elif name == "ext":
-        complete_ext(module, __getattr__("ir"))
     globals()[name] = module
     return module
 

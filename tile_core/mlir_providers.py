@@ -32,14 +32,13 @@ FORCE = "TILEC_MLIR"
 #: What the project uses that not every version of the bindings has.
 REQUIRED = {
     "ir": (
-        "DynamicOpTrait", "DynamicType", "IsTerminatorTrait", "MemoryEffectInstancesList",
-        "MemoryEffectsOpInterface", "NoTerminatorTrait", "WalkOrder", "WalkResult",
-    ),
-    "dialects.ext": (
-        "Attribute", "Dialect", "Operand", "Operation", "Region", "Result", "Type",
+        "DynamicAttr", "DynamicOpTrait", "DynamicType", "IsTerminatorTrait",
+        "MemoryEffectInstancesList", "MemoryEffectsOpInterface", "NoTerminatorTrait", "WalkOrder",
+        "WalkResult",
     ),
     "passmanager": ("PassManager",),
     "rewrite": ("RewritePatternSet",),
+    "_mlir_libs._mlirDialectsIRDL": ("load_dialects",),
     "_mlir_libs._mlirDialectsLLVM": ("translate_module_to_llvmir",),
 }  # fmt: skip
 
@@ -49,7 +48,6 @@ SUBSTITUTED = {
         "ConditionallySpeculatable", "Float8E5M3FNUType", "IsIsolatedFromAboveTrait",
         "MemoryEffect", "Speculatability",
     ),
-    "dialects.ext": ("Pure",),
 }  # fmt: skip
 
 

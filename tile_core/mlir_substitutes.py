@@ -9,7 +9,6 @@ passes have improved less.
 from __future__ import annotations
 
 from enum import Enum
-from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -66,12 +65,6 @@ def complete(ir: ModuleType) -> None:
             setattr(ir, substitute.__name__, substitute)
 
 
-def complete_ext(ext: ModuleType, ir: ModuleType) -> None:
-    """Add what the module `dialects.ext` of the bindings lacks."""
-    if not hasattr(ext, "Pure"):
-        ext.Pure = _pure(ir)  # type: ignore[attr-defined]
-
-
 def is_isolated(op: Any, trait: Any) -> bool:
     """Whether MLIR takes `op` for isolated from above; for its own operations by their names, where
     `trait` is a substitute that those do not have.
@@ -91,11 +84,6 @@ def is_loaded(context: Any, dialect: str) -> bool:
     except (IndexError, KeyError, RuntimeError, ValueError):
         return False
     return True
-
-
-def loads_again(dialect: type) -> dict[str, bool]:
-    """What `dialect.load` has to be told so that it declares the dialect in a further context."""
-    return {"reload": True} if "reload" in signature(dialect.load).parameters else {}  # type: ignore[attr-defined]
 
 
 class _Recorder:
@@ -160,20 +148,3 @@ def _used_from_outside(op: Any) -> list[Any]:
             found += inner.operation.operands
             todo += [b for region in inner.operation.regions for b in region.blocks]
     return [value for value in found if value not in inside]
-
-
-def _pure(ir: ModuleType) -> type:
-    class NoMemoryEffect(ir.MemoryEffectsOpInterface):
-        @staticmethod
-        def get_effects(op: Any, effects: Any) -> None:
-            """None."""
-
-    class Pure:
-        """Trait: no effect, and may run where it would not have run."""
-
-        @staticmethod
-        def attach(op_name: str) -> None:
-            NoMemoryEffect.attach(op_name)
-            ir.ConditionallySpeculatable.attach(op_name)
-
-    return Pure
