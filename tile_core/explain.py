@@ -148,15 +148,13 @@ def operations(registry: Registry) -> Mapping[str, Any]:
 
     with session_of(registry) as session, session.context:
         session.load_dialects(registry.names("dialect"))
-        known = {c.OPERATION_NAME: c for c in _subclasses(Operation)}
+        # A program that uses the compiler may have dialects that no plugin registers.
+        known = {
+            c.OPERATION_NAME: c
+            for c in Operation.__subclasses__()
+            if registry.has("dialect", c.OPERATION_NAME.partition(".")[0])
+        }
     return dict(sorted(known.items()))
-
-
-def _subclasses(kind: type) -> Iterator[Any]:
-    for found in kind.__subclasses__():
-        if getattr(found, "OPERATION_NAME", None):
-            yield found
-        yield from _subclasses(found)
 
 
 def _operation(name: str, kind: Any) -> str:
