@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tile_core.diagnostics import CompileError
 from tile_core.mlir import ir, passmanager, translate_module_to_llvmir
 from tile_core.session import PROGRAMS_PER_CONTEXT, from_mlir
-from tile_nvptx.emit import debug_info, intrinsic_calls
+from tile_nvptx.emit import debug_info, debug_scopes, intrinsic_calls
 from tile_nvptx.emit.modules import gpu_module_of
 from tile_nvptx.emit.options import EmitOptions
 
@@ -70,6 +70,7 @@ def _translated(source: ir.Operation, options: EmitOptions) -> str:
     if options.wants_lines:
         helpers = debug_info.functions_from_nowhere(source)
         debug_info.locate_calls(source)
+        debug_scopes.describe(source, options)
     passmanager.PassManager.parse(_pipeline(options)).run(source)
     module = gpu_module_of(source)
     debug_info.forget_scopes(module, helpers)
