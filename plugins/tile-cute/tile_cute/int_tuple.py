@@ -63,6 +63,29 @@ class Dynamic:
     __sub__ = __add__
     __rsub__ = __add__
 
+    #: Whether arithmetic gives numbers that code can use, and not just another unknown one.
+    computes = False
+
+    def rounded_up(self, divisor: int) -> "Dynamic":
+        """self / divisor, rounded up."""
+        return Dynamic(self.divby // divisor if self.divby % divisor == 0 else 1)
+
+    def over(self, divisor: "int | Dynamic") -> "Dynamic":
+        """self / divisor, rounded down."""
+        return self.rounded_up(divisor) if isinstance(divisor, int) else Dynamic()
+
+    def under(self, dividend: int) -> "Dynamic":
+        """dividend / self, rounded down."""
+        return Dynamic()
+
+    def remainder(self, divisor: "int | Dynamic") -> "int | Dynamic":
+        """self % divisor."""
+        return 0 if isinstance(divisor, int) and self.divby % divisor == 0 else Dynamic()
+
+    def remainder_of(self, dividend: int) -> "int | Dynamic":
+        """dividend % self."""
+        return Dynamic()
+
     def __str__(self) -> str:
         return "?" if self.divby == 1 else f"?{{div={self.divby}}}"
 
@@ -197,7 +220,7 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> IntTuple:
         return reduce(add, map(crd2idx, coord, shape, stride), 0)
     if not is_tuple(shape):
         return coord * stride
-    if isinstance(coord, Dynamic) or not is_static(shape[:-1]):
+    if not _divisible(coord, shape[:-1]):
         if any(isinstance(leaf, Basis) for leaf in flatten(stride)):
             raise LayoutError(f"cannot unpack {text(coord)} over {text(shape)} at run time")
         return Dynamic()
@@ -205,9 +228,23 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> IntTuple:
     for place, (part, step) in enumerate(zip(shape, stride, strict=True)):
         if place == len(shape) - 1:
             return add(total, crd2idx(coord, part, step))
-        coord, here = divmod(coord, size(part))
+        coord, here = divided(coord, extent(part))
         total = add(total, crd2idx(here, part, step))
     return total
+
+
+def _divisible(coord: Extent, shape: IntTuple) -> bool:
+    """Whether a coordinate can be unpacked over a shape, now or by code."""
+    return all(not isinstance(n, Dynamic) or n.computes for n in (coord, *flatten(shape)))
+
+
+def divided(left: Extent, right: Extent) -> tuple[Extent, Extent]:
+    """(quotient rounded down, remainder)."""
+    if isinstance(left, Dynamic):
+        return left.over(right), left.remainder(right)
+    if isinstance(right, Dynamic):
+        return right.under(left), right.remainder_of(left)
+    return divmod(left, right)
 
 
 def idx2crd(index: int, shape: IntTuple) -> IntTuple:
@@ -250,13 +287,15 @@ def quotient(left: Extent, right: int) -> Extent:
     """left / right, rounded up."""
     if isinstance(left, int):
         return -(-left // right)
-    return Dynamic(left.divby // right if left.divby % right == 0 else 1)
+    return left.rounded_up(right)
 
 
 def _divide_leaf(left: Extent, right: Extent, mode: str) -> Extent:
     if right == 0:
         raise LayoutError(f"cannot divide {left} by 0")
     if isinstance(left, Dynamic) or isinstance(right, Dynamic):
+        if mode == "floor" and any(isinstance(n, Dynamic) and n.computes for n in (left, right)):
+            raise LayoutError("shape_div: what is at least 1 is not computed at run time")
         return _divide_unknown(left, right, mode)
     if mode == "ceil":
         return -(-left // right)
@@ -277,12 +316,15 @@ def _divide_unknown(left: Extent, right: Extent, mode: str) -> Extent:
         raise LayoutError(
             f"shape_div: whether one of {left} and {right} divides the other is not known"
         )
-    return quotient(left, right) if isinstance(right, int) else Dynamic()
+    if isinstance(right, int):
+        return quotient(left, right) if mode == "ceil" else divided(left, right)[0]
+    if mode == "ceil":
+        return divided(left + (right - 1), right)[0]
+    return divided(left, right)[0]
 
 
 def _unknown_mod(left: Extent, right: Extent) -> Extent:
-    whole = isinstance(left, Dynamic) and isinstance(right, int) and left.divby % right == 0
-    return 0 if whole else Dynamic()
+    return divided(left, right)[1]
 
 
 def _if_known(

@@ -8,20 +8,30 @@ from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_core.walk import children
-from tile_nvptx.passes.cute import matrices, tensor_maps, warpgroup  # noqa: F401
-from tile_nvptx.passes.cute.rules import State, convert_type, rules
+from tile_nvptx.passes.cute import (  # noqa: F401
+    copies,
+    instructions,
+    layouts,
+    matrices,
+    memory,
+    products,
+    tensor_maps,
+    warpgroup,
+)
+from tile_nvptx.passes.cute.tensors import State, convert_type, rules
 from tile_nvptx.passes.tileas.device.helpers import Helpers
 
 
 @dataclass(frozen=True)
 class ConvertCute(Pass):
-    """Convert kernels written with cute: static layouts become arithmetic, views addresses, loads
-    and stores accesses of memory, copies `cp.async`, `ldmatrix`, `stmatrix` and copies by tensor
-    maps, products `mma.sync` and `wgmma`.
+    """Convert kernels written with cute: layouts become arithmetic, views addresses, loads and
+    stores accesses of memory; copies, tiled or not, become vectors, `cp.async`, `ldmatrix`,
+    `stmatrix` and copies by tensor maps, products `mma.sync` and `wgmma`.
 
-    Layouts have to be static; swizzled tensors can be accessed but not partitioned. A tensor map is
-    a parameter of 128 bytes. What has no rule yet (tiled copies, tcgen05) is an error at the
-    operation. MLIR's `convert-scf-to-cf` and `convert-to-llvm`, and `nvptx-legalize-kernel`, lower
+    What a layout leaves open (`?`) goes with the tensor, as numbers of 64 bits; what threads
+    copy and multiply has to be static. Swizzles of shared memory act on addresses, so that its
+    tensors can be cut; those of global memory cannot. A tensor map is a parameter of 128 bytes.
+    What has no rule yet is an error at the operation. MLIR's `convert-scf-to-cf` and `convert-to-llvm`, and `nvptx-legalize-kernel`, lower
     the rest.
     """
 

@@ -8,11 +8,19 @@ from tile_cute.dialect.base import attributes_of
 
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
-from tile_nvptx.passes.cute.rules import Cute, rules
+from tile_nvptx.passes.cute.tensors import Cute, rules
 from tile_nvptx.passes.tileas.device import memory as device
 
 _LDMATRIX = re.compile(r"ldmatrix\.sync\.aligned\.m8n8\.x(\d)(\.trans)?\.shared\.b16")
 _STMATRIX = re.compile(r"stmatrix\.sync\.aligned\.m8n8\.x(\d)(\.trans)?\.shared\.b16")
+
+
+def matrices_of(instruction: str, cx: Cute) -> tuple[int, bool]:
+    """(matrices, whether they are transposed) of an instruction that moves 8 x 8 of 16 bits."""
+    match = _LDMATRIX.fullmatch(instruction) or _STMATRIX.fullmatch(instruction)
+    if match is None:
+        raise cx.error(f"cannot be lowered for '{instruction}'")
+    return int(match[1]), match[2] is not None
 
 
 def _count(op: ir.OpView, form: re.Pattern[str], address: ir.Value, cx: Cute) -> tuple[int, bool]:

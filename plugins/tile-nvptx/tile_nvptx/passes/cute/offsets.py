@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tile_cute import int_tuple as it
 from tile_cute.layout import Layout
 from tile_cute.linear import LinearLayout
 from tile_cute.swizzle import Swizzle
@@ -77,28 +78,6 @@ class Offsets:
         name = "arith.shrui" if shift >= 0 else "arith.shli"
         return self._two("arith.xori", index, self._with(name, bits, abs(shift)))
 
-    def of_bits(self, value: ir.Value, weights: Sequence[int]) -> ir.Value:
-        """The sum of the weights of the bits that are set in a value."""
-        parts = [
-            self.times(self.digit(value, 1 << bit, 2), weight)
-            for bit, weight in enumerate(weights)
-            if weight
-        ]
-        return self.sum(parts)
-
-    def partition(self, threads: Layout, tiles: Layout, thread: ir.Value) -> ir.Value:
-        """Where the part of a thread begins in a tensor whose tile mode is `tiles`."""
-        parts = []
-        for mode, tile in zip(threads, tiles, strict=True):
-            digits, step = [], 1
-            for extent, stride in mode.int_leaves():
-                if extent > 1:
-                    digits.append(self.times(self.digit(thread, stride, extent), step))
-                step *= extent
-            if digits:
-                parts.append(self.index(tile, self.sum(digits)))
-        return self.sum(parts)
-
     def _with(self, name: str, value: ir.Value, number: int) -> ir.Value:
         return self._two(name, value, self.constant(number))
 
@@ -106,16 +85,18 @@ class Offsets:
         return self._at.create(name, [left, right], [self.i32]).result
 
 
-def weights(fragment: LinearLayout, space: str, tensor: Layout, swapped: bool) -> list[int]:
+def weights(
+    fragment: LinearLayout, space: str, tensor: Layout, swapped: bool
+) -> list[it.Extent]:
     """What each bit of a space of a fragment adds to the index in a tensor of two modes.
 
     Args:
         swapped: the fragment's coordinates are those of the tensor, the other way round.
     """
-    found = []
+    found: list[it.Extent] = []
     for basis in fragment.bases.get(space, ()):
         coordinate = tuple(reversed(basis)) if swapped else tuple(basis)
         index = tensor(*coordinate)
-        assert isinstance(index, int), "the tensor's strides are integers"
+        assert isinstance(index, it.Extent), "the tensor's strides are integers"
         found.append(index)
     return found

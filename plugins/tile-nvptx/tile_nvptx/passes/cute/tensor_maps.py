@@ -8,7 +8,7 @@ from tile_cute.dialect.base import attributes_of
 
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
-from tile_nvptx.passes.cute.rules import Cute, rules
+from tile_nvptx.passes.cute.tensors import Cute, rules
 from tile_nvptx.passes.tileas.device import asynchronous as device
 
 #: A tensor map as a parameter: copies read it where it is (CUDA driver API, "CUtensorMap").

@@ -11,7 +11,7 @@ from tile_cute.dialect.view_signatures import described
 
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
-from tile_nvptx.passes.cute.rules import Cute, rules
+from tile_nvptx.passes.cute.tensors import Cute, rules
 from tile_nvptx.passes.tileas.device.warpgroup_mma import WarpgroupProduct, multiply
 
 #: Descriptors count in 16 bytes, and take 14 bits of an address (PTX ISA, "Matrix descriptor").

@@ -1,0 +1,238 @@
+"""Tiled products: the parts of threads, and products of their fragments."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import product
+
+from tile_cute import int_tuple as it
+from tile_cute import tiling
+from tile_cute.dialect.base import attributes_of
+from tile_cute.dialect.nvgpu_ops import mma_atom
+from tile_cute.errors import LayoutError
+from tile_cute.layout import Layout, concat, from_leaves
+from tile_cute.values import Value, View
+
+from tile_core.convert import Replacement
+from tile_core.mlir import ir
+from tile_nvptx.passes.cute.numbers import Number, unknown
+from tile_nvptx.passes.cute.offsets import weights
+from tile_nvptx.passes.cute.tensors import (
+    Cute,
+    address,
+    base_of,
+    cut,
+    index_of,
+    made,
+    outer_of,
+    rules,
+    sized_tensor,
+    static_tensor,
+    value_of,
+    with_layout,
+)
+from tile_nvptx.passes.tileas.device.mma import mma_fragments
+
+_TILED = re.compile(r'!cute\.tiled_mma<"([^"]*)", "([^"]*)"')
+_ATOM = re.compile(r'!cute_nvgpu\.atom<"([^"]*)">')
+#: Families whose operands are registers of a warp.
+_WARP = ("mma.sync",)
+
+
+@rules.on("cute.tiled_mma_partition")
+def mma_partition(op: ir.OpView, cx: Cute) -> Replacement:
+    """tiled_mma_partition(mma, t, i) {operand} => the address where thread i's fragments begin
+
+    The tensor is (M, K), (N, K) or (M, N); the result ((values), rest, rest).
+    """
+    source, thread = op.operands[1], op.operands[2]
+    view = sized_tensor(cx, source)
+    mma = _TILED.match(str(cx.before(op.operands[0])))
+    if mma is None:
+        raise cx.error("expects a tiled_mma of an instruction and a layout of warps")
+    operand = attributes_of(op).get("operand", "")
+    try:
+        part = partition_of(mma[1], mma[2], operand, outer_of(view))
+    except LayoutError as error:
+        raise cx.error(str(error)) from error
+    index = index_of(cx, thread)
+    threads = 1 << len(part.lane)
+    offset: it.IntTuple = 0
+    for bit, weight in enumerate(part.lane):
+        offset = it.add(offset, _digit(index, 1 << bit, 2) * weight)
+    for step, extent, stride in part.warps:
+        if extent > 1:
+            offset = it.add(offset, _digit(index, threads * step, extent) * stride)
+    base = cut(cx, base_of(cx, source), view, offset)
+    return made(cx, with_layout(view, part.layout), op.results[0].type, base)
+
+
+def _digit(number: Number, step: int, extent: int) -> it.Extent:
+    return it.divided(it.divided(number, step)[0], extent)[1]
+
+
+@rules.on("cute.tiled_mma_partition_shape")
+def mma_partition_shape(op: ir.OpView, cx: Cute) -> Replacement:
+    """tiled_mma_partition_shape(mma, s) {operand} => nothing: the type says it, and is checked"""
+    mma = _TILED.match(str(cx.before(op.operands[0])))
+    shape = value_of(cx, op.operands[1])
+    if mma is None or not isinstance(shape, Value) or unknown(shape):
+        raise cx.error("expects a tiled_mma of an instruction, and a static shape")
+    try:
+        part = partition_of(mma[1], mma[2], attributes_of(op).get("operand", ""), Layout(shape.value))
+    except LayoutError as error:
+        raise cx.error(str(error)) from error
+    return made(cx, Value("shape", part.layout.shape), op.results[0].type)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A thread's part of an operand of a tiled MMA.
+
+    Attributes:
+        layout: ((values), rest, rest).
+        lane: what each bit of the thread's number among those of the instruction adds to the
+            index: of a warp, or of a warpgroup.
+        warps: (warps or warpgroups before it, along it, index from one to the next) of each mode.
+    """
+
+    layout: Layout
+    lane: tuple[it.Extent, ...]
+    warps: tuple[tuple[int, int, it.Extent], ...]
+
+
+def partition_of(instruction: str, warps: str, operand: str, tensor: Layout) -> Part:
+    """How the threads of a tiled MMA share an operand: "A" (M, K), "B" (N, K) or "C" (M, N).
+
+    Args:
+        warps: layout of warps along M, N and K: compact, the first along M.
+
+    Raises:
+        LayoutError: warps in another order, or a tensor that is no multiple of the tile.
+    """
+    from tile_cute.text import parse_layout
+
+    atom, placed = mma_atom(instruction), parse_layout(warps)
+    if not isinstance(placed, Layout) or placed.int_leaves() != Layout(placed.shape).int_leaves():
+        raise LayoutError(f"expects warps in order, M first, but got {warps}")
+    m, n, k = (*(mode.size for mode in placed), 1, 1)[:3]
+    if k != 1:
+        raise LayoutError("cannot share K among warps: their sums would have to be added")
+    chosen = {
+        "A": (atom.a_layout, (atom.m * m, atom.k), ((1, m, atom.m), (m, 1, 0)), False),
+        "B": (atom.b_layout, (atom.n * n, atom.k), ((m, n, atom.n), (1, 1, 0)), True),
+        "C": (atom.c_layout, (atom.m * m, atom.n * n), ((1, m, atom.m), (m, n, atom.n)), False),
+    }
+    if operand not in chosen:
+        raise LayoutError(f"expects 'operand' to be A, B or C, but got '{operand}'")
+    fragment, tile, steps, swapped = chosen[operand]
+    if fragment is None or len(tensor) != 2:
+        raise LayoutError(f"expects a tensor of two modes, but got {tensor}")
+    rests = []
+    for mode, extent in zip(tensor, tile, strict=True):
+        if mode.size % extent:
+            raise LayoutError(f"cannot cut {mode} into tiles of {extent}")
+        rests.append(tiling.logical_divide(mode, extent)[1])
+    values = from_leaves([(2, at) for at in weights(fragment, "register", tensor, swapped)])
+    layout = concat([concat(list(values)), *rests]) if len(values) > 1 else concat([values, *rests])
+    warp = tuple(
+        (step, extent, mode(by) if extent > 1 else 0)
+        for (step, extent, by), mode in zip(steps, tensor, strict=True)
+    )
+    lane = weights(fragment, "lane", tensor, swapped) + weights(fragment, "warp", tensor, swapped)
+    return Part(layout, tuple(lane), warp)
+
+
+# --- products of fragments -----------------------------------------------------------------------
+
+
+@rules.on("cute.mma_atom_call", "cute.gemm")
+def multiply(op: ir.OpView, cx: Cute) -> Replacement:
+    """gemm(mma, d, a, b, c) => the instruction for each (m, n, k) of fragments in registers: a (V,
+    M, K), b (V, N, K), c and d (V, M, N)
+
+    A call of an atom is a product of one instruction.
+    """
+    named = str(cx.before(op.operands[0]))
+    found = _TILED.match(named) or _ATOM.fullmatch(named)
+    if found is None:
+        raise cx.error(f"expects a tiled_mma or the atom of an instruction, but got {named}")
+    try:
+        atom = mma_atom(found[1])
+    except LayoutError as error:
+        raise cx.error(str(error)) from error
+    if atom.family not in _WARP:
+        raise cx.error(f"multiplies registers of a warp, which '{atom.instruction}' does not")
+    d, a, b, c = (_Fragments(cx, value) for value in op.operands[1:])
+    if atom.a_layout is None or atom.b_layout is None:
+        raise cx.error(f"cannot be lowered for '{atom.instruction}'")
+    a.check(atom.a_layout.elements_per_thread, "A")
+    b.check(atom.b_layout.elements_per_thread, "B")
+    c.check(atom.m * atom.n // 32, "C")
+    d.check(atom.m * atom.n // 32, "D")
+    ms, ns, ks = c.counts[0], c.counts[1], a.counts[1]
+    if (a.counts[0], b.counts, d.counts) != (ms, (ns, ks), c.counts):
+        raise cx.error(f"expects fragments of one product, but got {a.view}, {b.view}, {c.view}")
+    if op.operation.name.endswith("mma_atom_call") and (ms, ns, ks) != (1, 1, 1):
+        raise cx.error("is one instruction: use cute.gemm for more")
+    elements = a.view.element, b.view.element, c.view.element
+    name, text = mma_fragments(atom, elements, (1, 1, 1, 1))
+    for m, n in product(range(ms), range(ns)):
+        total = c.load(m, n)
+        for k in range(ks):
+            operands = [a.load(m, k), b.load(n, k), total]
+            total = cx.state.helpers.call(cx, name, text, operands, total.type).result
+        d.store(m, n, total)
+    return None
+
+
+class _Fragments:
+    """Fragments (V, rest, rest) in registers."""
+
+    def __init__(self, cx: Cute, value: ir.Value) -> None:
+        self.cx = cx
+        self.view = static_tensor(cx, value)
+        self.base = base_of(cx, value)
+        if self.view.space != "rmem":
+            raise cx.error(f"expects fragments in registers, but got {self.view}")
+        layout = outer_of(self.view)
+        self.modes = list(layout)
+        # A fragment of one instruction has no further modes.
+        self.modes += [Layout(1, 0)] * (3 - len(self.modes))
+        self.counts = tuple(mode.size for mode in self.modes[1:])
+
+    def check(self, count: int, name: str) -> None:
+        """An error unless a fragment has so many elements."""
+        if len(self.modes) != 3 or self.modes[0].size != count:
+            raise self.cx.error(
+                f"expects {name} of {count} elements by two modes, but got {self.view}"
+            )
+
+    def _places(self, row: int, column: int) -> list[ir.Value]:
+        first = self.modes[1](row) + self.modes[2](column)
+        return [
+            address(self.cx, self.base, self.view, first + self.modes[0](at))
+            for at in range(self.modes[0].size)
+        ]
+
+    def load(self, row: int, column: int) -> ir.Value:
+        """A fragment as a vector."""
+        element = ir.Type.parse(self.view.element)
+        places = self._places(row, column)
+        items = [self.cx.create("llvm.load", [place], [element]).result for place in places]
+        kind = ir.VectorType.get([len(items)], element)
+        return self.cx.create("vector.from_elements", items, [kind]).result
+
+    def store(self, row: int, column: int, value: ir.Value) -> None:
+        """Write a fragment."""
+        store_elements(self.cx, value, self._places(row, column))
+
+
+def store_elements(cx: Cute, value: ir.Value, places: list[ir.Value]) -> None:
+    """Write the elements of a vector, each to its place."""
+    element = ir.VectorType(value.type).element_type
+    for at, place in enumerate(places):
+        position = {"static_position": ir.DenseI64ArrayAttr.get([at])}
+        item = cx.create("vector.extract", [value], [element], position).result
+        cx.create("llvm.store", [item, place])
