@@ -151,3 +151,128 @@ gpu.module @m {
 """  # noqa: E501
 
 GEMM = _GEMM.replace("MMA", MMA).replace("LDSM", LDSM)
+
+
+#: One warp. y[i] = x[i] for i < n, a multiple of 8, by vectors under a predicate; w[t] = 1.5 by a
+#: pointer made of an integer; q[t] = (t / 3 * 3, n); z = the product of ones of one instruction.
+_PIECES = """
+!p32 = !cute.ptr<f32, "gmem", 16 : i64>
+!pw = !cute.ptr<i32, "gmem", 4 : i64>
+!pwf = !cute.ptr<f32, "gmem", 4 : i64>
+!all = !cute.memref<f32, "gmem", "1024:1">
+!lall = !cute.layout<"1024:1">
+!tv = !cute.layout<"(32,8):(8,1)">
+!ldg = !cute_nvgpu.atom<"ld.global.v4.b32">
+!stg = !cute_nvgpu.atom<"st.global.v4.b32">
+!in = !cute.tiled_copy<"ld.global.v4.b32", "(32,8):(8,1)", "(256)">
+!out = !cute.tiled_copy<"st.global.v4.b32", "(32,8):(8,1)", "(256)">
+!part = !cute.memref<f32, "gmem", "((4,2),4):((1,4),256)">
+!regs = !cute.memref<f32, "rmem", "((4,2),4):((1,4),8)">
+!four = !cute.memref<f32, "gmem", "4:1">
+!four_r = !cute.memref<f32, "rmem", "4:1">
+!lfour = !cute.layout<"4:1">
+!yes = !cute.memref<i1, "rmem", "4:1">
+!pair = !cute.tuple<"i32,i32">
+!div = !cute.fast_divmod_divisor<32 : i32>
+!mm = !cute_nvgpu.atom<"MMA">
+!mma = !cute.tiled_mma<"MMA", "(1,1,1):(1,1,1)", "(16,8,16)">
+!fa = !cute.memref<f16, "rmem", "((2,2,2),1,1):((1,2,4),0,0)">
+!fb = !cute.memref<f16, "rmem", "((2,2),1,1):((1,2),0,0)">
+!fc = !cute.memref<f32, "rmem", "((2,2),1,1):((1,2),0,0)">
+!lz = !cute.layout<"(16,8):(8,1)">
+!vz = !cute.memref<f32, "gmem", "(16,8):(8,1)">
+!pz = !cute.memref<f32, "gmem", "((2,2),1,1):((1,64),0,0)">
+!shape_c = !cute.shape<"(16,8)">
+!shape_f = !cute.shape<"((2,2),1,1)">
+gpu.module @m {
+  func.func @pieces(%x: !p32, %y: !p32, %n: i32, %w: !pw, %q: !llvm.ptr<1>, %z: !p32)
+      attributes {nv_tileaa.kernel,
+      nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 1 : i32}} {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %c3 = arith.constant 3 : i32
+    %c8 = arith.constant 8 : i32
+    %c256 = arith.constant 256 : i32
+    %i0 = arith.constant 0 : i32
+    %i1 = arith.constant 1 : i32
+    %i4 = arith.constant 4 : i32
+    %lall = "cute.static"() : () -> !lall
+    %tv = "cute.static"() : () -> !tv
+    %ldg = "cute.make_atom"() : () -> !ldg
+    %stg = "cute.make_atom"() : () -> !stg
+    %in = "cute.make_tiled_copy"(%ldg, %tv) : (!ldg, !tv) -> !in
+    %out = "cute.make_tiled_copy"(%stg, %tv) : (!stg, !tv) -> !out
+    %vx = "cute.make_view"(%x, %lall) : (!p32, !lall) -> !all
+    %vy = "cute.make_view"(%y, %lall) : (!p32, !lall) -> !all
+    %from = "cute.tiled_copy_partition_s"(%in, %vx, %t) : (!in, !all, i32) -> !part
+    %to = "cute.tiled_copy_partition_d"(%out, %vy, %t) : (!out, !all, i32) -> !part
+    %regs = "cute.make_fragment_like"(%from) : (!part) -> !regs
+    %yes = "cute.memref_alloca"() : () -> !yes
+    %first = arith.muli %t, %c8 : i32
+    scf.for %r = %i0 to %i4 step %i1 : i32 {
+      %far = arith.muli %r, %c256 : i32
+      %at = arith.addi %far, %first : i32
+      %inside = arith.cmpi slt, %at, %n : i32
+      "cute.memref_store"(%inside, %yes, %r) : (i1, !yes, i32) -> ()
+    }
+    "cute.prefetch"(%ldg, %from) : (!ldg, !part) -> ()
+    "cute.copy"(%in, %from, %regs, %yes) : (!in, !part, !regs, !yes) -> ()
+    "cute.copy"(%out, %regs, %to, %yes) : (!out, !regs, !part, !yes) -> ()
+
+    %address = "cute.ptrtoint"(%w) : (!pw) -> i64
+    %words = arith.muli %t, %i4 : i32
+    %bytes = arith.extsi %words : i32 to i64
+    %place = arith.addi %address, %bytes : i64
+    %own = "cute.inttoptr"(%place) : (i64) -> !pw
+    %real = "cute.recast_iter"(%own) : (!pw) -> !pwf
+    %value = arith.constant 1.5 : f32
+    "cute.ptr_store"(%value, %real) : (f32, !pwf) -> ()
+
+    %by = "cute.fast_divmod_create_divisor"(%c3) : (i32) -> !div
+    %third = "cute.fast_divmod_divide"(%t, %by) : (i32, !div) -> i32
+    %three = "cute.fast_divmod_get_divisor"(%by) : (!div) -> i32
+    %whole = arith.muli %third, %three : i32
+    %pair = "cute.make_tuple"(%whole, %n) : (i32, i32) -> !pair
+    %p0, %p1 = "cute.unpack_tuple"(%pair) : (!pair) -> (i32, i32)
+    %both = vector.from_elements %p0, %p1 : vector<2xi32>
+    %twice = arith.addi %t, %t : i32
+    %pq = llvm.getelementptr %q[%twice] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %both, %pq {alignment = 8 : i64} : vector<2xi32>, !llvm.ptr<1>
+
+    %mm = "cute.make_atom"() : () -> !mm
+    %mma = "cute.make_tiled_mma"(%mm) : (!mm) -> !mma
+    %ones_a = arith.constant dense<1.0> : vector<8xf16>
+    %ones_b = arith.constant dense<1.0> : vector<4xf16>
+    %two = arith.constant dense<2.0> : vector<4xf32>
+    %fa = "cute.memref_alloca"() : () -> !fa
+    %fb = "cute.memref_alloca"() : () -> !fb
+    %fc = "cute.memref_alloca"() : () -> !fc
+    "cute.memref_store_vec"(%ones_a, %fa) : (vector<8xf16>, !fa) -> ()
+    "cute.memref_store_vec"(%ones_b, %fb) : (vector<4xf16>, !fb) -> ()
+    "cute.memref_store_vec"(%two, %fc) : (vector<4xf32>, !fc) -> ()
+    "cute.mma_atom_call"(%mm, %fc, %fa, %fb, %fc) : (!mm, !fc, !fa, !fb, !fc) -> ()
+    %lz = "cute.static"() : () -> !lz
+    %sc = "cute.static"() : () -> !shape_c
+    %sf = "cute.tiled_mma_partition_shape"(%mma, %sc) {operand = "C"} : (!mma, !shape_c) -> !shape_f
+    %vz = "cute.make_view"(%z, %lz) : (!p32, !lz) -> !vz
+    %pz = "cute.tiled_mma_partition"(%mma, %vz, %t) {operand = "C"} : (!mma, !vz, i32) -> !pz
+    %product = "cute.memref_load_vec"(%fc) : (!fc) -> vector<4xf32>
+    "cute.memref_store_vec"(%product, %pz) : (vector<4xf32>, !pz) -> ()
+
+    %lfour = "cute.static"() : () -> !lfour
+    %last = "cute.add_offset"(%x, %n) : (!p32, i32) -> !p32
+    %behind = "cute.add_offset"(%y, %n) : (!p32, i32) -> !p32
+    %v4 = "cute.make_view"(%last, %lfour) : (!p32, !lfour) -> !four
+    %w4 = "cute.make_view"(%behind, %lfour) : (!p32, !lfour) -> !four
+    %r4 = "cute.memref_alloca"() : () -> !four_r
+    %leads = arith.cmpi eq, %t, %i0 : i32
+    scf.if %leads {
+      "cute.prefetch_atom_call"(%ldg, %v4) : (!ldg, !four) -> ()
+      "cute.copy_atom_call"(%ldg, %v4, %r4) : (!ldg, !four, !four_r) -> ()
+      "cute.copy_atom_call"(%stg, %r4, %w4) : (!stg, !four_r, !four) -> ()
+    }
+    return
+  }
+}
+"""
+
+PIECES = _PIECES.replace("MMA", MMA)

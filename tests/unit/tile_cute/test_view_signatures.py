@@ -9,8 +9,15 @@ from unit.tile_cute.test_nvgpu_signatures import CP_ASYNC, GMEM, MMA, RMEM, SMEM
 
 PTR = '!cute.ptr<f16, "smem", 16 : i64>'
 TUPLE = '!cute.tuple<"i32,i32">'
-TILED_MMA = f'!cute.tiled_mma<"{MMA}", "(2,2,1):(1,2,0)", "(32,16,16)">'
-TILED_COPY = f'!cute.tiled_copy<"{CP_ASYNC}", "(32,4):(4,1)", "(32,4)">'
+TILED_MMA = f'!cute.tiled_mma<"{MMA}", "(2,2,1):(1,2,4)", "(32,16,16)">'
+TILED_COPY = f'!cute.tiled_copy<"{CP_ASYNC}", "((4,8),8):((64,1),8)", "(8,32)">'
+IN_GMEM = '!cute.memref<f16, "gmem", "(16,64):(64,1)">'
+IN_SMEM = '!cute.memref<f16, "smem", "(16,64):(72,1)">'
+OF_GMEM = '!cute.memref<f16, "gmem", "(8,2,2):(1,512,32)">'
+OF_SMEM = '!cute.memref<f16, "smem", "(8,2,2):(1,576,32)">'
+OPERAND = '!cute.memref<f16, "smem", "(32,16):(16,1)">'
+PART = '!cute.memref<f16, "smem", "((2,2,2),1,1):((1,128,8),0,0)">'
+FRAGMENT = '!cute.memref<f16, "rmem", "(8,2,2):(1,8,16)">'
 LAYOUT = '!cute.layout<"(32,4):(4,1)">'
 SHAPE = '!cute.shape<"(32,16)">'
 SWIZZLED = '!cute.memref<f16, "smem", "S<3,3,3> o 0 o (64,64):(64,1)">'
@@ -30,11 +37,11 @@ LEGAL: dict[str, tuple[list[str], list[str]]] = {
     "make_atom": (["i32"], [atom(MMA)]),
     "make_tiled_mma": ([atom(MMA)], [TILED_MMA]),
     "make_tiled_copy": ([atom(CP_ASYNC), LAYOUT], [TILED_COPY]),
-    "tiled_mma_partition": ([TILED_MMA, SMEM, "i32"], [RMEM]),
-    "tiled_mma_partition_shape": ([TILED_MMA, SHAPE], [SHAPE]),
-    "tiled_copy_partition_s": ([TILED_COPY, GMEM, "i32"], [GMEM]),
-    "tiled_copy_partition_d": ([TILED_COPY, SMEM, "i32"], [SMEM]),
-    "tiled_copy_retile": ([TILED_COPY, RMEM], [RMEM]),
+    "tiled_mma_partition": ([TILED_MMA, OPERAND, "i32"], [PART]),
+    "tiled_mma_partition_shape": ([TILED_MMA, SHAPE], ['!cute.shape<"((2,2,2),1,1)">']),
+    "tiled_copy_partition_s": ([TILED_COPY, IN_GMEM, "i32"], [OF_GMEM]),
+    "tiled_copy_partition_d": ([TILED_COPY, IN_SMEM, "i32"], [OF_SMEM]),
+    "tiled_copy_retile": ([TILED_COPY, FRAGMENT], [FRAGMENT]),
     "copy_atom_call": ([atom(CP_ASYNC), GMEM, SMEM], []),
     "prefetch": ([atom(CP_ASYNC), GMEM], []),
     "prefetch_atom_call": ([atom(CP_ASYNC), GMEM], []),
@@ -45,13 +52,16 @@ LEGAL: dict[str, tuple[list[str], list[str]]] = {
     "fast_divmod_divide": (["i32", DIVISOR], ["i32"]),
 }
 
+#: What operations cannot be without.
+ATTRIBUTES = dict.fromkeys(("tiled_mma_partition", "tiled_mma_partition_shape"), ' {operand = "A"}')
+
 
 def text_of(name: str, operands: list[str], results: list[str]) -> str:
     made = "".join(f'  %{i} = "test.make"() : () -> {t}\n' for i, t in enumerate(operands))
     names = ", ".join(f"%{i}" for i in range(len(operands)))
     head = f"%r:{len(results)} = " if results else ""
     types = f"({', '.join(operands)}) -> ({', '.join(results)})"
-    return f'{made}  {head}"cute.{name}"({names}) : {types}\n'
+    return f'{made}  {head}"cute.{name}"({names}){ATTRIBUTES.get(name, "")} : {types}\n'
 
 
 def test_all_are_there() -> None:
@@ -98,6 +108,23 @@ def test_each_place_has_its_kind(name: str, side: int, at: int) -> None:
         ("ptr_store", ["f32", PTR], [], "stores f32 through a pointer to f16"),
         ("copy_atom_call", [atom(CP_ASYNC), GMEM, RMEM], [], "expects equal sizes"),
         ("make_tiled_mma", [atom(CP_ASYNC)], [TILED_MMA], "expects a result that repeats"),
+        ("tiled_copy_partition_s", [TILED_COPY, IN_GMEM, "i32"], [IN_GMEM], "makes !cute.memref"),
+        (
+            "tiled_copy_partition_s",
+            [TILED_COPY, IN_GMEM.replace("(64,1)", "(1,16)"), "i32"],
+            [OF_GMEM],
+            "(static strides must match)",
+        ),
+        (
+            "tiled_copy_partition_d",
+            [TILED_COPY, IN_SMEM.replace("64)", "48)"), "i32"],
+            [OF_SMEM],
+            "failed to perform a valid division",
+        ),
+        ("tiled_copy_retile", [TILED_COPY, SMEM], [FRAGMENT], "expects a fragment in registers"),
+        ("tiled_copy_retile", [TILED_COPY, FRAGMENT], [RMEM], "makes !cute.memref"),
+        ("tiled_mma_partition", [TILED_MMA, OPERAND, "i32"], [OPERAND], "makes !cute.memref"),
+        ("tiled_mma_partition_shape", [TILED_MMA, SHAPE], [SHAPE], "makes !cute.shape"),
     ],
 )
 def test_relations(name: str, operands: list[str], results: list[str], words: str) -> None:

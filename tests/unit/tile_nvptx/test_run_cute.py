@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 from support.cute_kernels import GEMM, MOVES, STAGED, TRANSPOSE
+from tile_cute.atoms.tiled_mma import partition_of
 from tile_cute.errors import LayoutError
 from tile_cute.layout import Layout
 from tile_cute.text import parse_layout
-from tile_nvptx.passes.cute.products import partition_of
 from tile_sim import Module, SimError, TensorMap
 
 import tile_core

@@ -10,7 +10,7 @@ from functools import cache
 
 from tile_cute.atoms import copies, mma_sync, tcgen05, wgmma
 from tile_cute.atoms.arch import parse_chip
-from tile_cute.atoms.records import CopyAtom, MmaRow
+from tile_cute.atoms.records import CopyAtom, MmaAtom, MmaRow
 from tile_cute.errors import LayoutError
 
 _BUILTIN_MMA: tuple[Callable[[], Iterable[MmaRow]], ...] = (
@@ -123,3 +123,41 @@ def require_supported(row: MmaRow | CopyAtom, chip: str) -> None:
     """LayoutError, naming the instruction and its gates, if `chip` lacks it."""
     if not row.supported_on(chip):
         raise LayoutError(f"{row.name} needs one of {', '.join(row.gates)}; {chip} lacks it")
+
+
+@cache
+def _mma_named(_: tuple[str, ...]) -> dict[str, MmaAtom]:
+    index: dict[str, MmaAtom] = {}
+    for row in mma_rows():
+        for atom in row.atoms():
+            index.setdefault(atom.instruction, atom)
+    return index
+
+
+@cache
+def _copies_named(_: tuple[str, ...]) -> dict[str, list[CopyAtom]]:
+    index: dict[str, list[CopyAtom]] = {}
+    for atom in copy_atoms():
+        index.setdefault(atom.instruction, []).append(atom)
+    return index
+
+
+def mma_atom(instruction: str) -> MmaAtom:
+    """The atom of a PTX instruction; LayoutError if there is none."""
+    found = _mma_named(tuple(_added)).get(instruction)
+    if found is None:
+        raise LayoutError(f"'{instruction}' is no MMA instruction of the registry")
+    return found
+
+
+def copy_forms(instruction: str) -> list[CopyAtom]:
+    """The copies of a PTX instruction, which differ in size; LayoutError if there is none."""
+    found = _copies_named(tuple(_added)).get(instruction)
+    if not found:
+        raise LayoutError(f"'{instruction}' is no copy instruction of the registry")
+    return found
+
+
+def copy_atom(instruction: str) -> CopyAtom:
+    """The copy of a PTX instruction, of several the last; LayoutError if there is none."""
+    return copy_forms(instruction)[-1]

@@ -12,6 +12,7 @@ from math import prod
 
 from tile_cute import int_tuple as it
 from tile_cute.atoms.records import REGISTERS, CopyAtom
+from tile_cute.atoms.registry import copy_forms
 from tile_cute.errors import LayoutError
 from tile_cute.layout import Layout, concat, from_leaves
 from tile_cute.layout_algebra import coalesce, composition, right_inverse
@@ -190,16 +191,6 @@ def _whole_units(layout: Layout, factor: int) -> Layout:
     return concat(modes)
 
 
-@lru_cache(maxsize=1)
-def _atoms() -> dict[str, list[CopyAtom]]:
-    from tile_cute.atoms.registry import copy_atoms
-
-    found: dict[str, list[CopyAtom]] = {}
-    for atom in copy_atoms():
-        found.setdefault(atom.instruction, []).append(atom)
-    return found
-
-
 @lru_cache(maxsize=256)
 def tiled_copy(instruction: str, layout: str, tile: str, bits: int) -> TiledCopy:
     """The copy of a type's three texts, for elements of `bits` bits.
@@ -220,8 +211,6 @@ def copy_atom_for(instruction: str, bits: int) -> CopyAtom:
     """The widest form of an instruction that so many bits are a multiple of; the first if there is
     none. LayoutError for an unknown instruction.
     """
-    found = _atoms().get(instruction, [])
-    if not found:
-        raise LayoutError(f"'{instruction}' is no copy instruction of the registry")
+    found = copy_forms(instruction)
     fitting = [atom for atom in found if atom.bits and bits % atom.bits == 0]
     return max(fitting, key=lambda atom: atom.bits, default=found[0])

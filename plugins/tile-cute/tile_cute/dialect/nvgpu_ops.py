@@ -6,46 +6,15 @@ order of the row's layout.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from tile_core.mlir import ir
-from tile_cute.atoms import CopyAtom, MmaAtom, copy_atoms, mma_rows
+from tile_cute.atoms import MmaAtom
+from tile_cute.atoms.registry import copy_atom, mma_atom
 from tile_cute.atoms.rules import TensorMmaFlags, check_tensor_mma
 from tile_cute.dialect.base import CuteNvgpu, attributes_of
 from tile_cute.dialect.define import Check, define
 from tile_cute.dialect.nvgpu_signatures import SIGNATURES, check_signature
 from tile_cute.errors import LayoutError
-
-
-@lru_cache(maxsize=1)
-def _mma_index() -> dict[str, list[MmaAtom]]:
-    index: dict[str, list[MmaAtom]] = {}
-    for row in mma_rows():
-        for atom in row.atoms():
-            index.setdefault(atom.instruction, []).append(atom)
-    return index
-
-
-@lru_cache(maxsize=1)
-def _copy_index() -> dict[str, CopyAtom]:
-    return {atom.instruction: atom for atom in copy_atoms()}
-
-
-def mma_atom(instruction: str) -> MmaAtom:
-    """The row for a PTX instruction; LayoutError if there is none."""
-    found = _mma_index().get(instruction)
-    if not found:
-        raise LayoutError(f"'{instruction}' is no MMA instruction of the registry")
-    return found[0]
-
-
-def copy_atom(instruction: str) -> CopyAtom:
-    """The row for a PTX copy; LayoutError if there is none."""
-    found = _copy_index().get(instruction)
-    if found is None:
-        raise LayoutError(f"'{instruction}' is no copy instruction of the registry")
-    return found
-
 
 # How PTX element types appear in MLIR vectors; bytes hold fp6 and fp4 of mixed kinds.
 _ELEMENTS = {

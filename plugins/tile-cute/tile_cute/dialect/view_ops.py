@@ -153,7 +153,7 @@ _TABLE = {
     "inttoptr": (("address",), ("result",), None, True, "an address as pointer"),
     "ptrtoint": (("iter",), ("result",), None, True, "a pointer as address"),
     "make_tuple": (("items*",), ("result",), None, True, "several values as one"),
-    "unpack_tuple": (("source",), ("results*",), None, True, "the values of a tuple"),
+    "unpack_tuple": (("source",), ("items*",), None, True, "the values of a tuple"),
     "memref_alloca": ((), ("view",), _check_alloc, False, "registers for a tensor"),
     "memref_alloc_smem": ((), ("view",), _check_alloc, False, "shared memory for a tensor"),
     "memref_load": (("view", "coords*"), ("value",), _check_access, False, "one element"),

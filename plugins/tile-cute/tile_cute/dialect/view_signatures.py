@@ -5,13 +5,15 @@ from collections.abc import Callable, Sequence
 
 from tile_core.mlir import ir
 from tile_cute.atoms.descriptors import SmemOperand, match_operand
+from tile_cute.atoms.tiled_copy import TiledCopy, tiled_copy
+from tile_cute.atoms.tiled_mma import partition_of
 from tile_cute.bridge import memory_layout
 from tile_cute.dialect.base import attributes_of, operand_of, parse_type
 from tile_cute.dialect.kinds import ATOM, check_values
 from tile_cute.errors import LayoutError
 from tile_cute.layout import Layout
 from tile_cute.swizzle import ComposedLayout
-from tile_cute.values import View
+from tile_cute.values import Operand, Value, View
 
 #: Operation -> kinds of its operands, kinds of its results (`tile_cute.dialect.kinds`).
 SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -44,6 +46,8 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 _POINTER = re.compile(r'!cute\.ptr<(.+), "(\w+)", [^,]+>')
 _DESCRIBED = re.compile(r'!cute_nvgpu\.smem_desc_view<(!cute\.memref<[^"]*"smem", "[^"]*">), ')
 _DESCRIPTOR = re.compile(r'!cute_nvgpu\.smem_desc<"sm\d+", "(K|MN)", "(\w+)">')
+_TILED_COPY = re.compile(r'!cute\.tiled_copy<"([^"]*)", "([^"]*)", "([^"]*)">')
+_TILED_MMA = re.compile(r'!cute\.tiled_mma<"([^"]*)", "([^"]*)"')
 _TILED = re.compile(r'!cute\.tiled_(?:mma|copy)<"([^"]*)"')
 
 
@@ -144,6 +148,70 @@ def _part(op: ir.OpView) -> None:
         )
 
 
+def _bits(view: View) -> int:
+    element = ir.Type.parse(view.element)
+    if not isinstance(element, ir.IntegerType | ir.FloatType):
+        raise LayoutError(f"expects a tensor of numbers, but got {view}")
+    return element.width
+
+
+def _with_layout(view: View, layout: Layout) -> View:
+    if isinstance(view.layout, ComposedLayout):
+        return View(view.element, view.space, view.layout.map_outer(lambda _: layout))
+    return View(view.element, view.space, layout)
+
+
+def _makes(op: ir.OpView, made: Operand) -> None:
+    """The result's type says what the operation makes."""
+    declared = operand_of(op.operation.results[0].type)
+    if str(made) != str(declared):
+        raise LayoutError(f"makes {made}, but its type is {declared}")
+
+
+def _copied(op: ir.OpView) -> tuple[TiledCopy, View]:
+    """The tiled copy and the tensor that an operation is about."""
+    found, type_ = (operand.type for operand in list(op.operation.operands)[:2])
+    match, view = _TILED_COPY.fullmatch(str(found)), operand_of(type_)
+    if match is None or not isinstance(view, View):
+        raise LayoutError(
+            f"expects a tiled_copy of an instruction, a layout and a tile, but got {found}"
+        )
+    return tiled_copy(match[1], match[2], match[3], _bits(view)), view
+
+
+def _copy_part(side: str) -> Callable[[ir.OpView], None]:
+    """A thread's part of the "source" or the "target"."""
+
+    def check(op: ir.OpView) -> None:
+        copy, view = _copied(op)
+        _makes(op, _with_layout(view, copy.part(memory_shape(view), side, _bits(view))[1]))
+
+    return check
+
+
+def _retiled(op: ir.OpView) -> None:
+    copy, view = _copied(op)
+    if view.space != "rmem":
+        raise LayoutError(f"expects a fragment in registers, but got {view}")
+    _makes(op, _with_layout(view, copy.retiled(memory_shape(view), _bits(view))))
+
+
+def _product_part(op: ir.OpView) -> None:
+    """A thread's part of an operand, or its shape."""
+    found, type_ = (operand.type for operand in list(op.operation.operands)[:2])
+    match = _TILED_MMA.match(str(found))
+    if match is None:
+        raise LayoutError(f"expects a tiled_mma of an instruction and warps, but got {found}")
+    source, operand = operand_of(type_), attributes_of(op).get("operand", "")
+    if isinstance(source, View):
+        part = partition_of(match[1], match[2], operand, memory_shape(source))
+        _makes(op, _with_layout(source, part.layout))
+        return
+    assert isinstance(source, Value), "a shape"
+    part = partition_of(match[1], match[2], operand, Layout(source.value))
+    _makes(op, Value("shape", part.layout.shape))
+
+
 def memory_shape(view: View) -> Layout:
     """The layout of a tensor without its swizzle."""
     return view.layout.outer if isinstance(view.layout, ComposedLayout) else view.layout
@@ -156,6 +224,11 @@ _RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
     "ptr_store": _stored,
     "make_tiled_mma": _instruction,
     "make_tiled_copy": _instruction,
+    "tiled_copy_partition_s": _copy_part("source"),
+    "tiled_copy_partition_d": _copy_part("target"),
+    "tiled_copy_retile": _retiled,
+    "tiled_mma_partition": _product_part,
+    "tiled_mma_partition_shape": _product_part,
     "make_desc_iter": _source,
     "deref_desc_iter": _part,
 }

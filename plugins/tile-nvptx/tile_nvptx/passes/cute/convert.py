@@ -31,8 +31,8 @@ class ConvertCute(Pass):
     What a layout leaves open (`?`) goes with the tensor, as numbers of 64 bits; what threads
     copy and multiply has to be static. Swizzles of shared memory act on addresses, so that its
     tensors can be cut; those of global memory cannot. A tensor map is a parameter of 128 bytes.
-    What has no rule yet is an error at the operation. MLIR's `convert-scf-to-cf` and `convert-to-llvm`, and `nvptx-legalize-kernel`, lower
-    the rest.
+    What has no rule yet is an error at the operation. MLIR's `convert-scf-to-cf` and
+    `convert-to-llvm`, and `nvptx-legalize-kernel`, lower the rest.
     """
 
     name = "convert-cute-and-cute-nvgpu-to-llvm"

@@ -5,6 +5,8 @@ What types say all of is no value, and needs no code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tile_cute import int_tuple as it
 from tile_cute import tiling
 from tile_cute.dialect.base import attributes_of, operand_of
@@ -25,8 +27,10 @@ from tile_nvptx.passes.cute.tensors import (
     index_of,
     made,
     outer_of,
+    packed,
     rules,
     tensor_of,
+    unpacked,
     value_of,
     with_layout,
 )
@@ -119,12 +123,19 @@ def equal(op: ir.OpView, cx: Cute) -> Replacement:
             return constant(cx, 0, i1)
         if known:
             continue
-        both = [wide(cx, n.value) if isinstance(n, Number) else
-                constant(cx, n, ir.IntegerType.get_signless(64)) for n in (left, right)]  # fmt: skip
+        both = [_as_i64(cx, number) for number in (left, right)]
         predicate = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
         same = cx.create("arith.cmpi", both, [i1], predicate).result
         answer = cx.create("arith.andi", [answer, same], [i1]).result
     return answer
+
+
+def _as_i64(cx: Cute, number: object) -> ir.Value:
+    if isinstance(number, Number):
+        return wide(cx, number.value)
+    if not isinstance(number, int):
+        raise cx.error(f"cannot compare {number} at run time")
+    return constant(cx, number, ir.IntegerType.get_signless(64))
 
 
 def _compared(operand: Operand) -> tuple[it.IntTuple, ...]:
@@ -135,6 +146,28 @@ def _compared(operand: Operand) -> tuple[it.IntTuple, ...]:
     if isinstance(operand.value, Layout):
         return operand.value.shape, operand.value.stride
     return (operand.value,)
+
+
+@rules.on("cute.make_tuple")
+def pack(op: ir.OpView, cx: Cute) -> Replacement:
+    """make_tuple(a, b) => a struct of the values"""
+    struct = cx.type(op.results[0].type)
+    if struct != _struct_of([value.type for value in op.operands]):
+        raise cx.error(f"makes a tuple of other values than {op.results[0].type} says")
+    return packed(cx, list(op.operands), struct)
+
+
+def _struct_of(types: Sequence[ir.Type]) -> ir.Type:
+    return ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
+
+
+@rules.on("cute.unpack_tuple")
+def unpack(op: ir.OpView, cx: Cute) -> Replacement:
+    """unpack_tuple(t) => the values of the struct"""
+    types = [cx.type(result.type) for result in op.results]
+    if op.operands[0].type != _struct_of(types):
+        raise cx.error(f"takes other values than {cx.before(op.operands[0])} has")
+    return unpacked(cx, op.operands[0], types)
 
 
 # --- tensors and their parts ---------------------------------------------------------------------

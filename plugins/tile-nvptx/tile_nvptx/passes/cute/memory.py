@@ -38,6 +38,7 @@ def _element(type_: ir.Type) -> ir.Type:
 
 # --- divisors ------------------------------------------------------------------------------------
 
+
 @rules.on("cute.fast_divmod_create_divisor", "cute.fast_divmod_get_divisor")
 def divisor(op: ir.OpView, cx: Cute) -> Replacement:
     """A divisor is its number: LLVM and ptxas find the magic ones"""
@@ -114,7 +115,8 @@ def alloc_smem(op: ir.OpView, cx: Cute) -> Replacement:
         cosize = -(-cosize // swizzle.span) * swizzle.span
         alignment = max(alignment, swizzle.span * element_bits(view, cx) // 8)
     text = (
-        f"llvm.mlir.global internal @{name}() {{addr_space = 3 : i32, alignment = {alignment} : i64}} : "
+        f"llvm.mlir.global internal @{name}() "
+        f"{{addr_space = 3 : i32, alignment = {alignment} : i64}} : "
         f"!llvm.array<{cosize} x {view.element}>"
     )
     block = cx.state.module.regions[0].blocks[0]
@@ -143,7 +145,7 @@ def _accessed(cx: Cute, tensor: ir.Value, coordinates: list[ir.Value]) -> ir.Val
     """The address of one element, by a coordinate for each mode."""
     view = tensor_of(cx, tensor)
     numbers = tuple(index_of(cx, at, view) for at in coordinates)
-    return address(cx, base_of(cx, tensor), view, outer_of(view)(numbers))
+    return address(cx, base_of(cx, tensor), view, outer_of(view)(*numbers))
 
 
 @rules.on("cute.memref_load")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_cute import int_tuple as it
 from tile_cute.layout import Layout
-from tile_cute.linear import LinearLayout
 from tile_cute.swizzle import Swizzle
 
 from tile_core.insertion import Inserter
@@ -83,20 +81,3 @@ class Offsets:
 
     def _two(self, name: str, left: ir.Value, right: ir.Value) -> ir.Value:
         return self._at.create(name, [left, right], [self.i32]).result
-
-
-def weights(
-    fragment: LinearLayout, space: str, tensor: Layout, swapped: bool
-) -> list[it.Extent]:
-    """What each bit of a space of a fragment adds to the index in a tensor of two modes.
-
-    Args:
-        swapped: the fragment's coordinates are those of the tensor, the other way round.
-    """
-    found: list[it.Extent] = []
-    for basis in fragment.bases.get(space, ()):
-        coordinate = tuple(reversed(basis)) if swapped else tuple(basis)
-        index = tensor(*coordinate)
-        assert isinstance(index, it.Extent), "the tensor's strides are integers"
-        found.append(index)
-    return found

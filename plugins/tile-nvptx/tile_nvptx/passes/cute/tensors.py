@@ -8,6 +8,7 @@ is `!llvm.struct<(ptr<1>, i64)>`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tile_cute import int_tuple as it
@@ -26,6 +27,7 @@ from tile_nvptx.passes.tileas.device.helpers import Helpers
 #: Address spaces of NVPTX by the names that cute has for them.
 SPACES = {"gmem": 1, "smem": 3, "rmem": 5, "generic": 0}
 POINTER = re.compile(r'!cute\.(?:ptr|memref)<(.+?), "(\w+)", .*>')
+_TUPLE = re.compile(r'!cute\.tuple<"(.*)">')
 _DYNAMIC = -(2**31)  # an index of getelementptr that is an operand
 _MOST = 2**31
 
@@ -56,6 +58,9 @@ def convert_type(type_: ir.Type) -> ir.Type:
     match = POINTER.fullmatch(text)
     if match is not None:
         return _with_numbers(_address_type(match[2], text), type_)
+    tuple_ = _TUPLE.fullmatch(text)
+    if tuple_ is not None:
+        return _struct([str(convert_type(part)) for part in _listed(tuple_[1])])
     if text.startswith("!cute_nvgpu.tma_descriptor_"):
         return ir.Type.parse("!llvm.ptr")
     if text.startswith("!cute_nvgpu.smem_desc"):
@@ -79,7 +84,17 @@ def _with_numbers(address: str | None, type_: ir.Type) -> ir.Type:
     count = len(unknown(operand_of(type_)))
     if count == 0:
         return ir.Type.parse(address or "i32")
-    return ir.Type.parse(f"!llvm.struct<({', '.join([*filter(None, [address]), *['i64'] * count])})>")
+    return _struct([*([address] if address else []), *["i64"] * count])
+
+
+def _listed(text: str) -> list[ir.Type]:
+    """The types that a text lists."""
+    whole = ir.TupleType(ir.Type.parse(f"tuple<{text}>"))
+    return [whole.get_type(at) for at in range(whole.num_types)]
+
+
+def _struct(types: list[str]) -> ir.Type:
+    return ir.Type.parse(f"!llvm.struct<({', '.join(types)})>")
 
 
 # --- values --------------------------------------------------------------------------------------
@@ -136,12 +151,21 @@ def made(cx: Cute, operand: Operand, type_: ir.Type, base: ir.Value | None = Non
         if not isinstance(number, Number):
             raise cx.error(f"makes {operand}, of which not all numbers can be computed here")
         fields.append(wide(cx, number.value))
-    kind = convert_type(type_)
-    whole = cx.create("llvm.mlir.poison", [], [kind]).result
-    for at, item in enumerate(fields):
+    return packed(cx, fields, convert_type(type_))
+
+
+def packed(cx: Cute, items: Sequence[ir.Value], struct: ir.Type) -> ir.Value:
+    """Values as one."""
+    whole = cx.create("llvm.mlir.poison", [], [struct]).result
+    for at, item in enumerate(items):
         position = {"position": ir.DenseI64ArrayAttr.get([at])}
-        whole = cx.create("llvm.insertvalue", [whole, item], [kind], position).result
+        whole = cx.create("llvm.insertvalue", [whole, item], [struct], position).result
     return whole
+
+
+def unpacked(cx: Cute, value: ir.Value, types: Sequence[ir.Type]) -> list[ir.Value]:
+    """The values that one holds."""
+    return [_field(cx, value, at, type_) for at, type_ in enumerate(types)]
 
 
 def index_of(cx: Cute, value: ir.Value, view: View | None = None) -> Number:
@@ -256,7 +280,8 @@ def address(cx: Cute, base: ir.Value, view: View, index: it.IntTuple) -> ir.Valu
     if view.space != "smem":
         number = Offsets(cx)
         return moved(cx, base, element, number.swizzled(swizzle, _value(cx, place)))
-    return _swizzled(cx, moved(cx, base, element, _value(cx, place)), swizzle, element_bits(view, cx))
+    plain = moved(cx, base, element, _value(cx, place))
+    return _swizzled(cx, plain, swizzle, element_bits(view, cx))
 
 
 def _swizzled(cx: Cute, pointer: ir.Value, swizzle: Swizzle, bits: int) -> ir.Value:
