@@ -1,5 +1,6 @@
 """Where a copy by a tensor map is worth its barrier: next to products, which read shared memory
-anyway, and for results of products, whose fragments are no rows of memory.
+anyway, for results of products, whose fragments are no rows of memory, and for tiles that go from
+memory to memory as they are.
 
 Tiles that are read once and go to registers are better read by threads themselves: rows of norms
 lost a tenth to a third of their speed by TMA stores (TileGym, "perf-knobs-catalog").
@@ -16,22 +17,27 @@ from tile_tileas.copying.ahead import is_in_a_loop
 _DOT = "nv_tileas.dot"
 #: Operations behind which a tile is the same data in the same memory.
 _SAME_DATA = ("nv_tileas.view", "nv_tileaa.permute", "nv_tileas.convert_layout")
+#: Operations behind which a tile lies in memory as it did.
+_SAME_ORDER = ("nv_tileas.view", "nv_tileas.convert_layout")
+_LOAD, _STORE = "nv_tileas.tiled_load", "nv_tileas.tiled_store"
 #: A smaller tile leaves sooner from the threads that hold it, bytes.
 LEAST_STORE = 4096
+#: A smaller tile is copied sooner by the threads, bytes.
+LEAST_COPY = 4096
 #: Operations that a search for the origin of a tile looks at.
 _EFFORT = 256
 
 
 def load_loss(op: ir.OpView) -> str | None:
     """Why a load gains nothing by a tensor map; None if it does."""
-    if feeds_product(op.results[0]):
+    if feeds_product(op.results[0]) or is_copied(op):
         return None
-    return "it does not pay: the tile goes to registers, and not straight into a product"
+    return "it does not pay: the tile goes to registers, neither into a product nor as it is back"
 
 
 def single_loss(op: ir.OpView) -> str | None:
     """Why a load that a tensor map may make gains nothing where it stands; None if it does."""
-    if is_in_a_loop(op):
+    if is_in_a_loop(op) or is_copied(op):
         return None
     return "it does not pay: no loop runs it, of which other iterations would hide its barrier"
 
@@ -49,9 +55,44 @@ def store_loss(op: ir.OpView) -> str | None:
     size = prod(shape_of(value)) * element_bytes(value.type.element_type)
     if size < LEAST_STORE:
         return f"it does not pay: the tile has {size} bytes, less than {LEAST_STORE}"
-    if comes_from_product(value):
+    if comes_from_product(value) or is_copy(value):
         return None
-    return "it does not pay: no product made the tile, or it was reshaped since"
+    return "it does not pay: no product made the tile, or it was reshaped since, and it is no copy"
+
+
+def is_copied(load: ir.OpView) -> bool:
+    """Whether all that is done with a loaded tile is to store it as it is.
+
+    Both copies of such a tile may be the engine's then: 12 to 15 % (docs/benchmarks.md). Any
+    other use brings it to registers, where threads had better loaded it.
+    """
+    tile = load.results[0]
+    size = prod(shape_of(tile)) * element_bytes(tile.type.element_type)
+    if size < LEAST_COPY or load.operation.name != _LOAD:
+        return False
+    stack, stored = [tile], False
+    while stack:
+        for use in stack.pop().uses:
+            user = use.owner
+            if user.name in _SAME_ORDER:
+                stack.append(user.results[0])
+            elif user.name == _STORE:
+                stored = True
+            else:
+                return False
+    return stored
+
+
+def is_copy(tile: ir.Value) -> bool:
+    """Whether `tile` was loaded to be stored as it is."""
+    while not isinstance(tile.owner, ir.Block):
+        owner = tile.owner
+        if owner.name == _LOAD:
+            return is_copied(owner.opview if isinstance(owner, ir.Operation) else owner)
+        if owner.name not in _SAME_ORDER:
+            return False
+        tile = owner.operands[0]
+    return False
 
 
 def feeds_product(tile: ir.Value) -> bool:
