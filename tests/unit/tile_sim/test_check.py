@@ -413,3 +413,22 @@ def test_shared_memory_is_given_out_in_units(
     expected = nullcontext() if inside else pytest.raises(SimError, match="out-of-bounds")
     with expected:
         kernel(body).launch("k", (1, 1, 1), (1, 1, 1), [], check=True, strict=strict)
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "inside"),
+    [(64, "16", False), (56, "8, 4", True), (64, "16, 0", True), (1024, "16, 0", True)],
+)
+def test_a_copy_outside_is_named_whole(
+    kernel: Kernel, offset: int, size: str, inside: bool
+) -> None:
+    """Only bytes that are read count, and the message has all of them."""
+    body = f"""
+        .shared .align 16 .b8 part[16];
+        mov.b32 %r0, part;
+        cp.async.ca.shared.global [%r0], [x+{offset}], {size};
+        cp.async.wait_all;
+    """
+    said = "16 bytes at offset 64 of argument 0, which has 64 bytes"
+    with nullcontext() if inside else pytest.raises(SimError, match=said):
+        kernel(body, "u64 x").launch("k", (1, 1, 1), (1, 1, 1), [np.zeros(64, np.uint8)])

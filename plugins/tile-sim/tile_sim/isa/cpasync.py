@@ -98,17 +98,25 @@ def _issue(
 def _split(g: Group, where: Array, size: Array) -> list[tuple[Buffer, Array | None]]:
     """Bounds by the bytes really read."""
     memory = g.wave.memory
-    found = memory.split(where, 1)
+    try:
+        found = memory.split(where, 1)
+    except SimError as error:  # it knows of one byte, the user of a copy
+        row = int(np.flatnonzero(where == np.uint64(error.address or 0))[0])
+        raise _outside(g, where, size, row) from None
     for buffer, here in found:
-        end = (
-            (where + size.astype(np.uint64))
-            if here is None
-            else (where + size.astype(np.uint64))[here]
-        )
-        if int(end.max()) > buffer.base + buffer.size:
-            worst = int(end.max()) - 1
-            raise SimError("out-of-bounds", memory.describe(worst, 1))
+        rows = np.arange(len(where)) if here is None else np.flatnonzero(here)
+        ends = where[rows] + size[rows].astype(np.uint64)
+        last = int(ends.argmax())
+        if int(ends[last]) > buffer.base + buffer.size:
+            raise _outside(g, where, size, int(rows[last]))
     return found
+
+
+def _outside(g: Group, where: Array, size: Array, row: int) -> SimError:
+    address = int(where[row])
+    error = SimError("out-of-bounds", g.wave.memory.describe(address, int(size[row])))
+    error.address = address
+    return error
 
 
 @instruction("cp.async.commit_group")
