@@ -23,10 +23,11 @@ from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
-from tile_tileas.pipelining.depth import depth
+from tile_tileas.pipelining.depth import blocks_of, depth
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.overlap import chain_to_overlap, late_loads, overlap
 from tile_tileas.pipelining.prefetch import Prefetch, Takes, prefetch_of
+from tile_tileas.pipelining.refilled import Refilled
 from tile_tileas.pipelining.released import can_be_released, release
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.tcgen05_chain import Turned, chain_of
@@ -101,6 +102,8 @@ class UnspecializedPipeline(Pass):
                     name="ProductsNotAhead",
                     hint=remedy(["three stages do not fit into shared memory"]),
                 )
+            if not stages and self._refill(op, loop, loads, engines, cx):
+                continue
             if not stages:
                 left_to_threads(loads, "two stages do not fit into shared memory")
                 why = "two stages do not fit into shared memory"
@@ -176,6 +179,35 @@ class UnspecializedPipeline(Pass):
         cx.count("in_flight", len(loads))
         cx.count("loops")
         cx.count("stages", stages)
+
+    def _refill(
+        self,
+        func: ir.Operation,
+        loop: ir.OpView,
+        loads: list[Prefetch],
+        engines: EngineLoads,
+        cx: PassContext,
+    ) -> bool:
+        """Fill the one stage of each buffer that fits again as soon as it has been read; False if
+        that cannot be.
+        """
+        if not can_be_released(loads, engines.tma):
+            return False
+        demand = demand_of(func, loop, loads, 1, 0, 0)
+        demand = replace(demand, other_bytes=demand.other_bytes + engines.overhead)
+        room, _ = room_of(cx.target)
+        if blocks_of(demand, room, 1) < demand.blocks:
+            return False
+        new = Refilled(loop, loads, engines.tma, 1, num_warps(func)).run()
+        cx.count("loops")
+        cx.count("stages")
+        cx.passed(
+            new,
+            "fills the one stage of each tile that fits again as soon as that has been read",
+            category="pipeline",
+            name="StagesRefilled",
+        )
+        return True
 
     def _stages(
         self,

@@ -172,6 +172,9 @@ class Multistage:
     def _following(self, slot: Slot) -> Slot:
         """The slot of the next iteration."""
         at = self._at
+        if self.stages == 1:
+            turn = slot.phase and at.binary("xori", slot.phase, at.constant(1))
+            return Slot(at.constant(0), turn)
         bumped = at.plus(slot.index, 1)
         index = at.select(bumped, self.stages, at.constant(0), bumped)
         if slot.phase is None:

@@ -58,10 +58,10 @@ class TmaLoads:
         """Bytes beside the stages: barriers, and what stages leave to start where they have to."""
         return max((copy.boxes.alignment for copy in self.copies.values()), default=0)
 
-    def part(self, loads: Sequence[Prefetch]) -> Tma:
-        """What copies these loads for one block, with barriers of their own."""
+    def part(self, loads: Sequence[Prefetch], readers: int = 0) -> Tma:
+        """What copies these loads for one block, with barriers of their own; `readers` as `Tma`."""
         tiles = [load.load.results[0] for load in loads]
-        return Tma({tile: self.copies[tile] for tile in tiles}, self._place)
+        return Tma({tile: self.copies[tile] for tile in tiles}, self._place, readers=readers)
 
     @property
     def is_shared(self) -> bool:

@@ -1,0 +1,69 @@
+"""Loops with room for a stage or two of each buffer: stages are filled again in the step that reads
+them, each as soon as its last reader is done.
+
+    every stage is filled
+    for i:
+        wait for K              QK      its warps have read K:  K of iteration i+S into its stage
+        softmax                         .. which arrives meanwhile
+        wait for V              PV      its warps have read V:  V of iteration i+S into its stage
+
+A stage of `Multistage` is idle from its last reader to the end of the step. Here it is not, so that
+one stage already has copies under way while threads compute. Nobody meets: warps say when they have
+read a stage, and the one thread that fills it waits for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile_core.mlir import ir
+from tile_tileas.pipelining.filling import Slot
+from tile_tileas.pipelining.multistage import Multistage
+from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.spotted import Spot
+from tile_tileas.tma.filling import Tma, TmaLoads
+
+
+class Refilled(Multistage):
+    """One `scf.for`, whose loads are copied by tensor maps alone and read by products alone, which
+    are waited for where they stand (`released.can_be_released`). `readers`: warps of the block.
+    """
+
+    def __init__(
+        self, loop: ir.OpView, loads: Sequence[Prefetch], maps: TmaLoads, stages: int, readers: int
+    ) -> None:
+        order = [op.operation for op in loop.regions[0].blocks[0].operations]
+        by_readers: dict[tuple[int, int], list[Prefetch]] = {}
+        for load in loads:
+            by_readers.setdefault(_readers(load, order), []).append(maps.aligned(load))
+        spots = [Spot(order[first].opview, order[last].opview) for first, last in by_readers]
+        parts = [(maps.part(part, readers), part) for part in by_readers.values()]
+        self._spots = [(filling, spot) for (filling, _), spot in zip(parts, spots, strict=True)]
+        super().__init__(loop, parts, stages, _NOT_EVEN_THIS_ONE, released=True)
+
+    def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
+        at = self._at
+        for load in self.loads:
+            self._read(load, slot)
+        following = places
+        for (filling, spot), (_, loads) in zip(self._spots, self.fillings, strict=True):
+            at.move(ir.InsertionPoint(spot.read))
+            filling.wait(at, slot, self.ahead - 1)
+            at.move(ir.InsertionPoint.after(spot.free))
+            filling.release(at, slot.index)
+            following = self._fetch_next(slot, places, [(filling, loads)])
+        return following
+
+
+#: Iterations whose stages are still read when the next filling begins, less one: it waits for the
+#: readers of the very stage that it fills.
+_NOT_EVEN_THIS_ONE = -1
+
+
+def _readers(load: Prefetch, order: Sequence[ir.Operation]) -> tuple[int, int]:
+    """The places in a body of the first and the last product that read what a load fills."""
+    assert load.target is not None, "products read it"
+    copy = load.target.copy.operation
+    uses = load.target.alloc.results[0].uses
+    places = [order.index(use.owner.operation) for use in uses if use.owner.operation != copy]
+    return min(places), max(places)
