@@ -18,6 +18,8 @@ from tile_sim.cutile import settings
 
 Int = ct.Constant[int]
 ROWS, KEYS, DEPTH = 128, 64, 64
+#: Tiles of which one stage each fits, and that one warpgroup multiplies.
+LARGE = 64, 256, 128
 
 
 @ct.kernel
@@ -88,6 +90,27 @@ def check(name: str, found: np.ndarray, wanted: np.ndarray) -> None:
     assert error < 2e-3, f"{name}: {error}"
 
 
+def with_one_stage(draw: np.random.Generator) -> None:
+    """Two tiles of rows in turn, and one and three tiles of keys for each: loop in loop."""
+    rows, keys, depth = LARGE
+    q, k, v = (draw.standard_normal((n, depth)).astype(np.float16) for n in (128, 768, 768))
+    out, other = np.zeros_like(q), np.zeros_like(q)
+    ct.launch(None, (1, 1, 1), attention, (q, k, v, out, 2, rows, keys, depth))
+    wide = [each.astype(np.float64) for each in (q, k, v)]
+    scores = wide[0] @ wide[1][:keys].T
+    powers = np.exp2(scores - scores.max(1, keepdims=True))
+    check("attention in one stage", out, powers / powers.sum(1, keepdims=True) @ wide[2][:keys])
+    weights = np.maximum(wide[0] @ wide[1].T, 0) * 0.125
+    ct.launch(None, (2, 1, 1), two_late, (q, k, v, v, out, other, 0, *LARGE))
+    check("no iterations", out, np.zeros_like(q))
+    ct.launch(None, (2, 1, 1), clamped, (q, k, v, out, 3, *LARGE))
+    total = np.ones((128, depth))
+    for j in range(3):
+        part = slice(keys * j, keys * (j + 1))
+        total = np.maximum(weights[:, part] @ wide[2][part] + total * 0.5, -3)
+    check("clamped, in one stage", out, total)
+
+
 def main(schedule: str) -> None:
     settings.arch, settings.opt_level, settings.strict = "sm_90", 3, True
     settings.launch = {"schedule": schedule}
@@ -104,6 +127,7 @@ def main(schedule: str) -> None:
         powers = np.exp2(scores - scores.max(1, keepdims=True))
         wanted.append(powers / powers.sum(1, keepdims=True) @ wide[2][: rows.stop])
     check("attention", out, np.concatenate(wanted))
+    with_one_stage(draw)
 
     weights = np.maximum(wide[0] @ wide[1].T, 0) * 0.125
     ct.launch(None, (2, 1, 1), two_late, (q, k, v, w, out, other, 4, *sizes))

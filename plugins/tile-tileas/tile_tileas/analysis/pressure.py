@@ -8,7 +8,7 @@ of a product go to shared memory and end there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 
 from tile_core.mlir import ir
@@ -35,14 +35,16 @@ _REGISTER_BITS = 32
 _HALF = 16
 
 
-def peak_registers(func: ir.Operation, num_warps: int) -> int:
-    """Registers per thread of the tiles that are live at once, at most, with `num_warps` warps."""
-    return _Peak(_LANES * num_warps).region(func.regions[0], {})
+def peak_registers(func: ir.Operation, num_warps: int, elsewhere: Iterable[ir.Value] = ()) -> int:
+    """Registers per thread of the tiles that are live at once, at most, with `num_warps` warps;
+    those `elsewhere` take none.
+    """
+    return _Peak(_LANES * num_warps, frozenset(elsewhere)).region(func.regions[0], {})
 
 
 class _Peak:
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
+    def __init__(self, threads: int, elsewhere: frozenset[ir.Value]) -> None:
+        self.threads, self.elsewhere = threads, elsewhere
 
     def region(self, region: ir.Region, after: dict[ir.Value, int]) -> int:
         """The peak inside of `region` (blocks that follow one another); `after` is live behind."""
@@ -76,7 +78,7 @@ class _Peak:
                 live[value] = self._registers(value)
 
     def _registers(self, value: ir.Value) -> int:
-        if not _takes_registers(value):
+        if not _takes_registers(value) or value in self.elsewhere:
             return 0
         each = -(-prod(shape_of(value)) // self.threads)
         return -(-each * _held_bits(value) // _REGISTER_BITS)

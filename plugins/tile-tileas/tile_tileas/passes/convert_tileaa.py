@@ -16,9 +16,14 @@ from tile_tileaa.passes.cudatile.gather import ViewAddresses
 from tile_core.convert import KEEP, Conversion, Replacement, RuleSet
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
+from tile_tileas.analysis.axis import AxisAnalysis
+from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.pressure import peak_registers
+from tile_tileas.analysis.tokens import TokenOrder
 from tile_tileas.mma.tiers import FAMILIES
+from tile_tileas.one_warpgroup import OneWarpgroup
 from tile_tileas.passes.dot import DotState, dot_rules
+from tile_tileas.tma.refusals import SINCE, SOURCES, Knowledge
 
 rules = RuleSet("convert-tileaa-to-tileas")
 
@@ -150,35 +155,68 @@ class ConvertTileAAToTileAS(Pass):
         FAMILIES[0], "the highest kind of instruction that products may run on", choices=FAMILIES
     )
 
+    tma_descriptors: str = option(
+        "off",
+        "where tensor maps come from, which bring tiles past registers: 'host', 'device' or 'off'",
+        choices=(*SOURCES, "off"),
+    )
+    strategy: str = option("unspecialize", "'none': no load runs ahead of its loop")
+
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        _attach_kernel_spec(op, cx)
+        self._attach_kernel_spec(op, cx)
         ruleset = rules.joined([dot_rules, *cx.services.patterns(self.name)])
         warps = num_warps(op) if _SPEC in op.attributes else 0
         state = DotState(self.mma, warps)
         Conversion(ruleset, lambda type_: type_, (), cx, state).run(op)
 
+    def _attach_kernel_spec(self, func: ir.Operation, cx: PassContext) -> None:
+        """The launch record: module defaults, over which the hints for this target stand."""
+        if "nv_tileaa.kernel" not in func.attributes:
+            return
+        parent = func.parent
+        assert parent is not None, "a kernel stands in its gpu.module"
+        module = parent.attributes
+        for name in ("tt.num_warps", "tt.num_ctas"):
+            if name not in module:
+                raise error_at(parent, f"has no '{name}', which its kernels are launched with")
+        hints = hints_of(func, cx.target.name)
+        spec = {
+            "num_warps": self._warps(func, cx, ir.IntegerAttr(module["tt.num_warps"]).value, hints),
+            "num_ctas": _ctas(func, cx, ir.IntegerAttr(module["tt.num_ctas"]).value, hints),
+        }
+        if "occupancy" in hints:
+            spec["occupancy"] = _occupancy(func, cx, spec["num_warps"], hints["occupancy"])
+        i32 = ir.IntegerType.get_signless(32)
+        func.attributes[_SPEC] = ir.DictAttr.get(
+            {key: ir.IntegerAttr.get(i32, value) for key, value in spec.items()}
+        )
 
-def _attach_kernel_spec(func: ir.Operation, cx: PassContext) -> None:
-    """The launch record: module defaults, over which the kernel's hints for this target stand."""
-    if "nv_tileaa.kernel" not in func.attributes:
-        return
-    parent = func.parent
-    assert parent is not None, "a kernel stands in its gpu.module"
-    module = parent.attributes
-    for name in ("tt.num_warps", "tt.num_ctas"):
-        if name not in module:
-            raise error_at(parent, f"has no '{name}', which its kernels are launched with")
-    hints = hints_of(func, cx.target.name)
-    spec = {
-        "num_warps": _warps(func, cx, ir.IntegerAttr(module["tt.num_warps"]).value, hints),
-        "num_ctas": _ctas(func, cx, ir.IntegerAttr(module["tt.num_ctas"]).value, hints),
-    }
-    if "occupancy" in hints:
-        spec["occupancy"] = _occupancy(func, cx, spec["num_warps"], hints["occupancy"])
-    i32 = ir.IntegerType.get_signless(32)
-    func.attributes[_SPEC] = ir.DictAttr.get(
-        {key: ir.IntegerAttr.get(i32, value) for key, value in spec.items()}
-    )
+    def _warps(
+        self, func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]
+    ) -> int:
+        """The kernel's hint, else the module's number, else (0) the fewest whose registers suffice.
+
+        Four warps, unless the tiles that are live at once would take more of a thread's registers
+        than its share of the register file leaves beside addresses and fragments; then eight, but
+        for products that one warpgroup makes better alone.
+        """
+        if "num_worker_warps_per_cta" in hints:
+            return min(
+                8, max(4, hints["num_worker_warps_per_cta"])
+            )  # as the hint's definition says
+        if default:
+            return default
+        room = _share(cx, _FEW_WARPS, hints.get("occupancy", 1)) - _OTHER_REGISTERS
+        few = peak_registers(func, _FEW_WARPS) <= room or self._one_group(func, cx)
+        return _FEW_WARPS if few else 2 * _FEW_WARPS
+
+    def _one_group(self, func: ir.Operation, cx: PassContext) -> bool:
+        """Whether one warpgroup makes the kernel's products better alone."""
+        if self.tma_descriptors == "off" or self.strategy == "none" or cx.target.sm < SINCE:
+            return False
+        axis, bounds = cx.analysis(AxisAnalysis, func), cx.analysis(BoundsAnalysis, func)
+        known = Knowledge(func, axis, bounds, TokenOrder(), self.tma_descriptors)
+        return OneWarpgroup(cx.target, self.mma, known).suffices(func)
 
 
 def _ctas(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]) -> int:
@@ -193,20 +231,6 @@ def _ctas(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, in
 def wanted_ctas(hints: dict[str, int], default: int) -> int:
     """Blocks of a cluster that the kernel's hint asks for, else the module's number."""
     return hints.get("num_cta_in_cga", default)
-
-
-def _warps(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]) -> int:
-    """The kernel's hint, else the module's number, else (0) the fewest whose registers suffice.
-
-    Four warps, unless the tiles that are live at once would take more of a thread's registers
-    than its share of the register file leaves beside addresses and fragments; then eight.
-    """
-    if "num_worker_warps_per_cta" in hints:
-        return min(8, max(4, hints["num_worker_warps_per_cta"]))  # as the hint's definition says
-    if default:
-        return default
-    room = _share(cx, _FEW_WARPS, hints.get("occupancy", 1)) - _OTHER_REGISTERS
-    return _FEW_WARPS if peak_registers(func, _FEW_WARPS) <= room else 2 * _FEW_WARPS
 
 
 def _share(cx: PassContext, warps: int, blocks: int) -> int:

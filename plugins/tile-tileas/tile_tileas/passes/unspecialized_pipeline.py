@@ -102,18 +102,8 @@ class UnspecializedPipeline(Pass):
                     name="ProductsNotAhead",
                     hint=remedy(["three stages do not fit into shared memory"]),
                 )
-            if not stages and self._refill(op, loop, loads, engines, cx):
-                continue
             if not stages:
-                left_to_threads(loads, "two stages do not fit into shared memory")
-                why = "two stages do not fit into shared memory"
-                cx.missed(
-                    loop.operation,
-                    f"is not pipelined: {why}",
-                    category="pipeline",
-                    name="LoopNotPipelined",
-                    hint=remedy([why]),
-                )
+                self._with_one_stage(op, loop, loads, engines, cx)
                 continue
             fillings = engines.fillings(loads, num_warps(op) if by_tma else 0)
             behind = chain.early[0] if by_tma and chain is not None else None
@@ -180,24 +170,34 @@ class UnspecializedPipeline(Pass):
         cx.count("loops")
         cx.count("stages", stages)
 
-    def _refill(
-        self,
+    @staticmethod
+    def _with_one_stage(
         func: ir.Operation,
         loop: ir.OpView,
         loads: list[Prefetch],
         engines: EngineLoads,
         cx: PassContext,
-    ) -> bool:
-        """Fill the one stage of each buffer that fits again as soon as it has been read; False if
-        that cannot be.
+    ) -> None:
+        """Fill the one stage of each tile that fits again as soon as it has been read, for which
+        hints give up blocks of a multiprocessor; or leave loads to threads.
+
+        H100 (model), attention of one query, 32 heads, 64 x 256 x 128: 17.2 us by threads, 9.2 so,
+        where a second block would have had room by threads.
         """
-        if not can_be_released(loads, engines.tma):
-            return False
         demand = demand_of(func, loop, loads, 1, 0, 0)
         demand = replace(demand, other_bytes=demand.other_bytes + engines.overhead)
-        room, _ = room_of(cx.target)
-        if blocks_of(demand, room, 1) < demand.blocks:
-            return False
+        fits = blocks_of(demand, room_of(cx.target)[0], 1) > 0
+        if not (fits and can_be_released(loads, engines.tma)):
+            why = "two stages do not fit into shared memory"
+            left_to_threads(loads, why)
+            cx.missed(
+                loop.operation,
+                f"is not pipelined: {why}",
+                category="pipeline",
+                name="LoopNotPipelined",
+                hint=remedy([why]),
+            )
+            return
         new = Refilled(loop, loads, engines.tma, 1, num_warps(func)).run()
         cx.count("loops")
         cx.count("stages")
@@ -207,7 +207,6 @@ class UnspecializedPipeline(Pass):
             category="pipeline",
             name="StagesRefilled",
         )
-        return True
 
     def _stages(
         self,

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.pipelining.early import front_of
 from tile_tileas.pipelining.filling import Filling, Place, Slot
 from tile_tileas.pipelining.prefetch import Prefetch, masked_by
 from tile_tileas.pipelining.slices import Slice, updates_of
@@ -73,8 +74,10 @@ class Multistage:
     def run(self) -> ir.Operation:
         """The new loop, in place of the old one."""
         at = self._at
+        at.move(ir.InsertionPoint(front_of(self.loop, self._needed())))
+        places = self._first_fillings()
         at.move(ir.InsertionPoint(self.loop))
-        new, slot, places = self._new_loop(self._first_fillings())
+        new, slot, places = self._new_loop(places)
         at.move(ir.InsertionPoint(self.block.operations[0]))
         places = self._step(slot, places)
         self._end(slot, places)
@@ -89,6 +92,14 @@ class Multistage:
     def _meets(self) -> bool:
         """Whether threads read what others have copied."""
         return any(not load.private for load in self.loads)
+
+    def _needed(self) -> list[ir.Value]:
+        """Values from outside of the loop that fillings read, among others."""
+        ops = [*self.updates.ops, *(op for load in self.loads for op in load.slice.ops)]
+        ops += [load.load for load in self.loads]
+        inner = [operand for op in ops for operand in op.operands]
+        first = [self.loop.operands[3 + at] for at in self.carried]
+        return [self.lower, self.upper, self.step, *first, *inner]
 
     def _first_fillings(self) -> list[ir.Value]:
         """Stages that are filled before the loop; what later loads carry."""

@@ -21,7 +21,7 @@ from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.spotted import Spot
-from tile_tileas.tma.filling import Tma, TmaLoads
+from tile_tileas.tma.filling import TmaLoads
 
 
 class Refilled(Multistage):

@@ -61,11 +61,12 @@ class Knowledge:
 def refusals(op: ir.OpView, known: Knowledge) -> list[str]:
     """Why no tensor map copies the tile of a `tiled_load` or `tiled_store`; empty if one may."""
     record = tiled_view(op.view)
-    return [
-        *_of_the_access(op, record, known),
-        *_of_the_tile(record),
-        *_of_the_memory(record.memref, record, known),
-    ]
+    return [*_of_the_access(op, record, known), *refusals_of_memory(record, known)]
+
+
+def refusals_of_memory(record: TiledView, known: Knowledge) -> list[str]:
+    """Why no tensor map copies tiles of a view, whatever the access."""
+    return [*_of_the_tile(record), *_of_the_memory(record.memref, record, known)]
 
 
 def _of_the_access(op: ir.OpView, record: TiledView, known: Knowledge) -> Iterator[str]:

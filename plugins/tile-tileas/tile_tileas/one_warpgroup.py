@@ -1,0 +1,139 @@
+"""Kernels whose products one warpgroup makes alone, though few registers are left to its threads.
+
+Where a product reads what another one gives, and both have 64 rows, two warpgroups cut the columns
+of both: what the second one reads goes through shared memory, and each row's folds, too. One
+warpgroup hands it on in registers. H100 (model), attention of 64 x 256 x 128, one query of 32 heads
+and of 8 x 32: 11.3 and 25.4 us with two warpgroups, 9.2 and 21.4 with one (247 registers, no
+spills).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile_tileaa.dialect.hints import allows_tma
+
+from tile_core.mlir import ir
+from tile_core.target import Target
+from tile_tileas.analysis.axis import shape_of
+from tile_tileas.analysis.pressure import peak_registers
+from tile_tileas.analysis.tokens import is_weak
+from tile_tileas.analysis.views import tiled_view
+from tile_tileas.copying.ahead import is_in_a_loop
+from tile_tileas.mma.tier import choose
+from tile_tileas.mma.tiers import tier_of, tiers_up_to
+from tile_tileas.mma.warpgroup import FAMILY
+from tile_tileas.passes.dot import product_of
+from tile_tileas.tma.refusals import Knowledge, refusals_of_memory
+
+_DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
+#: Rows of a warpgroup's products.
+_ROWS = 64
+_WARPS = 4
+#: Operands of a product without block scales.
+_PLAIN = 3
+#: Registers of a thread beside those tiles. The kernel above counts 192 for them and takes 247.
+_OTHER_REGISTERS = 55
+_REPEATING = ("nv_tileaa.broadcast", "nv_tileaa.splat")
+#: Operations behind which a tile is the same data.
+_VIEWS = ("nv_tileaa.view", "nv_tileaa.permute")
+
+
+@dataclass(frozen=True)
+class OneWarpgroup:
+    """Asks it of a kernel in nv_tileaa. `highest` is the highest tier of instructions allowed;
+    tensor maps, of which `known` says what they may copy, bring tiles ahead of loops.
+    """
+
+    target: Target
+    highest: str
+    known: Knowledge
+
+    def suffices(self, func: ir.Operation) -> bool:
+        """Whether some product of 64 rows reads what another one gives, all are one warpgroup's
+        size, and all tiles but those that copy engines bring fit into its registers.
+        """
+        ops = list(_operations(func.regions[0]))
+        dots = [op for op in ops if op.operation.name == _DOT]
+        if not any(map(_is_chained, dots)) or not all(map(self._is_one_high, dots)):
+            return False
+        loads = [op for op in ops if op.operation.name == _LOAD and is_in_a_loop(op)]
+        if not all(map(self._is_brought, loads)):
+            return False
+        elsewhere = [tile for op in ops for tile in _elsewhere(op)]
+        taken = peak_registers(func, _WARPS, elsewhere)
+        return taken + _OTHER_REGISTERS <= self.target.max_registers
+
+    def _is_one_high(self, dot: ir.OpView) -> bool:
+        if len(dot.operands) != _PLAIN or shape_of(dot.results[0])[-2] != _ROWS:
+            return False
+        product = product_of(dot, list(dot.operands), self.target, _WARPS)
+        choice = choose(product, tiers_up_to(self.highest))
+        return choice is not None and tier_of(choice.atom).family == FAMILY
+
+    def _is_brought(self, load: ir.OpView) -> bool:
+        """Whether a tensor map may bring the tile."""
+        if not allows_tma(load) or not is_weak(load):
+            return False
+        record = tiled_view(load.view)
+        return (record.padding or "zero") == "zero" and not refusals_of_memory(record, self.known)
+
+
+def _elsewhere(op: ir.OpView) -> list[ir.Value]:
+    """What `op` gives that takes no registers while products are made: tiles that lie in shared
+    memory then, and those that repeat a row or a column.
+    """
+    if op.operation.name == _LOAD:
+        return _until_product(op.results[0])
+    tiles = [value for value in op.operands if isinstance(value.type, ir.RankedTensorType)]
+    repeats = len(op.results) == 1 and tiles and all(map(_repeats, tiles))
+    return [op.results[0]] if repeats else []
+
+
+def _repeats(tile: ir.Value) -> bool:
+    """Whether elements of a tile are copies of those of a smaller one."""
+    return not isinstance(tile.owner, ir.Block) and tile.owner.name in _REPEATING
+
+
+def _until_product(tile: ir.Value) -> list[ir.Value]:
+    """The tile and views of it, if they go to one product and to nothing else; else nothing."""
+    found = [tile]
+    while True:
+        uses = list(found[-1].uses)
+        if len(uses) != 1:
+            return []
+        user = uses[0].owner
+        if user.name == _DOT:
+            return found if uses[0].operand_number < 2 else []
+        if user.name not in _VIEWS:
+            return []
+        found.append(user.results[0])
+
+
+def _is_chained(dot: ir.OpView) -> bool:
+    """Whether the left operand comes from another product of the same body of a loop."""
+    return is_in_a_loop(dot) and _comes_from_product(dot.operands[0], dot.operation.block)
+
+
+def _comes_from_product(value: ir.Value, block: ir.Block) -> bool:
+    pending: list[ir.Value] = [value]
+    seen: list[ir.Operation] = []
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, ir.Block) or owner.operation.block != block:
+            continue
+        if owner.name == _DOT:
+            return True
+        if owner.operation not in seen:
+            seen.append(owner.operation)
+            pending += owner.operands
+    return False
+
+
+def _operations(region: ir.Region) -> Iterator[ir.OpView]:
+    for block in region.blocks:
+        for op in block.operations:
+            yield op
+            for inner in op.regions:
+                yield from _operations(inner)

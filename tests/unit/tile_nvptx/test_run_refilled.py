@@ -1,0 +1,126 @@
+"""Loops with room for one stage of each tile, filled again as soon as it has been read."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tile_sim
+from tile_sim import SimError
+from tile_tileas.passes import unspecialized_pipeline
+
+import tile_core
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
+
+SMALL, LARGE = "attention_f16", "attention_large_f16"  # of 64 and of 128: one warpgroup, and two
+SCHEDULES = ("late", "early", "random")
+
+
+@cache
+def ptx(name: str, strategy: str = "unspecialize", tensor_maps: str = "host") -> str:
+    """Attention, made as if two stages did not fit."""
+    bytecode = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
+    options = {"pipeline-strategy": strategy, "tma-descriptors": tensor_maps}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unspecialized_pipeline, "depth", lambda _demand, _room: 0)
+        made = tile_core.compile(bytecode, "sm_90", opt_level=2, options=options, emit="ptx")
+    return str(made.stage("ptx"))
+
+
+def attend(text: str, length: int, schedule: str = "late") -> np.ndarray:
+    name, rows = (LARGE, 128) if LARGE in text else (SMALL, 64)
+    case = cases.attention(name, "float16", (1, length, rows), rows)
+    report = tile_sim.Module(text).launch(
+        name, (1, 1, 1), None, case.flat, check=True, schedule=schedule
+    )
+    assert not report.findings
+    np.testing.assert_allclose(case.arguments[3][:, :rows], case.expected[3][:, :rows], atol=2e-3)
+    return case.arguments[3]
+
+
+def is_caught(text: str, length: int) -> bool:
+    for schedule in SCHEDULES:
+        try:
+            attend(text, length, schedule)
+        except (AssertionError, SimError):
+            return True
+    return False
+
+
+def without(text: str, instruction: str) -> list[str]:
+    """The program as often as it has the instruction, each time without one of them."""
+    places = [match.span() for match in re.finditer(instruction, text)]
+    return [text[:start] + text[end:] for start, end in places]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", [SMALL, LARGE])
+def test_every_trip_count_gives_the_same_bits(name: str, schedule: str) -> None:
+    text, still = ptx(name), ptx(name, "none")
+    rows = 64 if name == SMALL else 128
+    for length in (rows - 24, rows + 8, 2 * rows + 8, 5 * rows + 8):
+        np.testing.assert_array_equal(attend(text, length, schedule), attend(still, length))
+
+
+def test_keys_and_values_have_one_stage_each_filled_in_its_place() -> None:
+    """Before the loop, and in it: keys behind the first product, values behind the second."""
+    text = ptx(SMALL)
+    sizes = re.findall(r"mbarrier\.arrive\.expect_tx[^;]*, (\d+);", text)
+    assert sizes == ["8192"] * 4
+    inside = text[text.index("wgmma.mma_async") :]
+    order = re.findall(r"wgmma\.wait_group|mbarrier\.arrive\.expect_tx", inside)
+    assert order == ["wgmma.wait_group", "mbarrier.arrive.expect_tx"] * 2
+
+
+def test_stages_are_filled_behind_loads_of_queries_and_before_those_are_stored() -> None:
+    """They are under way at once, and queries do not stand in line behind whole stages."""
+    for text in (ptx(SMALL), ptx(LARGE)):
+        events = re.findall(r"ld\.global\.v|cp\.async\.bulk\.tensor|st\.shared\.v", text)
+        first = {event: events.index(event) for event in events}
+        assert list(first) == ["ld.global.v", "cp.async.bulk.tensor", "st.shared.v"]
+        assert "st.shared.v" not in events[: events.index("cp.async.bulk.tensor")]
+
+
+def test_copies_of_threads_have_no_such_stages() -> None:
+    text = ptx(SMALL, tensor_maps="off")
+    assert "mbarrier" not in text
+    assert "cp.async" not in text
+    attend(text, 136)
+
+
+@pytest.mark.parametrize("name", [SMALL, LARGE])
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        r"mbarrier\.arrive\.(?!expect)[^;]*;", r"mbarrier\.arrive\.expect_tx[^;]*;",
+        r"wgmma\.wait_group[^;]*;", r"fence\.mbarrier_init[^;]*;", r"mbarrier\.init[^;]*;",
+    ],
+)  # fmt: skip
+def test_nothing_of_it_can_go(name: str, instruction: str) -> None:
+    rows = 64 if name == SMALL else 128
+    mutants = without(ptx(name), instruction)
+    assert mutants
+    missed = [at for at, text in enumerate(mutants) if not is_caught(text, 5 * rows + 8)]
+    # The fence behind the barriers of values is one for those of keys, too.
+    assert len(missed) == (1 if "fence" in instruction else 0)
+
+
+def test_no_wait_of_two_warpgroups_can_go() -> None:
+    mutants = without(ptx(LARGE), r"\{[^{}]*mbarrier\.try_wait[^{}]*\}")
+    assert len(mutants) == 4  # for keys and for values: they are there, and they have been read
+    assert all(is_caught(text, 648) for text in mutants)
+
+
+def test_bytes_that_are_expected_are_those_that_come() -> None:
+    text = ptx(SMALL)
+    for match in re.finditer(r"(mbarrier\.arrive\.expect_tx[^;]*, )8192;", text):
+        for size in (4096, 16384):
+            changed = f"{text[: match.start()]}{match[1]}{size};{text[match.end() :]}"
+            assert is_caught(changed, 328)

@@ -1,0 +1,97 @@
+"""How many warps make chained products of 64 rows: one warpgroup's, where its registers suffice."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from support.tiles import registry
+
+from tile_core.opt import OptJob, Selection, optimize
+
+_DYNAMIC = -(1 << 63)
+_TEXT = """
+gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
+  func.func @f(%base: !nv_tileaa.ptr<f16, 1 : i32>, %n: i32) attributes {nv_tileaa.kernel<HINTS>} {
+    %p = "nv_tileaa.assume"(%base) {predicate = {divisor = <DIVISOR> : i64, kind = "div_by"}} : (!nv_tileaa.ptr<f16, 1 : i32>) -> !nv_tileaa.ptr<f16, 1 : i32>
+    %m = "nv_tileaa.make_memref"(%p) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!nv_tileaa.ptr<f16, 1 : i32>) -> <MEMREF>
+    %t = "nv_tileaa.create_mem_token"() : () -> !nv_tileaa.mem_token
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %none = arith.constant dense<0.0> : tensor<<ROWS>x<KEYS>xf32>
+    %sum = arith.constant dense<0.0> : tensor<<ROWS>x<DEPTH>xf32>
+    %qv = "nv_tileaa.block_tile"(%m) : (<MEMREF>) -> <QVIEW>
+    %kv = "nv_tileaa.block_tile"(%m) : (<MEMREF>) -> <KVIEW>
+    %vv = "nv_tileaa.block_tile"(%m) : (<MEMREF>) -> <VVIEW>
+    %q:2 = "nv_tileaa.tiled_load"(%qv, %zero, %zero, %t) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 1>} : (<QVIEW>, i32, i32, !nv_tileaa.mem_token) -> (tensor<<ROWS>x<DEPTH>xf16>, !nv_tileaa.mem_token)
+    %r = scf.for %i = %zero to %n step %one iter_args(%a = %sum) -> (tensor<<ROWS>x<DEPTH>xf32>) : i32 {
+      %k:2 = "nv_tileaa.tiled_load"(%kv, %zero, %i, %t) {mem_semantic = "weak"<KHINTS>, operandSegmentSizes = array<i32: 1, 2, 1>} : (<KVIEW>, i32, i32, !nv_tileaa.mem_token) -> (tensor<<DEPTH>x<KEYS>xf16>, !nv_tileaa.mem_token)
+      %s = "nv_tileaa.dot"(%q#0, %k#0, %none) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<<ROWS>x<DEPTH>xf16>, tensor<<DEPTH>x<KEYS>xf16>, tensor<<ROWS>x<KEYS>xf32>) -> tensor<<ROWS>x<KEYS>xf32>
+      %e = "nv_tileaa.exp2"(%s) : (tensor<<ROWS>x<KEYS>xf32>) -> tensor<<ROWS>x<KEYS>xf32>
+      %w = "nv_tileaa.fp_to_fp"(%e) : (tensor<<ROWS>x<KEYS>xf32>) -> tensor<<ROWS>x<KEYS>xf16>
+      %v:2 = "nv_tileaa.tiled_load"(%vv, %i, %zero, %t) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 1>} : (<VVIEW>, i32, i32, !nv_tileaa.mem_token) -> (tensor<<KEYS>x<DEPTH>xf16>, !nv_tileaa.mem_token)
+      %o = "nv_tileaa.dot"(%w, %v#0, %a) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<<ROWS>x<KEYS>xf16>, tensor<<KEYS>x<DEPTH>xf16>, tensor<<ROWS>x<DEPTH>xf32>) -> tensor<<ROWS>x<DEPTH>xf32>
+      scf.yield %o : tensor<<ROWS>x<DEPTH>xf32>
+    }
+    return
+  }
+}
+"""  # noqa: E501 - MLIR, whose lines are as long as its types
+_MEMREF = "!nv_tileaa.memref<f16, array<i64: 4096, 4096>, array<i64: 4096, 1>>"
+
+
+def _view(rows: int, columns: int) -> str:
+    tile = f"array<i32: {rows}, {columns}>, array<i32: 0, 1>"
+    return f'!nv_tileaa.tiled_view<{_MEMREF}, {tile}, "">'
+
+
+def warps(
+    rows: int = 64, keys: int = 256, depth: int = 128, *, divisor: int = 16, gpu: str = "sm_90",
+    hints: str = "", of_keys: str = "", **options: str,
+) -> int:  # fmt: skip
+    """The warps of a kernel of two products, tiles of rows x keys and rows x depth."""
+    parts = {
+        "ROWS": rows, "KEYS": keys, "DEPTH": depth, "DIVISOR": divisor, "MEMREF": _MEMREF,
+        "QVIEW": _view(rows, depth), "KVIEW": _view(depth, keys), "VVIEW": _view(keys, depth),
+        "HINTS": hints, "KHINTS": of_keys,
+    }  # fmt: skip
+    text = _TEXT
+    for name, value in parts.items():
+        text = text.replace(f"<{name}>", str(value))
+    chosen = {"mma": "tcgen05", "tma-descriptors": "host", **options}
+    given = " ".join(f"{name.replace('_', '-')}={value}" for name, value in chosen.items())
+    passes = f"convert-tileaa-to-tileas{{{given}}}"
+    job = OptJob(registry(), Selection(passes=passes, target=gpu))
+    made = optimize(text, 0, job).text
+    found = re.search(r"[{ ]num_ctas = 1 : i32, num_warps = (\d+)", made)
+    assert found is not None
+    return int(found[1])
+
+
+def test_one_warpgroup_hands_on_in_registers_what_two_would_store() -> None:
+    assert warps() == 4
+    assert warps(hints=", nv_tileaa.optimization_hints = {default = {occupancy = 4 : i32}}") == 4
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"rows": 128, "keys": 128},  # two warpgroups have 64 rows each
+        {"depth": 256},  # sums and scores take 256 registers
+        {"divisor": 8},  # no tensor map: threads load keys into registers
+        {"of_keys": ", hints = {allow_tma = false}"},
+        {"tma_descriptors": "off"},
+        {"strategy": "none"},
+        {"mma": "mma.sync"},
+        {"gpu": "sm_80"},
+        {"gpu": "sm_100"},  # tcgen05, whose sums are in tensor memory
+    ],
+    ids=str,
+)
+def test_two_otherwise(changed: dict[str, object]) -> None:
+    assert warps(**changed) == 8  # pyright: ignore[reportArgumentType] - one of each kind
+
+
+def test_a_hint_says_how_many() -> None:
+    named = ", nv_tileaa.optimization_hints = {default = {num_worker_warps_per_cta = 8 : i32}}"
+    assert warps(hints=named) == 8
