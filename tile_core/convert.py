@@ -16,7 +16,9 @@ which makes this several times faster than a dialect conversion driven from Pyth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Any, Final, Generic, TypeVar
 
 from tile_core.diagnostics import CompileError, ConfigurationError
@@ -37,30 +39,62 @@ Rule = Callable[[Any, "Conversion[Any]"], Replacement]
 
 
 class RuleSet:
-    """Rules of one conversion: operation name -> rule. Plugins may add their own."""
+    """Rules of one conversion: operation name -> rule. Plugins may add their own.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: of the pass.
+        families: module -> the operations whose rules it registers here. It is imported when one
+            of them is met first, as most programs have few kinds of operations.
+    """
+
+    def __init__(self, name: str, families: Mapping[str, Iterable[str]] | None = None) -> None:
         self.name = name
-        self.rules: dict[str, Rule] = {}
+        self._rules: dict[str, Rule] = {}
+        self._module_of = {
+            operation: module
+            for module, operations in (families or {}).items()
+            for operation in operations
+        }
+        self.modules = frozenset(self._module_of.values())
+        self._others: tuple[RuleSet, ...] = ()
 
     def on(self, *names: str) -> Callable[[Rule], Rule]:
         """Register the decorated function for the operations called `names`."""
 
         def register(rule: Rule) -> Rule:
             for name in names:
-                if name in self.rules:
+                if name in self._rules:
                     raise ConfigurationError(f"'{self.name}' has two rules for '{name}'")
-                self.rules[name] = rule
+                module = self._module_of.get(name)
+                if module != rule.__module__ and (module or rule.__module__ in self.modules):
+                    raise ConfigurationError(
+                        f"'{self.name}' has a rule for '{name}' in {rule.__module__}, and its "
+                        f"families say {module or 'nothing of it'}"
+                    )
+                self._rules[name] = rule
             return rule
 
         return register
 
+    def find(self, name: str) -> Rule | None:
+        """The rule for an operation."""
+        for other in reversed(self._others):
+            found = other.find(name)
+            if found is not None:
+                return found
+        if name in self._module_of and name not in self._rules:
+            import_module(self._module_of[name])
+        return self._rules.get(name)
+
+    def names(self) -> list[str]:
+        """The operations that there are rules for, sorted."""
+        own = {*self._rules, *self._module_of}
+        return sorted(own.union(*(other.names() for other in self._others)))
+
     def joined(self, others: Iterable[RuleSet]) -> RuleSet:
         """A rule set in which `others` add to, and override, this one's rules."""
         result = RuleSet(self.name)
-        result.rules = dict(self.rules)
-        for other in others:
-            result.rules.update(other.rules)
+        result._others = (self, *others)
         return result
 
 
@@ -86,7 +120,7 @@ class Conversion(Inserter, Generic[S]):
         state: S,
     ) -> None:
         super().__init__()
-        self.rules = rules.rules
+        self.rules = cache(rules.find)
         self.name = rules.name
         self.illegal = frozenset(illegal)
         self.cx = cx
@@ -164,7 +198,7 @@ class Conversion(Inserter, Generic[S]):
     def convert_op(self, op: ir.OpView) -> None:
         """Convert one operation; also for operations that a rule has just created."""
         # Not `op.name`: classes such as func.FuncOp show their symbol under that name.
-        rule = self.rules.get(op.operation.name)
+        rule = self.rules(op.operation.name)
         outer = self._ip, self._location, self._op
         self._op = op
         if rule is None:

@@ -96,7 +96,19 @@ def __getattr__(name: str) -> ModuleType:
 
 
 #: Upstream dialects of which passes meet operations and types, but need no Python classes.
-_CLASSLESS = ("arith", "cf", "func", "gpu", "llvm", "math", "nvvm", "scf", "ub", "vector")
+_CLASSLESS = (
+    "arith",
+    "builtin",
+    "cf",
+    "func",
+    "gpu",
+    "llvm",
+    "math",
+    "nvvm",
+    "scf",
+    "ub",
+    "vector",
+)
 
 
 def _do_without_operation_classes() -> None:

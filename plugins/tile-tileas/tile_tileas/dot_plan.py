@@ -25,11 +25,10 @@ from tile_tileas.dots import (
     product_shape,
     scale_fragment,
 )
-from tile_tileas.mma.tensor import FAMILY as TENSOR
+from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.mma.tensor import TensorPlan
 from tile_tileas.mma.tier import Planned, Warps
 from tile_tileas.mma.tiers import planned_tensor, tier_of
-from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 from tile_tileas.mma.warpgroup import planned_warpgroups
 from tile_tileas.staging_choice import passes_through_memory, staged_operands
 from tile_tileas.storage import BUFFER_ALIGNMENT, OPERATION_LIMIT, storage_bits

@@ -15,8 +15,7 @@ from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.walk import children
 from tile_nvptx.emit.runtime import DEVICE_RUNTIME
 from tile_nvptx.passes.tileas.device.helpers import Helpers
-from tile_nvptx.passes.tileas.rules import host
-from tile_nvptx.passes.tileas.ruleset import rules
+from tile_nvptx.passes.tileas.rules import rules
 from tile_nvptx.passes.tileas.thread.agent import Agent
 from tile_nvptx.passes.tileas.thread.shared import GLOBAL_SMEM
 from tile_nvptx.passes.tileas.thread.state import KernelState
@@ -45,8 +44,7 @@ class ConvertTileASToLLVM(Pass):
         helpers = Helpers(op)
         shared, alignment = 0, _ROW_OF_BANKS
         _refuse_reserved_names(op)
-        for item in [item for item in children(op) if item.name == "nv_tileaa.global"]:
-            host.define_global(item)
+        _define_globals(op)
         for func in children(op):
             if func.name != "func.func":
                 continue
@@ -76,6 +74,15 @@ class ConvertTileASToLLVM(Pass):
             ip=ir.InsertionPoint.at_block_begin(entry),
         )
         return KernelState(Agent(anchor, num_warps(func)), helpers, self.fast_path, num_ctas(func))
+
+
+def _define_globals(module: ir.Operation) -> None:
+    found = [item for item in children(module) if item.name == "nv_tileaa.global"]
+    if found:  # few programs have any
+        from tile_nvptx.passes.tileas.rules.host import define_global
+
+        for item in found:
+            define_global(item)
 
 
 def _refuse_reserved_names(module: ir.Operation) -> None:

@@ -7,36 +7,11 @@ from dataclasses import dataclass
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
-from tile_tileaa.passes.cudatile import (
-    arith,
-    atomics,
-    control,
-    dot,
-    folds,
-    host,
-    memory,
-    multimem,
-    pack,
-    shape,
-    system,
-)
+from tile_tileaa.passes.cudatile import arith, control, memory, shape
 from tile_tileaa.passes.cudatile.rules import rules
 from tile_tileaa.passes.cudatile.types import convert_type
 
-__all__ = [
-    "ConvertCudaTileToTileAA",
-    "arith",
-    "atomics",
-    "control",
-    "dot",
-    "folds",
-    "host",
-    "memory",
-    "multimem",
-    "pack",
-    "shape",
-    "system",
-]
+__all__ = ["ConvertCudaTileToTileAA", "arith", "control", "memory", "shape"]
 
 I32 = 32
 

@@ -8,7 +8,7 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
 from tile_tileas.dot_plan import family_of, tensor_plan_of
-from tile_tileas.mma.tensor import FAMILY
+from tile_tileas.mma.families import TENSOR as FAMILY
 
 _DOT, _FOR = "nv_tileas.dot", "scf.for"
 

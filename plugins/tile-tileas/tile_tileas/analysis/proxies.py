@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.mlir import ir
 from tile_tileas.analysis.tokens import BULK_STORES
 from tile_tileas.dot_plan import family_of
-from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
+from tile_tileas.mma.families import WARPGROUP
 
 #: Copies by the copy engine, and what they do to shared memory.
 _READS = ("nv_tileas.async_copy", "nv_tileas.umma", "nv_tileas.umma_scaled", *BULK_STORES)

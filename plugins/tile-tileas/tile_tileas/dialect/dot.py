@@ -12,12 +12,12 @@ from tile_core.dialect import Operand, OperationSpec, ReadsAndWrites, Result, de
 from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS
 from tile_tileas.dialect.on_tiles import on_tiles, reads_buffers
-from tile_tileas.mma.tensor import FAMILY as TENSOR
-from tile_tileas.mma.tiers import SCALED_TIERS, TIERS, tier_of
-from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
+from tile_tileas.mma.families import TENSOR, WARPGROUP
 
 
 def _atom(op: ir.OpView) -> str | None:
+    from tile_tileas.mma.tiers import SCALED_TIERS, TIERS  # most programs have no products
+
     atom = ir.StringAttr(op.attributes["atom"]).value
     tiers = (*TIERS, *SCALED_TIERS.values())
     if not any(tier.has(atom) for tier in tiers):
@@ -39,7 +39,11 @@ def _warps(op: ir.OpView) -> str | None:
 
 def _in_flight(op: ir.OpView) -> str | None:
     atom = ir.StringAttr(op.attributes["atom"]).value
-    if "in_flight" not in op.attributes or tier_of(atom).family in (WARPGROUP, TENSOR):
+    if "in_flight" not in op.attributes:
+        return None
+    from tile_tileas.mma.tiers import tier_of
+
+    if tier_of(atom).family in (WARPGROUP, TENSOR):
         return None
     return f"expects products in flight to be of {WARPGROUP} or {TENSOR}, but got '{atom}'"
 

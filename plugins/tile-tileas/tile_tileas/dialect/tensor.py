@@ -19,7 +19,7 @@ from tile_tileas.dialect.base import NvTileAS
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.effects import effects
 from tile_tileas.dialect.staging import buffer_problem, is_index
-from tile_tileas.mma.tensor import FAMILY
+from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.mma.tiers import SCALED_TIERS, tier_of
 
 #: Sides of a meeting of threads (PTX ISA, "tcgen05.fence").

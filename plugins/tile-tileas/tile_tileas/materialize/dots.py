@@ -15,8 +15,7 @@ from tile_tileas.dots import FMA, SCALED_FAMILY, Fragments, atom_named, fragment
 from tile_tileas.fma_plan import FmaPlan
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.materialize.shared_operands import tensor_level, warpgroup_level
-from tile_tileas.mma.tensor import FAMILY as TENSOR
-from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
+from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.moves import layout_at
 from tile_tileas.stages import staging_layout, turns_bytes
 from tile_tileas.storage import OPERATION_LIMIT, storage_bits

@@ -18,9 +18,9 @@ from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
 from tile_cute.linear.layout import is_power_of_two, log2
 
+from tile_tileas.mma.families import TENSOR
 from tile_tileas.mma.tier import Planned, Product, Unfit
 
-FAMILY = "tcgen05"
 #: Warps that together reach all rows of tensor memory, a quarter each (PTX ISA, "tcgen05.ld").
 WARPS = 4
 #: Registers of a thread that hold an accumulator once it has left tensor memory. All that there
@@ -141,14 +141,14 @@ def steps(dim: int, first: int, end: int) -> list[tuple[int, int]]:
 
 def _rows_of(chip: str | None, a: str, b: str, acc: str) -> list[MmaRow]:
     """Dense instructions of one CTA for these types."""
-    found = find_mma(chip, family=FAMILY, a=a, b=b, acc=acc, sparse=False, scaled=False)
+    found = find_mma(chip, family=TENSOR, a=a, b=b, acc=acc, sparse=False, scaled=False)
     return [row for row in found if row.cta_group == 1 and not row.weight_stationary]
 
 
 @lru_cache(maxsize=1)
 def _atoms() -> dict[str, MmaAtom]:
     """Instructions by the names that products say."""
-    found = find_mma(family=FAMILY, sparse=False, scaled=False)
+    found = find_mma(family=TENSOR, sparse=False, scaled=False)
     rows = [row for row in found if row.cta_group == 1 and not row.weight_stationary]
     return {
         atom_title(atom): atom for row in rows for atom in row.atoms() if is_power_of_two(atom.n)
@@ -178,7 +178,7 @@ def checked(plan: TensorPlan) -> TensorPlan:
 class TensorTier:
     """tcgen05.mma of one CTA: sm_100, 103, 110. Tiles of 64 rows and more."""
 
-    family = FAMILY
+    family = TENSOR
 
     def choose(self, product: Product) -> str | Unfit:
         """The instruction with the most rows and columns.
@@ -187,7 +187,7 @@ class TensorTier:
         compiler, too, adds outside of the tensor cores on sm_90 alone).
         """
         a, b, acc = product.types
-        if not find_mma(product.chip, family=FAMILY, sparse=False):
+        if not find_mma(product.chip, family=TENSOR, sparse=False):
             return Unfit("")
         rows = _rows_of(product.chip, a, b, acc)
         if not rows:

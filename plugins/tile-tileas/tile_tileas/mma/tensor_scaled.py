@@ -20,8 +20,8 @@ from tile_cute.linear import LinearLayout, permute_dims
 from tile_cute.linear.layout import is_power_of_two
 
 from tile_tileas.mma.tensor import (
-    FAMILY,
     MAX_ACCUMULATORS,
+    TENSOR,
     TensorPlan,
     TensorTier,
     atom_title,
@@ -157,7 +157,7 @@ def padded(extent: int, least: int) -> int:
 def _fitting_rows(product: Product) -> list[MmaRow]:
     """Dense instructions of one CTA for the product's types and scales."""
     a, b, acc = product.types
-    found = find_mma(product.chip, family=f"{FAMILY}.block_scale", a=a, b=b, acc=acc, sparse=False)
+    found = find_mma(product.chip, family=f"{TENSOR}.block_scale", a=a, b=b, acc=acc, sparse=False)
     return [
         row
         for row in found
@@ -169,7 +169,7 @@ def _fitting_rows(product: Product) -> list[MmaRow]:
 
 @lru_cache(maxsize=1)
 def _atoms() -> dict[str, MmaAtom]:
-    rows = find_mma(family=f"{FAMILY}.block_scale", sparse=False)
+    rows = find_mma(family=f"{TENSOR}.block_scale", sparse=False)
     one = [row for row in rows if row.cta_group == 1]
     return {atom_title(atom): atom for row in one for atom in row.atoms() if _is_usable(atom)}
 
@@ -186,7 +186,7 @@ class ScaledTensorTier(TensorTier):
     def choose(self, product: Product) -> str | Unfit:
         """The instruction with the most columns."""
         assert product.scale is not None, "asked about products with scales alone"
-        if not find_mma(product.chip, family=f"{FAMILY}.block_scale", sparse=False):
+        if not find_mma(product.chip, family=f"{TENSOR}.block_scale", sparse=False):
             return Unfit("")
         a, b, acc = product.types
         scale, vector = product.scale

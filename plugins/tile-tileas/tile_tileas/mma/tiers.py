@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tile_tileas.mma.block_scaled import BlockScaledTier
+from tile_tileas.mma.families import FAMILIES
 from tile_tileas.mma.fma import FmaTier
 from tile_tileas.mma.tensor import TensorPlan, TensorTier, checked
 from tile_tileas.mma.tensor_scaled import ScaledTensorTier
@@ -12,9 +13,8 @@ from tile_tileas.mma.tier import Planned, Tier
 from tile_tileas.mma.warp import WarpTier
 from tile_tileas.mma.warpgroup import WarpgroupTier
 
-#: The best first. A target that has none of a tier's instructions passes it over.
+#: In the order of FAMILIES. A target that has none of a tier's instructions passes it over.
 TIERS: tuple[Tier, ...] = (TensorTier(), WarpgroupTier(), WarpTier(), FmaTier())
-FAMILIES: tuple[str, ...] = tuple(tier.family for tier in TIERS)
 #: Those whose products have block scales, by the tier whose instructions they extend.
 SCALED_TIERS: dict[str, Tier] = {"tcgen05": ScaledTensorTier(), "mma.sync": BlockScaledTier()}
 

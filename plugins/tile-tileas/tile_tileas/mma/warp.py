@@ -5,13 +5,14 @@ from __future__ import annotations
 from tile_cute.linear import LinearLayout
 
 from tile_tileas.dots import atom_named, choose_atom, fragment, has_atom, preferred_grid
+from tile_tileas.mma.families import WARP
 from tile_tileas.mma.tier import Planned, Product, Unfit
 
 
 class WarpTier:
     """The largest `mma.sync` whose shape divides the tiles."""
 
-    family = "mma.sync"
+    family = WARP
 
     def choose(self, product: Product) -> str | Unfit:
         """The name of a row of the registry: M, N and K of these are one."""

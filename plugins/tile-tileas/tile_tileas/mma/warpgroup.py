@@ -20,9 +20,9 @@ from tile_cute.linear import LinearLayout, memory_access, permute_dims
 from tile_cute.linear.layout import log2
 from tile_cute.linear.plans import ACCESS_COST, WAVEFRONT_COST
 
+from tile_tileas.mma.families import WARPGROUP
 from tile_tileas.mma.tier import Planned, Product, Unfit
 
-FAMILY = "wgmma"
 #: Warps of a warpgroup.
 WARPS = 4
 #: Registers of a thread that accumulators may take; the rest holds addresses and descriptors.
@@ -122,7 +122,7 @@ def plan_warpgroups(
     if num_warps % WARPS:
         return None
     a, b, acc = ptx_types
-    rows = find_mma(chip, family=FAMILY, a=a, b=b, acc=acc, sparse=False)
+    rows = find_mma(chip, family=WARPGROUP, a=a, b=b, acc=acc, sparse=False)
     m, n, k = shape
     for row in rows:
         for grid in _grids(m, num_warps // WARPS):
@@ -208,14 +208,14 @@ def read_operand(buffer: LinearLayout, operand: str, bits: int) -> SmemOperand:
 class WarpgroupTier:
     """wgmma: sm_90a alone. Tiles of 64 rows and more, of blocks of whole warpgroups."""
 
-    family = FAMILY
+    family = WARPGROUP
 
     def choose(self, product: Product) -> str | Unfit:
         """The instruction, N included, with the widest N."""
         a, b, acc = product.types
-        if not find_mma(product.chip, family=FAMILY, sparse=False):
+        if not find_mma(product.chip, family=WARPGROUP, sparse=False):
             return Unfit("")
-        if not find_mma(product.chip, family=FAMILY, a=a, b=b, acc=acc, sparse=False):
+        if not find_mma(product.chip, family=WARPGROUP, a=a, b=b, acc=acc, sparse=False):
             return Unfit(f"it does not multiply {a} by {b} into {acc}")
         return _problem(product) or _instruction(product)
 
@@ -239,7 +239,7 @@ def _problem(product: Product) -> Unfit | None:
     if m % _ROWS:
         return Unfit(f"it has {_ROWS} rows, and the tile {m}")
     a, b, acc = product.types
-    (row,) = find_mma(product.chip, family=FAMILY, a=a, b=b, acc=acc, sparse=False)
+    (row,) = find_mma(product.chip, family=WARPGROUP, a=a, b=b, acc=acc, sparse=False)
     for name, side, element, order in zip("AB", "MN", (a, b), product.orders, strict=True):
         if order and order not in row.majors:
             return Unfit(f"it reads {element} along K, and {name} lies along {side} "
@@ -269,7 +269,7 @@ def _instruction(product: Product) -> str | Unfit:
 @lru_cache(maxsize=1)
 def _atoms() -> dict[str, MmaAtom]:
     """Dense instructions whose N is a power of two, by their text."""
-    rows = find_mma(family=FAMILY, sparse=False)
+    rows = find_mma(family=WARPGROUP, sparse=False)
     atoms = (atom for row in rows for atom in row.atoms())
     return {atom.instruction: atom for atom in atoms if atom.c_layout is not None}
 

@@ -20,12 +20,11 @@ from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.analysis.tokens import TokenOrder
-from tile_tileas.mma.tiers import FAMILIES
+from tile_tileas.mma.families import FAMILIES
 from tile_tileas.one_warpgroup import OneWarpgroup
-from tile_tileas.passes.dot import DotState, dot_rules
 from tile_tileas.tma.refusals import SINCE, SOURCES, Knowledge
 
-rules = RuleSet("convert-tileaa-to-tileas")
+rules = RuleSet("convert-tileaa-to-tileas", {"tile_tileas.passes.dot": ("nv_tileaa.dot",)})
 
 _SPEC = "nv_tileaa.kernel_spec"
 #: Attribute of kernels whose tiles are cut: over how many blocks of a cluster (i32).
@@ -144,6 +143,14 @@ def _attributes(op: ir.OpView) -> dict[str, ir.Attribute]:
 
 
 @dataclass(frozen=True)
+class DotState:
+    """What decides about products besides their types: the highest tier allowed, the block."""
+
+    highest: str
+    num_warps: int  # 0 outside of kernels
+
+
+@dataclass(frozen=True)
 class ConvertTileAAToTileAS(Pass):
     """Convert memory, shape and reduction operations of nv_tileaa to nv_tileas."""
 
@@ -164,7 +171,7 @@ class ConvertTileAAToTileAS(Pass):
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         self._attach_kernel_spec(op, cx)
-        ruleset = rules.joined([dot_rules, *cx.services.patterns(self.name)])
+        ruleset = rules.joined(cx.services.patterns(self.name))
         warps = num_warps(op) if _SPEC in op.attributes else 0
         state = DotState(self.mma, warps)
         Conversion(ruleset, lambda type_: type_, (), cx, state).run(op)

@@ -8,9 +8,8 @@ multiply-adds: f32 is never rounded to tf32 silently.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from tile_core.convert import Conversion, RuleSet
+from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_core.target import Target
@@ -25,31 +24,20 @@ from tile_tileas.dots import (
     SCALED_PTX_TYPES,
     product_shape,
 )
-from tile_tileas.mma.tensor import FAMILY as TENSOR
+from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.mma.tensor_scaled import COPIED_ROWS, COPIED_SCALES
 from tile_tileas.mma.tier import Choice, Product, Unfit, choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
-from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
+from tile_tileas.passes.convert_tileaa import DotState, rules
 from tile_tileas.passes.scaled_dot import ScaledProduct
 from tile_tileas.remedies import remedy
-
-dot_rules = RuleSet("convert-tileaa-to-tileas")
-
-
-@dataclass(frozen=True)
-class DotState:
-    """What decides about products besides their types: the highest tier allowed, the block."""
-
-    highest: str
-    num_warps: int  # 0 outside of kernels
-
 
 #: Tiers that multiply matrices and no batches of them.
 _OF_MATRICES = (TENSOR, WARPGROUP)
 _BYTE_FLOATS = ("f8E4M3FN", "f8E5M2")
 
 
-@dot_rules.on("nv_tileaa.dot")
+@rules.on("nv_tileaa.dot")
 def dot(op: ir.OpView, cx: Conversion[DotState]) -> ir.Value:
     """nv_tileaa.dot => nv_tileas.dot {atom}; 8-bit floats are widened, and elements with block
     scales multiplied by them, where no atom takes them

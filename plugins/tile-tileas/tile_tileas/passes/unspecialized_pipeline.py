@@ -18,8 +18,7 @@ from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape, tensor_plan_of
-from tile_tileas.mma.tensor import FAMILY as TENSOR
-from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
+from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tile_core.mlir import ir
 from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dot_plan import family_of
-from tile_tileas.mma.warpgroup import FAMILY
+from tile_tileas.mma.families import WARPGROUP as FAMILY
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.filling import Tma, TmaLoads

@@ -29,7 +29,7 @@ from tile_tileas.analysis.accumulators import tensor_products
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.dot_plan import IN_FLIGHT, family_of
-from tile_tileas.mma.tensor import FAMILY
+from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.spotted import Spot

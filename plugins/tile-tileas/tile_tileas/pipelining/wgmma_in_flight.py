@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import BufferType
 from tile_tileas.dot_plan import DONE, IN_FLIGHT, PROMOTES, family_of
-from tile_tileas.mma.warpgroup import FAMILY
+from tile_tileas.mma.families import WARPGROUP as FAMILY
 from tile_tileas.pipelining.writer import Writer
 
 #: Iterations whose products may be in flight while the next one begins.

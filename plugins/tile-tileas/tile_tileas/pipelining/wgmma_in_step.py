@@ -11,7 +11,7 @@ from __future__ import annotations
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import BufferType
 from tile_tileas.dot_plan import DONE, IN_FLIGHT, PENDING, PROMOTES, family_of
-from tile_tileas.mma.warpgroup import FAMILY
+from tile_tileas.mma.families import WARPGROUP as FAMILY
 from tile_tileas.pipelining.wgmma_in_flight import stays
 from tile_tileas.pipelining.writer import Writer
 

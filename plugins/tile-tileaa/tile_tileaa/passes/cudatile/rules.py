@@ -10,7 +10,28 @@ from tile_core.passes import error_at
 
 __all__ = ["constant", "element", "expect_bytes", "groups", "i32", "rules", "text"]
 
-rules = RuleSet("convert-cudatile-to-tileaa")
+#: Families of operations that few programs have, and the modules with their rules. What most
+#: programs have, the pass imports.
+FAMILIES = {
+    "atomics": ("cuda_tile.atomic_rmw_tko", "cuda_tile.atomic_cas_tko"),
+    "dot": ("cuda_tile.mmaf", "cuda_tile.mmaf_scaled", "cuda_tile.mmai"),
+    "folds": ("cuda_tile.reduce", "cuda_tile.scan", "cuda_tile.yield", "cuda_tile.continue"),
+    "host": ("cuda_tile.global", "cuda_tile.get_global", "cuda_tile.assert", "cuda_tile.print_tko"),
+    "multimem": (
+        "cuda_tile.multimem_load_reduce_view_tko", "cuda_tile.multimem_reduce_view_tko",
+        "cuda_tile.multimem_store_view_tko",
+    ),
+    "pack": ("cuda_tile.pack", "cuda_tile.unpack"),
+    "system": (
+        "cuda_tile.gdc_launch_dependents_tko", "cuda_tile.gdc_wait_tko",
+        "cuda_tile.memory_fence_alias_tko", "cuda_tile.alloca",
+    ),
+}  # fmt: skip
+
+rules = RuleSet(
+    "convert-cudatile-to-tileaa",
+    {f"{__package__}.{module}": ops for module, ops in FAMILIES.items()},
+)
 
 
 def text(op: ir.OpView, name: str, default: str = "") -> str:

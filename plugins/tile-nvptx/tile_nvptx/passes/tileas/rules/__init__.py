@@ -1,55 +1,7 @@
-"""Rules of `convert-tileas-to-llvm`, a file per family; importing this registers all."""
+"""Rules of `convert-tileas-to-llvm`, a file per family; importing this registers what most programs
+need. The others are loaded when they are (`ruleset.FAMILIES`)."""
 
-from tile_nvptx.passes.tileas.rules import (
-    agents,
-    assertions,
-    async_copies,
-    atomics,
-    buffers,
-    casts,
-    cluster,
-    convert_layout,
-    dot,
-    elementwise,
-    host,
-    multimem,
-    pointers,
-    program,
-    reduce,
-    scan,
-    shape,
-    shifts,
-    slices,
-    synchronization,
-    system,
-    tensor_memory,
-    tiled,
-    tma,
-)
+from tile_nvptx.passes.tileas.rules import elementwise, program, shape, tiled
+from tile_nvptx.passes.tileas.ruleset import rules
 
-__all__ = [
-    "agents",
-    "assertions",
-    "async_copies",
-    "atomics",
-    "buffers",
-    "casts",
-    "cluster",
-    "convert_layout",
-    "dot",
-    "elementwise",
-    "host",
-    "multimem",
-    "pointers",
-    "program",
-    "reduce",
-    "scan",
-    "shape",
-    "shifts",
-    "slices",
-    "synchronization",
-    "system",
-    "tensor_memory",
-    "tiled",
-    "tma",
-]
+__all__ = ["elementwise", "program", "rules", "shape", "tiled"]

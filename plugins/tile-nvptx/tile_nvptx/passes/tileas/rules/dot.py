@@ -16,8 +16,8 @@ from tile_tileas.dots import (
     product_shape,
     scale_fragment,
 )
+from tile_tileas.mma.families import WARPGROUP
 from tile_tileas.mma.tier import Warps
-from tile_tileas.mma.warpgroup import FAMILY as WARPGROUP
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
