@@ -21,9 +21,9 @@ from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.analysis.tokens import is_weak
 from tile_tileas.analysis.views import tiled_view
 from tile_tileas.copying.ahead import is_in_a_loop
+from tile_tileas.mma.families import WARPGROUP as FAMILY
 from tile_tileas.mma.tier import choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
-from tile_tileas.mma.warpgroup import FAMILY
 from tile_tileas.passes.dot import product_of
 from tile_tileas.tma.refusals import Knowledge, refusals_of_memory
 
