@@ -13,7 +13,7 @@ from tile_tileaa.dialect.extended import NOT_COMPILED, WITHOUT_CONVERSION
 from tile_tileaa.dialect.types import element_of, is_float
 from tile_tileaa.passes.cudatile.gather import ViewAddresses
 
-from tile_core.convert import KEEP, Conversion, Replacement, RuleSet
+from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import AxisAnalysis
@@ -22,9 +22,8 @@ from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.analysis.tokens import TokenOrder
 from tile_tileas.mma.families import FAMILIES
 from tile_tileas.one_warpgroup import OneWarpgroup
+from tile_tileas.passes.ruleset import DotState, rules
 from tile_tileas.tma.refusals import SINCE, SOURCES, Knowledge
-
-rules = RuleSet("convert-tileaa-to-tileas", {"tile_tileas.passes.dot": ("nv_tileaa.dot",)})
 
 _SPEC = "nv_tileaa.kernel_spec"
 #: Attribute of kernels whose tiles are cut: over how many blocks of a cluster (i32).
@@ -140,14 +139,6 @@ def yield_(op: ir.OpView, cx: Conversion) -> Replacement:
 
 def _attributes(op: ir.OpView) -> dict[str, ir.Attribute]:
     return {name: op.attributes[name] for name in op.attributes}
-
-
-@dataclass(frozen=True)
-class DotState:
-    """What decides about products besides their types: the highest tier allowed, the block."""
-
-    highest: str
-    num_warps: int  # 0 outside of kernels
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.mma.tensor_scaled import COPIED_ROWS, COPIED_SCALES
 from tile_tileas.mma.tier import Choice, Product, Unfit, choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
-from tile_tileas.passes.convert_tileaa import DotState, rules
+from tile_tileas.passes.ruleset import DotState, rules
 from tile_tileas.passes.scaled_dot import ScaledProduct
 from tile_tileas.remedies import remedy
 

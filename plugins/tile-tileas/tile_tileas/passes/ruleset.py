@@ -1,0 +1,17 @@
+"""The rule set of `convert-tileaa-to-tileas`, and what its rules share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.convert import RuleSet
+
+rules = RuleSet("convert-tileaa-to-tileas", {f"{__package__}.dot": ("nv_tileaa.dot",)})
+
+
+@dataclass(frozen=True)
+class DotState:
+    """What decides about products besides their types: the highest tier allowed, the block."""
+
+    highest: str
+    num_warps: int  # 0 outside of kernels
