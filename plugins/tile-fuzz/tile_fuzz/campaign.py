@@ -10,7 +10,7 @@ from typing import Any
 
 from tile_fuzz.generator import Settings
 from tile_fuzz.oracle import LEVELS, TARGETS, Failure, Setting
-from tile_fuzz.workers import PATIENCE, Source, Worker, try_seed
+from tile_fuzz.workers import PATIENCE, Source, Tried, Worker, try_seed
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Plan:
         return (*own, *plain.values())
 
 
-def campaign(plan: Plan, source: Source) -> Iterator[tuple[int, Failure | None]]:
-    """Each seed with its failure, if it has one, as soon as it is known."""
+def campaign(plan: Plan, source: Source) -> Iterator[tuple[int, Tried]]:
+    """Each seed with what became of it, as soon as that is known."""
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-    done: queue.SimpleQueue[tuple[int, Failure | None]] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[int, Tried]] = queue.SimpleQueue()
     for seed in plan.seeds:
         waiting.put(seed)
     stopped = threading.Event()
@@ -87,7 +87,7 @@ def _work(
     plan: Plan,
     source: Source,
     waiting: queue.SimpleQueue[int],
-    done: queue.SimpleQueue[tuple[int, Failure | None]],
+    done: queue.SimpleQueue[tuple[int, Tried]],
     stopped: threading.Event,
 ) -> None:
     worker = Worker(source, plan.patience)
@@ -97,7 +97,8 @@ def _work(
                 seed = waiting.get_nowait()
             except queue.Empty:
                 return
-            done.put((seed, worker.ask(try_seed, seed, plan.limits, plan.settings(seed))))
+            found = worker.ask(try_seed, seed, plan.limits, plan.settings(seed))
+            done.put((seed, Tried(found) if isinstance(found, Failure) else found))
     finally:
         worker.close()
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tile_core.cli.as_json import json_option, print_json
 from tile_core.cli.output import read_bytes
 from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, TileError, UsageError, nearest
+from tile_fuzz.generator.favoured import FAVOURED
 from tile_fuzz.witness import REFUSED, WITNESSES
 
 #: Programs between two signs of life.
@@ -34,6 +36,8 @@ def _generator_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Also draw what the compiler is known to refuse."),
         click.option("--operations", default=24, show_default=True,
                      help="Statements of a kernel."),
+        click.option("--favour", multiple=True, type=click.Choice(FAVOURED),
+                     help="Draw more of these, and loops of more turns."),
         click.option("--elements", default=1024, show_default=True, help="Elements of a tile."),
         click.option("--patience", default=300.0, show_default=True, metavar="SECONDS",
                      help="Time that one program may take."),
@@ -101,7 +105,12 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Set an option of a pass or emitter.",
 )
 @click.option("--every", is_flag=True, help="Every level on every architecture.")
-@click.option("--each", metavar="OPTION=V1,V2,...", help="Compile once with each of these values.")
+@click.option(
+    "--each",
+    multiple=True,
+    metavar="OPTION=V1,V2,...",
+    help="Compile once with each of these values; given again, with each combination.",
+)
 @json_option
 @click.option("--save", metavar="DIR", help="Write failing programs to a folder.")
 @click.option("--coverage", is_flag=True, help="Only tell what of the language they consist of.")
@@ -123,11 +132,13 @@ def fuzz(app: Any, **given: Any) -> int:
         return _coverage(plan, given["as_json"])
     failures, refused = Counter(), Counter()
     told: list[dict[str, Any]] = []
+    codes: dict[int, list[int]] = {}
     started = time.monotonic()
     bar = Progress("programs", len(plan.seeds))
-    for tried, (seed, failure) in enumerate(_with_bar(bar, campaign(plan, _source(app))), 1):
-        if tried % _OFTEN == 0 and not sys.stderr.isatty():
-            said = f"{tried} of {len(plan.seeds)} programs"
+    for number, (seed, tried) in enumerate(_with_bar(bar, campaign(plan, _source(app))), 1):
+        failure, codes[seed] = tried.failure, tried.tally.codes
+        if number % _OFTEN == 0 and not sys.stderr.isatty():
+            said = f"{number} of {len(plan.seeds)} programs"
             said += f", {refused.total()} refused by {plan.witness}" if plan.witness else ""
             click.echo(said, err=True)
         if failure is None:
@@ -146,9 +157,11 @@ def fuzz(app: Any, **given: Any) -> int:
     seconds = time.monotonic() - started
     if given["as_json"]:
         print_json({"programs": len(plan.seeds), "seconds": seconds, "failures": told,
-                    "refused": dict(refused)})  # fmt: skip
+                    "refused": dict(refused), "codes": codes})  # fmt: skip
     else:
         _summarize(plan, failures, refused, seconds)
+        compiled, ran = (sum(map(len, c)) for c in (codes.values(), map(set, codes.values())))
+        click.echo(f"{compiled} compilations gave {ran} different codes, each of which ran")
     return ExitCode.COMPILE if failures else ExitCode.OK
 
 
@@ -223,14 +236,15 @@ def _plan(given: dict[str, Any]) -> Any:
     )
 
 
-def _each(text: str | None) -> tuple[dict[str, Any], ...]:
-    """The options of `--each OPTION=V1,V2`, a dictionary per value; one without any, else."""
-    if text is None:
-        return ({},)
-    name, _, values = text.partition("=")
-    if not name or not all(values.split(",")):
-        raise UsageError(f"--each '{text}' is not OPTION=V1,V2,...")
-    return tuple(settings_of((f"{name}={value}",), None, None) for value in values.split(","))
+def _each(texts: Iterable[str]) -> tuple[dict[str, Any], ...]:
+    """The options of every `--each OPTION=V1,V2`, a dictionary per combination of values."""
+    choices = []
+    for text in texts:
+        name, _, values = text.partition("=")
+        if not name or not all(values.split(",")):
+            raise UsageError(f"--each '{text}' is not OPTION=V1,V2,...")
+        choices.append([f"{name}={value}" for value in values.split(",")])
+    return tuple(settings_of(chosen, None, None) for chosen in product(*choices))
 
 
 def _seeds(text: str) -> range:
@@ -255,6 +269,7 @@ def _limits(given: dict[str, Any]) -> Any:
         operations=given["operations"],
         elements=given["elements"],
         avoid=frozenset((*given["avoid"], *known)),
+        favour=frozenset(given["favour"]),
     )
 
 
@@ -263,6 +278,7 @@ def _command(seed: int, failure: Any, given: dict[str, Any]) -> str:
     setting = "" if failure.setting is None else f" {failure.setting}"
     limits = "".join(f' --avoid "{name}"' for name in given["avoid"])
     limits += " --gaps" * given["gaps"]
+    limits += "".join(f" --favour {name}" for name in given["favour"])
     for name, usual in (("operations", 24), ("elements", 1024)):
         if given[name] != usual:
             limits += f" --{name} {given[name]}"

@@ -81,6 +81,21 @@ class Failure:
         return f"{self.kind}: {self.detail}{where}"
 
 
+@dataclass
+class Tally:
+    """Which code a program became: for each setting that was compiled, the number of its code.
+
+    Codes are numbered as they first occur, and each runs once, however many settings give it.
+    """
+
+    codes: list[int] = field(default_factory=list)
+
+    @property
+    def ran(self) -> int:
+        """Different codes."""
+        return len(set(self.codes))
+
+
 class Reference:
     """A case and what its arrays hold afterwards, by the evaluator (`ftz` is for `evaluate`)."""
 
@@ -112,14 +127,19 @@ def certain(case: Case, *, ftz: bool = False) -> bool:
 
 
 def examine(
-    case: Case, settings: Sequence[Setting], registry: Registry, reference: Reference | None = None
+    case: Case,
+    settings: Sequence[Setting],
+    registry: Registry,
+    reference: Reference | None = None,
+    tally: Tally | None = None,
 ) -> Failure | None:
     """The first failure of a case under any of the settings.
 
     `reference` is what is known of the case already, without options that change its meaning.
+    `tally` is told what was compiled.
     """
     references = {False: reference} if reference else {}
-    seen: set[str] = set()
+    seen = _Seen(tally or Tally())
     refused = None
     for setting in settings:
         try:
@@ -134,8 +154,26 @@ def examine(
     return refused
 
 
+class _Seen:
+    """Codes of a program that ran, by what they mean: results of the same code are the same.
+
+    Where options change what the program means (`ftz`), so do the results that are wanted.
+    """
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._numbers: dict[tuple[str, bool], int] = {}
+
+    def again(self, ptx: str, setting: Setting) -> bool:
+        """Whether code ran before, for another target, level or option."""
+        body = re.sub(r"^\.(target|version).*$", "", ptx, flags=re.MULTILINE)
+        known = (body, setting.ftz) in self._numbers
+        self._tally.codes.append(self._numbers.setdefault((body, setting.ftz), len(self._numbers)))
+        return known
+
+
 def _compiled(
-    case: Case, setting: Setting, registry: Registry, reference: Reference, seen: set[str]
+    case: Case, setting: Setting, registry: Registry, reference: Reference, seen: _Seen
 ) -> Failure | None:
     if setting.witness is not None:
         return _witnessed(case, setting, reference)
@@ -143,10 +181,8 @@ def _compiled(
         ptx = compile_ptx(case, setting, registry)
     except TileError as error:
         return Failure("compile", _anonymous(error.message), error.render(), setting)
-    body = re.sub(r"^\.(target|version).*$", "", ptx, flags=re.MULTILINE)
-    if body in seen:
-        return None  # ran before, for another target or level
-    seen.add(body)
+    if seen.again(ptx, setting):
+        return None
     return run(case, lambda: Module(ptx), reference, setting)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.registry import Registry, default_registry
 from tile_fuzz.case import Case, launches_of
 from tile_fuzz.generator import Settings, generate
-from tile_fuzz.oracle import Failure, Setting, certain, examine
+from tile_fuzz.oracle import Failure, Setting, Tally, certain, examine
 
 #: Seconds that one program may take.
 PATIENCE = 300.0
@@ -95,11 +96,20 @@ def _guarded(function: Callable[..., Any], registry: Registry, arguments: Any) -
 # --- what workers do ------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What became of a program: its first failure, and the codes that it was compiled to."""
+
+    failure: Failure | None
+    tally: Tally = field(default_factory=Tally)
+
+
 def try_seed(
     registry: Registry, seed: int, limits: Settings, settings: tuple[Setting, ...]
-) -> Failure | None:
+) -> Tried:
     """Whether the program of a seed fails anywhere."""
-    return examine(generate(seed, limits), settings, registry)
+    tally = Tally()
+    return Tried(examine(generate(seed, limits), settings, registry, tally=tally), tally)
 
 
 def try_setting(registry: Registry, data: bytes, setting: Setting) -> Failure | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from tile_cudatile.tree import Value
 from tile_cudatile.types import I8, I16, I32, I64, TOKEN, Scalar, Tile, Type
 
+from tile_fuzz.generator.favoured import LOOPS
 from tile_fuzz.generator.maker import TRUTH, Item, Maker
 
 #: Fills a block with random statements.
@@ -17,7 +18,7 @@ _MOST = 3  # carried values, and results of a branch
 def control(maker: Maker, fill: Fill) -> None:
     """A branch or a loop."""
     maker.depth += 1
-    maker.rng.choice((branch, branch, counted, endless))(maker, fill)
+    maker.rng.choice(_FAVOURED if LOOPS in maker.settings.favour else _KINDS)(maker, fill)
     maker.depth -= 1
 
 
@@ -35,7 +36,7 @@ def _may_be_carried(item: Item) -> bool:
     return item.exact and isinstance(item.value.type, Tile)
 
 
-def _given(maker: Maker, types: Sequence[Type]) -> list[Value]:
+def given(maker: Maker, types: Sequence[Type]) -> list[Value]:
     """Values of these types; a token is that of memory."""
     found: list[Value] = []
     for type_ in types:
@@ -48,7 +49,7 @@ def _given(maker: Maker, types: Sequence[Type]) -> list[Value]:
     return found
 
 
-def _take(maker: Maker, values: Sequence[Value]) -> None:
+def take(maker: Maker, values: Sequence[Value]) -> None:
     """Results of an operation come into scope; a token orders memory from here on."""
     for value in values:
         if value.type == TOKEN:
@@ -57,7 +58,7 @@ def _take(maker: Maker, values: Sequence[Value]) -> None:
             maker.keep(value)
 
 
-class _Inside:
+class Inside:
     """The state of a maker within a region, put back when it ends."""
 
     def __init__(self, maker: Maker, way_out: str, exit_types: Sequence[Type]) -> None:
@@ -92,13 +93,13 @@ def branch(maker: Maker, fill: Fill) -> None:
     before = maker.memory
     regions = []
     for leave in leaves:
-        with _Inside(maker, maker.way_out, maker.exit_types):
+        with Inside(maker, maker.way_out, maker.exit_types):
             maker.memory = before if threaded or leave else None
             regions.append(maker.region([], lambda leave=leave: _side(maker, fill, types, leave)))
     if not types and leaves[1] == "" and maker.chance(0.3):
         regions[1].blocks.clear()
     maker.emit("if", [condition], *types, regions=tuple(regions))
-    _take(maker, maker.ops[-1].results)
+    take(maker, maker.ops[-1].results)
 
 
 def _leave(maker: Maker) -> str:
@@ -119,11 +120,11 @@ def _side(
         leave = ""
     fill(maker)
     if leave == "":
-        return "yield", _given(maker, types)
+        return "yield", given(maker, types)
     if leave == "continue" and maker.way_out == "loop":
         assert maker.turn is not None
-        return leave, [maker.turn, *_given(maker, needed[1:])]
-    return leave, _given(maker, needed)
+        return leave, [maker.turn, *given(maker, needed[1:])]
+    return leave, given(maker, needed)
 
 
 # --- loops ----------------------------------------------------------------------------------------
@@ -133,11 +134,13 @@ def counted(maker: Maker, fill: Fill) -> None:
     """A `for` of a few turns, forwards in steps; none at times."""
     kind = maker.element([I8, I16, I32, I64])
     unsigned = maker.chance(0.2)
+    # More turns than a schedule has stages; loops in loops would take long.
+    most = 12 if LOOPS in maker.settings.favour and maker.depth == 1 else 4
     first = maker.rng.randint(0 if unsigned else -3, 3)
     bounds = [
-        _bound(maker, first, kind),
-        _bound(maker, first + maker.rng.choice((-1, 0, 1, 2, 3, 4)) if not unsigned
-               else first + maker.rng.randint(0, 4), kind),
+        bound(maker, first, kind),
+        bound(maker, first + maker.rng.choice((-1, 0, 1, 2, 3, most)) if not unsigned
+               else first + maker.rng.randint(0, most), kind),
         maker.number(maker.rng.choice((1, 1, 2, 3)), kind),
     ]  # fmt: skip
     inits = _carried(maker)
@@ -148,18 +151,18 @@ def counted(maker: Maker, fill: Fill) -> None:
     def build(index: Value, *carried: Value) -> tuple[str, Sequence[Value]]:
         maker.memory = None
         maker.keep(index)
-        _take(maker, carried)
+        take(maker, carried)
         fill(maker)
-        return "continue", _given(maker, types)
+        return "continue", given(maker, types)
 
-    with _Inside(maker, "for", types):
+    with Inside(maker, "for", types):
         body = maker.region([Tile((), kind), *types], build)
     flags = {"unsignedCmp": True} if unsigned else {}
     maker.emit("for", [*bounds, tuple(inits)], *types, regions=(body,), **flags)
-    _take(maker, maker.ops[-1].results)
+    take(maker, maker.ops[-1].results)
 
 
-def _bound(maker: Maker, number: int, kind: Scalar) -> Value:
+def bound(maker: Maker, number: int, kind: Scalar) -> Value:
     """A number that the compiler may or may not know."""
     from tile_fuzz.case import Argument
 
@@ -178,30 +181,34 @@ def endless(maker: Maker, fill: Fill) -> None:
     results: list[Type] = [v.type for v in _carried(maker)]
     if inits[-1].type == TOKEN:
         results.append(TOKEN)
-    limit = _bound(maker, maker.rng.randint(0, 4), I32)
+    limit = bound(maker, maker.rng.randint(0, 4), I32)
 
     def build(turn: Value, *carried: Value) -> tuple[str, Sequence[Value]]:
         maker.memory = None
         maker.keep(turn)
-        _take(maker, carried)
+        take(maker, carried)
         following = maker.emit("addi", [turn, maker.number(1)], scalar)
         late = maker.emit(
             "cmpi", [turn, limit], TRUTH,
             comparison_predicate="greater_than_or_equal", signedness="signed",
         )  # fmt: skip
-        out = maker.region([], lambda: ("break", _given(maker, results)))
+        out = maker.region([], lambda: ("break", given(maker, results)))
         on = maker.region([], lambda: ("yield", []))
         maker.emit("if", [late], regions=(out, on))
         maker.turn = following
         fill(maker)
         if maker.chance(0.1) and (TOKEN not in results or maker.memory is not None):
-            return "break", _given(maker, results)
-        return "continue", [following, *_given(maker, types[1:])]
+            return "break", given(maker, results)
+        return "continue", [following, *given(maker, types[1:])]
 
     saved = maker.turn, maker.break_types
     maker.break_types = results
-    with _Inside(maker, "loop", types):
+    with Inside(maker, "loop", types):
         body = maker.region(types, build)
     maker.turn, maker.break_types = saved
     maker.emit("loop", [tuple(inits)], *results, regions=(body,))
-    _take(maker, maker.ops[-1].results)
+    take(maker, maker.ops[-1].results)
+
+
+_KINDS = (branch, branch, counted, endless)
+_FAVOURED = (branch, counted, counted, counted, counted, endless)

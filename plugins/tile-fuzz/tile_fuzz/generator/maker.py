@@ -60,7 +60,8 @@ class Settings:
 
     `operations` bounds the statements of a kernel, `elements` those of a tile, `blocks` the
     extent of a grid, `depth` the nesting of control flow. `avoid` names operations, elements
-    and other things (`elementwise.FEATURES`) that must not occur.
+    and other things (`elementwise.FEATURES`) that must not occur, `favour` what shall occur often
+    (`favoured.FAVOURED`).
     """
 
     operations: int = 24
@@ -68,6 +69,7 @@ class Settings:
     blocks: int = 3
     depth: int = 3
     avoid: frozenset[str] = frozenset()
+    favour: frozenset[str] = frozenset()
 
 
 class Maker:

@@ -34,6 +34,7 @@ from tile_fuzz.generator.aggregates import aggregate, product
 from tile_fuzz.generator.control import control
 from tile_fuzz.generator.elementwise import convert, elementwise
 from tile_fuzz.generator.facts import strengthen
+from tile_fuzz.generator.favoured import LOADS, LOOPS, MORE, PRODUCTS
 from tile_fuzz.generator.maker import (
     IN_MEMORY,
     SCALAR_I32,
@@ -44,6 +45,7 @@ from tile_fuzz.generator.maker import (
     dense,
 )
 from tile_fuzz.generator.movement import iota, move
+from tile_fuzz.generator.sweeps import sweep
 from tile_fuzz.generator.values import fresh
 
 _MOST_OUTPUTS = 6
@@ -158,7 +160,11 @@ class _Kernel:
     def _statements(self, maker: Maker) -> None:
         """A few random statements; at the top, until the budget is spent."""
         number = maker.budget if maker.depth == 0 else maker.rng.randint(1, 5)
-        kinds, weights = zip(*_STATEMENTS, strict=True)
+        favour = maker.settings.favour
+        kinds = [kind for kind, *_ in _STATEMENTS]
+        weights = [weight * (MORE if name in favour else 1) for _, weight, name in _STATEMENTS]
+        if LOOPS in favour:
+            kinds, weights = [*kinds, _Kernel._sweep], [*weights, _SWEEPS]
         for _ in range(number):
             if maker.budget <= 0:
                 return
@@ -169,6 +175,10 @@ class _Kernel:
     def _control(self) -> None:
         if self.maker.depth < self.maker.settings.depth:
             control(self.maker, self._statements)
+
+    def _sweep(self) -> None:
+        if self.maker.depth == 0:  # in another loop it would take long
+            sweep(self.maker, self._statements)
 
     def _cell(self) -> None:
         """A read, write or update of a cell."""
@@ -252,15 +262,18 @@ def _shapes(rng: random.Random, settings: Settings) -> list[tuple[int, ...]]:
     return found
 
 
-_STATEMENTS: tuple[tuple[Callable[[_Kernel], None], int], ...] = (
-    (lambda kernel: elementwise(kernel.maker), 24),
-    (lambda kernel: move(kernel.maker), 10),
-    (lambda kernel: aggregate(kernel.maker), 5),
-    (lambda kernel: product(kernel.maker), 2),
-    (lambda kernel: memory.load(kernel.maker), 4),
-    (lambda kernel: iota(kernel.maker), 1),
-    (_Kernel._cell, 6),
-    (_Kernel._count, 1),
-    (_Kernel._global, 1),
-    (_Kernel._control, 7),
+#: How often a loop over the tiles of arrays is drawn where loops are favoured.
+_SWEEPS = 30
+#: What a statement is, how often it is drawn, and the name under which it is favoured.
+_STATEMENTS: tuple[tuple[Callable[[_Kernel], None], int, str], ...] = (
+    (lambda kernel: elementwise(kernel.maker), 24, ""),
+    (lambda kernel: move(kernel.maker), 10, ""),
+    (lambda kernel: aggregate(kernel.maker), 5, ""),
+    (lambda kernel: product(kernel.maker), 2, PRODUCTS),
+    (lambda kernel: memory.load(kernel.maker), 4, LOADS),
+    (lambda kernel: iota(kernel.maker), 1, ""),
+    (_Kernel._cell, 6, ""),
+    (_Kernel._count, 1, ""),
+    (_Kernel._global, 1, ""),
+    (_Kernel._control, 7, LOOPS),
 )

@@ -1,0 +1,141 @@
+"""Loops over the tiles of arrays, which add up what they load: what schedulers and pipelines reorder.
+
+Loops of `control` have bodies of a few random statements, most of which do not change from turn to
+turn. A sweep loads other tiles in every turn, and carries sums or products of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tile_cudatile.ops.constraints import BASE_FLOATS, INTS
+from tile_cudatile.tree import Value
+from tile_cudatile.types import BF16, F16, F32, I8, I32, TOKEN, PartitionView, Scalar, Tile
+
+from tile_fuzz.generator.control import Fill, Inside, bound, given, take
+from tile_fuzz.generator.maker import IN_MEMORY, Maker
+from tile_fuzz.generator.memory import base, strides_of, tensor
+
+_MOST_TURNS = 12
+_MOST_STREAMS = 3
+_INTEGER_STEPS = ("addi", "muli", "xori", "maxi", "mini")
+_FLOAT_STEPS = ("addf", "mulf", "maxf")
+
+
+@dataclass
+class _Stream:
+    """An array whose tiles a loop loads, one a turn, along the dimension `along`."""
+
+    view: Value
+    type: Tile
+    along: int
+
+    def load(self, maker: Maker, turn: Value) -> Value:
+        zero = maker.number(0)
+        index = tuple(turn if at == self.along else zero for at in range(len(self.type.shape)))
+        return maker.emit(
+            "load_view_tko", [self.view, index, None], self.type, TOKEN,
+            memory_ordering_semantics="weak",
+        )  # fmt: skip
+
+
+def _stream(maker: Maker, type_: Tile, along: int, turns: int, fill: str) -> _Stream:
+    """A new array of a tile for each turn; the last may stick out and is padded with zeros."""
+    kind = element_of(type_)
+    shape = list(type_.shape)
+    short = maker.rng.randrange(shape[along]) if maker.chance(0.3) else 0
+    shape[along] = shape[along] * max(turns, 1) - short
+    extents = strides_of(maker, tuple(shape))
+    source = tensor(maker, base(maker, kind, extents.size, fill), kind, extents)
+    view = PartitionView(type_.shape, source.type, tuple(range(len(shape))), "zero")
+    return _Stream(maker.emit("make_partition_view", [source], view), type_, along)
+
+
+def element_of(type_: Tile) -> Scalar:
+    """The element type of a tile of numbers."""
+    assert isinstance(type_.element, Scalar)
+    return type_.element
+
+
+@dataclass
+class _Sum:
+    """A carried value: what it starts with, what it is made of, and how."""
+
+    start: Value
+    streams: tuple[_Stream, ...]
+    following: Callable[[Sequence[Value], Value], Value]  # from tiles and itself to itself
+
+
+def sweep(maker: Maker, fill: Fill) -> None:
+    """A `for` over tiles of new arrays."""
+    maker.depth += 1
+    turns = maker.rng.randint(0, _MOST_TURNS)
+    sums = [_sum(maker, turns) for _ in range(maker.rng.randint(1, _MOST_STREAMS))]
+    inits = [one.start for one in sums]
+    if maker.memory is not None and maker.chance(0.5):
+        inits.append(maker.memory)
+    types = [value.type for value in inits]
+    bounds = [bound(maker, 0, I32), bound(maker, turns, I32), maker.number(1, I32)]
+    talks = maker.chance(0.6)
+
+    def build(turn: Value, *carried: Value) -> tuple[str, Sequence[Value]]:
+        maker.memory = None
+        maker.keep(turn)
+        take(maker, carried)
+        following = []
+        for one, before in zip(sums, carried, strict=False):
+            tiles = [stream.load(maker, turn) for stream in one.streams]
+            for tile in tiles:
+                maker.keep(tile)
+            following.append(one.following(tiles, before))
+            maker.keep(following[-1])
+        if talks:
+            fill(maker)
+        return "continue", [*following, *given(maker, types[len(sums) :])]
+
+    with Inside(maker, "for", types):
+        body = maker.region([Tile((), I32), *types], build)
+    maker.emit("for", [*bounds, tuple(inits)], *types, regions=(body,))
+    take(maker, maker.ops[-1].results)
+    maker.depth -= 1
+
+
+def _sum(maker: Maker, turns: int) -> _Sum:
+    return _product(maker, turns) if maker.chance(0.4) else _elementwise(maker, turns)
+
+
+def _elementwise(maker: Maker, turns: int) -> _Sum:
+    """Element by element: every turn's result depends on the order of turns, which is fixed."""
+    kind = maker.element([e for e in IN_MEMORY if e in (*INTS, *BASE_FLOATS) and e.width > 1])
+    type_ = Tile(maker.shape() or (8,), kind)
+    stream = _stream(maker, type_, maker.rng.randrange(len(type_.shape)), turns, "bits")
+    name = maker.rng.choice(_FLOAT_STEPS if kind.is_float else _INTEGER_STEPS)
+    attrs: dict[str, str] = {}
+    if name in ("addf", "mulf"):
+        attrs = {"rounding_mode": "nearest_even"}
+    elif name in ("maxi", "mini"):
+        attrs = {"signedness": maker.rng.choice(("signed", "unsigned"))}
+
+    def following(tiles: Sequence[Value], before: Value) -> Value:
+        return maker.emit(name, [before, tiles[0]], type_, **attrs)
+
+    return _Sum(maker.value(type_), (stream,), following)
+
+
+def _product(maker: Maker, turns: int) -> _Sum:
+    """A matrix product along K, of small whole numbers, whose sums are exact."""
+    m, n, k = (1 << maker.rng.randint(3, 6) for _ in range(3))
+    while max(m * k, k * n, m * n) > max(maker.settings.elements, 64):
+        m, n, k = (max(extent // 2, 1) for extent in (m, n, k))
+    kind = maker.rng.choice([e for e in (F16, F16, BF16, F32, I8) if maker.may(e.name)] or [F32])
+    name, target = ("mmai", I32) if kind == I8 else ("mmaf", F32)
+    lhs = _stream(maker, Tile((m, k), kind), 1, turns, "small")
+    rhs = _stream(maker, Tile((k, n), kind), 0, turns, "small")
+    type_ = Tile((m, n), target)
+    signs = {"signedness_lhs": "signed", "signedness_rhs": "signed"} if kind == I8 else {}
+
+    def following(tiles: Sequence[Value], before: Value) -> Value:
+        return maker.emit(name, [*tiles, before], type_, **signs)
+
+    return _Sum(maker.constant(type_, 0), (lhs, rhs), following)
