@@ -18,6 +18,7 @@ from tile_core.options import spelled
 from tile_core.registry import Registry
 from tile_fuzz.case import Case, Launch, data_of
 from tile_fuzz.compare import differences
+from tile_fuzz.together import Together
 from tile_fuzz.witness import REFUSED
 
 #: What -O levels and targets are tried on.
@@ -139,7 +140,7 @@ def examine(
     `tally` is told what was compiled.
     """
     references = {False: reference} if reference else {}
-    seen = _Seen(tally or Tally())
+    codes = _Codes(case, settings, registry, tally or Tally())
     refused = None
     for setting in settings:
         try:
@@ -147,43 +148,49 @@ def examine(
                 references[setting.ftz] = Reference(case, ftz=setting.ftz)
         except EvaluationError as error:
             return Failure("undefined", _anonymous(error.message), error.message)
-        failure = _compiled(case, setting, registry, references[setting.ftz], seen)
+        failure = _compiled(case, setting, references[setting.ftz], codes)
         if failure is not None and failure.kind != REFUSED:
             return failure
         refused = refused or failure
     return refused
 
 
-class _Seen:
-    """Codes of a program that ran, by what they mean: results of the same code are the same.
+class _Codes:
+    """The codes of a program. Results of the same code are the same, so that each runs once.
 
     Where options change what the program means (`ftz`), so do the results that are wanted.
     """
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(
+        self, case: Case, settings: Sequence[Setting], registry: Registry, tally: Tally
+    ) -> None:
+        own = [setting for setting in settings if setting.witness is None]
+        self._together = Together(write_bytecode(case.module), own, registry)
         self._tally = tally
         self._numbers: dict[tuple[str, bool], int] = {}
 
-    def again(self, ptx: str, setting: Setting) -> bool:
-        """Whether code ran before, for another target, level or option."""
+    def new(self, setting: Setting) -> str | None:
+        """The PTX of a setting; None if it ran before, for another target, level or option.
+
+        Raises:
+            TileError: it does not compile.
+        """
+        ptx = self._together.ptx(setting)
         body = re.sub(r"^\.(target|version).*$", "", ptx, flags=re.MULTILINE)
-        known = (body, setting.ftz) in self._numbers
-        self._tally.codes.append(self._numbers.setdefault((body, setting.ftz), len(self._numbers)))
-        return known
+        number = self._numbers.setdefault((body, setting.ftz), len(self._numbers))
+        known = number in self._tally.codes
+        self._tally.codes.append(number)
+        return None if known else ptx
 
 
-def _compiled(
-    case: Case, setting: Setting, registry: Registry, reference: Reference, seen: _Seen
-) -> Failure | None:
+def _compiled(case: Case, setting: Setting, reference: Reference, codes: _Codes) -> Failure | None:
     if setting.witness is not None:
         return _witnessed(case, setting, reference)
     try:
-        ptx = compile_ptx(case, setting, registry)
+        ptx = codes.new(setting)
     except TileError as error:
         return Failure("compile", _anonymous(error.message), error.render(), setting)
-    if seen.again(ptx, setting):
-        return None
-    return run(case, lambda: Module(ptx), reference, setting)
+    return None if ptx is None else run(case, lambda: Module(ptx), reference, setting)
 
 
 def _witnessed(case: Case, setting: Setting, reference: Reference) -> Failure | None:

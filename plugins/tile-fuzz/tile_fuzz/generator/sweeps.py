@@ -1,4 +1,4 @@
-"""Loops over the tiles of arrays, which add up what they load: what schedulers and pipelines reorder.
+"""Loops over the tiles of arrays that add up what they load: what schedulers reorder.
 
 Loops of `control` have bodies of a few random statements, most of which do not change from turn to
 turn. A sweep loads other tiles in every turn, and carries sums or products of them.
