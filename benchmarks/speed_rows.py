@@ -28,6 +28,10 @@ class Launch:
     arguments: tuple[Any, ...]
 
 
+#: Bytes to which a driver aligns memory: at least 256 (CUDA programming guide), 512 in fact.
+_ALIGNED = 512
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of the table.
@@ -50,7 +54,16 @@ class Row:
 
 
 def zeros(kind: str, *shape: int) -> np.ndarray:
-    return np.zeros(shape, dtype_of(_DTYPES.get(kind, kind)))
+    """An array that lies as memory of a GPU does; NumPy's lies 16 bytes behind a page.
+
+    (RMS norm on A100: arrays at 16 bytes move 266 MB, at 128 and more 250; and two orders of
+    its instructions are 0.92 to 1.03 of one another by that alone.)
+    """
+    element = dtype_of(_DTYPES.get(kind, kind))
+    size = prod(shape) * element.itemsize
+    raw = np.zeros(size + _ALIGNED, np.uint8)
+    first = -raw.ctypes.data % _ALIGNED
+    return raw[first : first + size].view(element).reshape(shape)
 
 
 def _size(kind: str, *shapes: tuple[int, ...]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,22 @@ def test_a_program_is_compiled_once_with_each_value(capsys: pytest.CaptureFixtur
     assert run(["fuzz", "--seeds", "3", *options, "--each", "scheduler=list,ims"]) == 0
     assert run(["fuzz", "--seeds", "3", *options, "--each", "scheduler=list,,ims"]) == 1
     assert "is not OPTION=V1,V2" in capsys.readouterr().err
+
+
+def test_every_combination_is_compiled_and_each_code_runs_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ("--gpu-name", "sm_90", "-O", "3", "--operations", "6", "--elements", "64")
+    each = ("--each", "scheduler=serial,list,ims", "--each", "pipeline-strategy=none,unspecialize")
+    assert run(["fuzz", "--seeds", "3:5", *options, *each, "--favour", "loops", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["codes"]) == {"3", "4"}
+    for codes in found["codes"].values():
+        assert len(codes) == 6
+        assert codes[0] == 0
+        assert set(codes) == set(range(max(codes) + 1))
+    assert run(["fuzz", "--seeds", "3", *options, *each]) == 0
+    assert "6 compilations gave " in capsys.readouterr().out
 
 
 def test_undefined_programs_are_no_failures_of_the_compiler(

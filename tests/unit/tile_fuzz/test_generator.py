@@ -17,6 +17,7 @@ from tile_fuzz.case import Case, launches_of
 from tile_fuzz.coverage import NEVER, expected, features
 from tile_fuzz.generator import Settings, generate
 from tile_fuzz.generator.elementwise import signatures
+from tile_fuzz.generator.favoured import FAVOURED
 from tile_fuzz.generator.guards import approximate
 from tile_fuzz.oracle import certain
 
@@ -51,6 +52,30 @@ def test_types_attributes_and_control_are_drawn() -> None:
     missing = expected() - drawn().keys()
     assert len(missing) < len(expected()) / 12, sorted(missing)
     assert sum(name.startswith("control") for name in missing) < 4, sorted(missing)
+
+
+def test_what_is_favoured_is_drawn_more_often() -> None:
+    """Loops over tiles of arrays, too, which carry products; and of many turns."""
+    plain, favoured = Counter(), Counter()
+    for seed in range(24):
+        plain.update(features(generate(seed, Settings(operations=12))))
+        limits = Settings(operations=12, favour=frozenset({"loops"}))
+        favoured.update(features(generate(seed, limits)))
+    assert favoured["for"] > 3 * plain["for"] > 0
+    assert favoured["mmaf"] + favoured["mmai"] > plain["mmaf"] + plain["mmai"]
+    for name, operation in (("products", "mmaf"), ("loads", "load_view_tko")):
+        found = Counter()
+        for seed in range(24):
+            limits = Settings(operations=12, favour=frozenset({name}))
+            found.update(features(generate(seed, limits)))
+        assert found[operation] > plain[operation]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_favoured_programs_are_valid_and_certain(seed: int) -> None:
+    case = generate(seed, Settings(operations=8, elements=256, favour=frozenset(FAVOURED)))
+    verify(case.module)
+    assert certain(case)
 
 
 def test_elementwise_operations_come_from_the_tables() -> None:

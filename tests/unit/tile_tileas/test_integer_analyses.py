@@ -507,3 +507,20 @@ def test_a_slice_of_a_buffer_may_be_anything() -> None:
     with function(text) as func:
         slice_ = func.regions[0].blocks[0].operations[2].results[0]
         assert BoundsAnalysis(func.operation)[slice_] == ranges.full(64)
+
+
+def test_a_tile_with_a_part_from_a_buffer_may_hold_anything() -> None:
+    held = '#nv_tileas.layout<"offset=[[1],[2]] : 4">'
+    own = '#nv_tileas.layout<"register=[[1],[2],[4]] lane=[[0],[0],[0],[0],[0]] : 8">'
+    text = f"""func.func @f(%whole: tensor<8xi64, {own}>) {{
+      %at = arith.constant 0 : i32
+      %buffer = "nv_tileas.alloc_tensor"() {{alignment = 16 : i32}}
+        : () -> !nv_tileas.buffer<tensor<4xi64, {held}>, "shared", 1>
+      %tile = "nv_tileas.insert_slice"(%buffer, %whole, %at)
+        : (!nv_tileas.buffer<tensor<4xi64, {held}>, "shared", 1>, tensor<8xi64, {own}>, i32)
+        -> tensor<8xi64, {own}>
+      return
+    }}"""
+    with function(text) as func:
+        tile_ = func.regions[0].blocks[0].operations[2].results[0]
+        assert BoundsAnalysis(func.operation)[tile_] == ranges.full(64)

@@ -28,9 +28,9 @@ def aggregate(maker: Maker) -> None:
         return
     source, kind = item.value, element(item.value)
     name = maker.rng.choice(("reduce", "scan"))
-    law = draw(maker, kind, commutative=name == "reduce")
     type_ = source.type
     assert isinstance(type_, Tile)
+    law = draw(maker, kind, commutative=name == "reduce", extent=max(type_.shape))
     types = [Tile(type_.shape, k) for k in law.kinds(kind)]
     operands = [whole(maker, type_) if law.small else source]
     for other in types[1:]:

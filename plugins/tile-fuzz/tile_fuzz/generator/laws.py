@@ -10,12 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tile_cudatile.evaluator.formats import FLOATS
 from tile_cudatile.ops.constraints import BASE_FLOATS, INTS
 from tile_cudatile.tree import Value
 from tile_cudatile.types import I1, I32, Scalar
 
 from tile_fuzz.generator.maker import TRUTH, Maker, element, tile
 
+#: Size of the numbers of a law that is `small` (the rule "small" of arrays).
+LARGEST = 4
 #: From accumulators and elements, in that order, to new accumulators.
 Combine: TypeAlias = Callable[[Maker, Sequence[Value], Sequence[Value]], list[Value]]
 
@@ -26,7 +29,8 @@ class Law:
 
     All are of one element type, but for the last where `last` is another. `small` says that
     operands have to be small whole numbers, since rounding depends on the order. Identities are
-    numbers, of which integers are taken modulo the width.
+    numbers, of which integers are taken modulo the width. `adds` says that results grow with the
+    number of elements.
     """
 
     combine: Combine
@@ -34,6 +38,7 @@ class Law:
     commutative: bool = True
     small: bool = False
     last: Scalar | None = None
+    adds: bool = False
 
     def kinds(self, kind: Scalar) -> list[Scalar]:
         """The element types of the operands, the first of `kind`."""
@@ -123,6 +128,7 @@ def _beside(first: Law, second: Law) -> Law:
         (*first.identities, *second.identities),
         first.commutative and second.commutative,
         first.small or second.small,
+        adds=first.adds or second.adds,
     )
 
 
@@ -156,7 +162,7 @@ def _integer_laws(kind: Scalar) -> list[Law]:
 def _real_laws() -> list[Law]:
     infinity = float("inf")
     return [
-        Law(_binary("addf", rounding_mode="nearest_even"), (0,), small=True),
+        Law(_binary("addf", rounding_mode="nearest_even"), (0,), small=True, adds=True),
         Law(_binary("maxf", propagate_nan=True), (-infinity,)),
         Law(_binary("minf", propagate_nan=True), (infinity,)),
         Law(_binary("maxf"), (-infinity,), small=True),
@@ -175,9 +181,11 @@ LAWS: dict[Scalar, list[Law]] = {
 }
 
 
-def draw(maker: Maker, kind: Scalar, commutative: bool) -> Law:
-    """A law for elements of a type."""
+def draw(maker: Maker, kind: Scalar, commutative: bool, extent: int) -> Law:
+    """A law for `extent` elements of a type, of which small ones are at most `LARGEST`."""
     known = [law for law in LAWS[kind] if law.commutative or not commutative]
+    if kind.is_float and extent * LARGEST > 1 << FLOATS[kind].precision:  # sums would be rounded
+        known = [law for law in known if not law.adds]
     law = maker.rng.choice(known)
     if len(law.identities) == 1 and maker.chance(0.25):
         others = [other for other in known if len(other.identities) == 1]

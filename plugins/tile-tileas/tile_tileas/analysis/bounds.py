@@ -203,7 +203,10 @@ def _same(op: ir.OpView, known: BoundsAnalysis) -> Range:
 
 
 def _either(op: ir.OpView, known: BoundsAnalysis) -> Range:
-    return ranges.hull(known[op.operands[0]], known[op.operands[1]])
+    parts = list(op.operands)[:2]
+    if not all(known.tracks(part.type) for part in parts):  # one in a buffer
+        return known.unknown(op.results[0])
+    return ranges.hull(known[parts[0]], known[parts[1]])
 
 
 BoundsAnalysis.rules = {
