@@ -11,7 +11,18 @@ from dataclasses import dataclass
 
 from tile_cudatile.ops.constraints import BASE_FLOATS, INTS
 from tile_cudatile.tree import Value
-from tile_cudatile.types import BF16, F16, F32, I8, I32, TOKEN, PartitionView, Scalar, Tile
+from tile_cudatile.types import (
+    BF16,
+    F16,
+    F32,
+    I8,
+    I32,
+    TOKEN,
+    PartitionView,
+    Scalar,
+    TensorView,
+    Tile,
+)
 
 from tile_fuzz.generator.control import Fill, Inside, bound, given, take
 from tile_fuzz.generator.maker import IN_MEMORY, Maker
@@ -48,6 +59,7 @@ def _stream(maker: Maker, type_: Tile, along: int, turns: int, fill: str) -> _St
     shape[along] = shape[along] * max(turns, 1) - short
     extents = strides_of(maker, tuple(shape))
     source = tensor(maker, base(maker, kind, extents.size, fill), kind, extents)
+    assert isinstance(source.type, TensorView)
     view = PartitionView(type_.shape, source.type, tuple(range(len(shape))), "zero")
     return _Stream(maker.emit("make_partition_view", [source], view), type_, along)
 
