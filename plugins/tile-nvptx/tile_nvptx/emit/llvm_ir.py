@@ -8,7 +8,7 @@ from typing import ClassVar
 from tile_core.diagnostics import CompileError
 from tile_core.emit import EmitContext
 from tile_core.mlir import ir
-from tile_nvptx.emit import library_calls, library_places, map_notes
+from tile_nvptx.emit import convergent, library_calls, library_places, map_notes
 from tile_nvptx.emit.guards import (
     check_intrinsics,
     check_kernels,
@@ -50,7 +50,7 @@ class LlvmIrEmitter:
         check_translatable(module)
         check_kernels(module, cx.target)
         check_operations(module, cx.target)
-        text = readable_by_codegen(_translate(source, options))
+        text = convergent.marked(readable_by_codegen(_translate(source, options)))
         check_intrinsics(text, cx.target)
         if library_calls.in_text(text):
             text += "".join(library_places.comments(module))
