@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -184,3 +185,64 @@ def test_who_fences_behind_the_barrier(kernel: Kernel, first: int, kinds: set[st
     here = f"bar.sync 0; setp.lt.u32 %p3, %r1, {32 * first}; @%p3 bra GO;\n{PROXY}\n"
     text = REFILL.replace(there, f"{here}GO: @!%p1 bra W1;")
     assert found(kernel, text, "u64 in", [np.ones(128, np.uint32)], 128) == kinds
+
+
+# --- copies that mbarriers announce ---------------------------------------------------------------
+
+# Thread 0 has 128 bytes copied to each of two places, and waits for both copies; all of warps 0 and
+# 1 read what came. Then the same once more to the same places, in the next phase.
+_ROUND = """
+@!%p1 bra BEGUN{phase};
+mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 128;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [x], 128, [%r3];
+mbarrier.arrive.expect_tx.shared.b64 _, [%r3+8], 128;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2+128], [x], 128, [%r3+8];
+FIRST{phase}: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], {phase}; @!%p2 bra FIRST{phase};
+SECOND{phase}: mbarrier.try_wait.parity.shared.b64 %p2, [%r3+8], {phase}; @!%p2 bra SECOND{phase};
+BEGUN{phase}: bar.sync 0;
+shl.b32 %r4, %r1, 2; add.u32 %r5, %r2, %r4;
+ld.shared.b32 %r6, [%r5]; add.u32 %r7, %r7, %r6;
+fence.proxy.async.shared::cta;
+bar.sync 0;
+"""
+COPIED = f"""
+.shared .align 16 .b8 data[256];
+.shared .align 8 .b64 bars[2];
+mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, data; mov.u32 %r3, bars; mov.u32 %r7, 0;
+@%p1 mbarrier.init.shared.b64 [%r3], 1; @%p1 mbarrier.init.shared.b64 [%r3+8], 1;
+@%p1 fence.mbarrier_init.release.cluster;
+bar.sync 0;
+{_ROUND.format(phase=0)}
+{_ROUND.format(phase=1)}
+mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, out, %rd1; st.global.b32 [%rd2], %r7;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_copies_that_are_waited_for(kernel: Kernel, schedule: str) -> None:
+    x, out = np.arange(32, dtype=np.uint32), np.zeros(64, np.uint32)
+    assert not found(kernel, COPIED, "u64 x, u64 out", [x, out], 64, schedule=schedule)
+    np.testing.assert_array_equal(out, np.tile(2 * x, 2))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("phase", [0, 1])
+def test_a_later_copy_says_nothing_of_an_earlier_one(
+    kernel: Kernel, schedule: str, phase: int
+) -> None:
+    """The second one's end is waited for, and by then the first one has happened to end, too."""
+    wait = rf"FIRST{phase}: mbarrier[^;]*; @!%p2 bra FIRST{phase};"
+    text, count = re.subn(wait, "", COPIED)
+    assert count == 1
+    kinds = found_or_raised(kernel, text, schedule)
+    assert kinds & {"missing-mbarrier-wait", "pending"}
+    if schedule == "early":
+        assert kinds == {"missing-mbarrier-wait"}
+
+
+def found_or_raised(kernel: Kernel, text: str, schedule: str) -> set[str]:
+    args = [np.arange(32, dtype=np.uint32), np.zeros(64, np.uint32)]
+    try:
+        return found(kernel, text, "u64 x, u64 out", args, 64, schedule=schedule)
+    except SimError as error:
+        return {error.kind}

@@ -32,10 +32,12 @@ def addresses_of(g: Group, compute: Addresses) -> list[int]:
     return [int(v) for v in compute(g)]
 
 
-def signal(wave: Wave, cta: int, offset: int, amount: int) -> None:
-    """Complete transaction bytes on the mbarrier of a CTA."""
+def signal(wave: Wave, cta: int, offset: int, amount: int, filled: Array | None = None) -> None:
+    """Complete transaction bytes on the mbarrier of a CTA, for shared bytes `filled` with them."""
     place = shared.barrier_place(wave, cta, offset)
     if wave.monitor is not None:
+        if filled is not None:
+            wave.monitor.async_filled(filled, place)
         wave.monitor.async_signal(place, wave.async_known)
     wave.mbarriers.complete_tx(place, amount)
 
@@ -180,7 +182,7 @@ def _incoming(
 ) -> Operation:
     def write() -> None:
         shared.write(wave, where, read())
-        signal(wave, cta, barrier, amount)
+        signal(wave, cta, barrier, amount, where)
 
     return Operation(write, signals=True)
 
@@ -318,7 +320,7 @@ def _reduce_shared(cx: Decode, op: str, type_: str) -> Exec:
                 old = shared.read(wave, where, "bulk reduction").reshape(-1, element)
                 new = tma.combine(op, _element(type_), old, read().reshape(-1, element))
                 shared.write(wave, where, new.reshape(-1))
-                signal(wave, *end)
+                signal(wave, *end, where)
 
             wave.asyncs.issue(int(row), Operation(write, signals=True))
 

@@ -70,7 +70,7 @@ def _take(wave: Wave) -> Array:
 def _writer(wave: Wave, where: Array, response: Array, cta: int, barrier: int):
     def write() -> None:
         shared.write(wave, where, response)
-        signal(wave, cta, barrier, _BYTES)
+        signal(wave, cta, barrier, _BYTES, where)
 
     return write
 

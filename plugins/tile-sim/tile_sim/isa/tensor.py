@@ -195,7 +195,7 @@ class _TensorLoad:
 
         def write() -> None:
             shared.write(wave, where, tma.load_elements(wave, tensor, base, coordinates))
-            signal(wave, bar, bar_offset, amount)
+            signal(wave, bar, bar_offset, amount, where)
 
         return write
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
+
+from tile_sim.machine.landings import Landings
 
 Array = np.ndarray
 #: Kinds of knowledge that travel along every synchronisation. An event of another warp happened
@@ -15,6 +18,15 @@ ORDERED, PROXIED, TENSOR, PROXIED_GLOBAL = range(4)
 PROXY_KINDS = {"shared": PROXIED, "global": PROXIED_GLOBAL}
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """What a warp of a cluster knew at some time: `[kinds, warps]`, and of phases of mbarriers."""
+
+    known: Array
+    cluster: int
+    landed: Array
+
+
 class Clocks:
     """Vector clocks, one set for each kind of knowledge.
 
@@ -23,7 +35,8 @@ class Clocks:
     tcgen05 instructions once it executes `tcgen05.fence::after_thread_sync`: `tensor[a, b]`.
     """
 
-    def __init__(self, warps: int) -> None:
+    def __init__(self, warps: int, landings: Landings) -> None:
+        self.landings = landings
         self.known = np.zeros((4, warps, warps), np.int32)
         np.fill_diagonal(self.known[ORDERED], 1)
         self.tensor = np.zeros((warps, warps), np.int32)
@@ -52,11 +65,16 @@ class Clocks:
 
     def release(self, key: Hashable, rows: Array) -> None:
         """What these warps have done and know becomes known to who acquires `key` later."""
-        self.publish(key, self.known[:, rows].max(axis=1))
+        self._leave(key, self.known[:, rows].max(axis=1))
+        self.landings.release(key, rows)
         self._advance(rows)
 
-    def publish(self, key: Hashable, known: Array) -> None:
+    def publish(self, key: Hashable, then: Snapshot) -> None:
         """The same for what a warp knew at an earlier time (`snapshot`)."""
+        self._leave(key, then.known)
+        self.landings.publish(key, then.cluster, then.landed)
+
+    def _leave(self, key: Hashable, known: Array) -> None:
         old = self._locations.get(key)
         self._locations[key] = known if old is None else np.maximum(old, known)
 
@@ -64,9 +82,10 @@ class Clocks:
         known = self._locations.get(key)
         if known is not None:
             self.known[:, rows] = np.maximum(self.known[:, rows], known[:, None])
+        self.landings.acquire(key, rows)
 
-    def snapshot(self, row: int, committed: bool = False) -> Array:
-        """What a warp knows as it starts an asynchronous operation, `[kinds, warps]`.
+    def snapshot(self, row: int, committed: bool = False) -> Snapshot:
+        """What a warp knows as it starts an asynchronous operation.
 
         `committed`: its tcgen05 instructions so far are ordered for who learns of the end, as
         `tcgen05.commit` does by itself.
@@ -75,7 +94,7 @@ class Clocks:
             self.known[TENSOR, row, row] = self.known[ORDERED, row, row]
         known = self.known[:, row].copy()
         self._advance(np.array([row]))
-        return known
+        return Snapshot(known, *self.landings.known(row))
 
     # --- fences -----------------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ class Barriers64:
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.words, self.state = wave.shared.view(np.dtype("<u8"))
+        #: Phases that each word has completed since the wave began, whoever initialised it.
+        self.completed = np.zeros(len(self.words), np.int32)
 
     def init(self, places: Array, counts: Array) -> None:
         """Unless `strict`, a count of 0 is let pass; no mbarrier is there then, and uses fail."""
@@ -127,6 +129,7 @@ class Barriers64:
             raise SimError("mbarrier", "transaction count out of range")
         done = (pending == 0) & (tx == 0)
         phase = np.where(done, phase ^ 1, phase)
+        self.completed[places] += done
         pending = np.where(done, expected, pending)
         self.words[places] = pack(pending, expected, tx, phase)
 

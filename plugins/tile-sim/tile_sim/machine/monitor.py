@@ -17,8 +17,9 @@ import numpy as np
 
 from tile_sim.errors import Where
 from tile_sim.machine.access import Part
-from tile_sim.machine.clocks import ORDERED, PROXIED, PROXY_KINDS, Clocks
+from tile_sim.machine.clocks import ORDERED, PROXIED, PROXY_KINDS, Clocks, Snapshot
 from tile_sim.machine.group import Group
+from tile_sim.machine.landings import Landings
 from tile_sim.machine.registerwatch import RegisterWatch
 from tile_sim.machine.shadow import Shadow
 from tile_sim.machine.tensorwatch import TensorWatch
@@ -79,7 +80,9 @@ class Monitor:
 
     def begin(self, wave: Wave) -> None:
         self.wave = wave
-        self.clocks = Clocks(wave.warps)
+        words = wave.shared.stride // 8 * wave.cluster_size
+        landings = Landings(wave.cta_of // wave.cluster_size, words)
+        self.clocks = Clocks(wave.warps, landings)
         self.registers = RegisterWatch(wave.warps, frozenset(wave.program.product_registers))
         self._tensor: TensorWatch | None = None
         self.shared = Shadow(len(wave.shared.bytes))
@@ -154,6 +157,7 @@ class Monitor:
             "race", f"read of {space} memory that another warp writes", shadow.writer[at],
             shadow.write_clock[at], shadow.write_place[at], warp, self.clocks.ordered,
         )  # fmt: skip
+        self._check_copied(shadow, at, warp, f"read of {space} memory")
         shadow.note_read(at, warp, self.clocks.now(warp), place, generic)
 
     def _write(
@@ -181,12 +185,25 @@ class Monitor:
                 "race", f"write to {space} memory that another warp reads", shadow.reader[k, at],
                 shadow.read_clock[k, at], shadow.read_place[k, at], warp, self.clocks.ordered,
             )  # fmt: skip
+        self._check_copied(shadow, at, warp, f"write to {space} memory")
         shadow.note_write(at, warp, self.clocks.now(warp), place)
         shadow.generic[at], shadow.atomic[at] = generic, atomic
         clash = shadow.writer[at] != warp
         if clash.any() and not atomic:
             message = f"several warps write the same {space} memory in one instruction"
             self._report("race", message, place, place, int(clash.sum()))
+
+    def _check_copied(self, shadow: Shadow, at: Array, warp: Array, doing: str) -> None:
+        """Warps know that copies which signal mbarriers have filled what they access."""
+        if not len(shadow.signalled):
+            return
+        slot = shadow.signalled[at]
+        heard = self.clocks.landings.heard[warp, slot]
+        bad = (slot >= 0) & (heard < shadow.phase[at])
+        if bad.any():
+            message = f"{doing} that a copy fills, whose mbarrier nothing has waited for"
+            other = int(shadow.write_place[at][bad][0])
+            self._report("missing-mbarrier-wait", message, self.place(), other, int(bad.sum()))
 
     def unordered(
         self, kind: str, message: str, other: Array, clock: Array, other_place: Array, warp: Array,
@@ -279,6 +296,8 @@ class Monitor:
         for place in np.unique(places[done]):
             mine = np.unique(rows[done & (places == place)])
             self.clocks.acquire(("mbarrier", int(place)), mine)
+            phases = int(self.wave.mbarriers.completed[place])
+            self.clocks.landings.waited(int(place), mine, phases)
 
     # --- the asynchronous proxy -------------------------------------------------------------
 
@@ -370,11 +389,17 @@ class Monitor:
         at = np.unique(np.asarray(where).reshape(-1) // self.shared.granule)
         return at, np.full(len(at), row)
 
-    def async_signal(self, place: int, known: Array | None) -> None:
-        """An operation that started with `known` (`Clocks.snapshot`) has signalled an mbarrier."""
+    def async_filled(self, where: Array, place: int) -> None:
+        """An operation has written shared bytes, and signals an mbarrier now."""
+        slot = self.clocks.landings.slot(place)
+        phases = int(self.wave.mbarriers.completed[place]) + 1
+        self.shared.filled(np.unique(where.reshape(-1) // self.shared.granule), slot, phases)
+
+    def async_signal(self, place: int, known: Snapshot | None) -> None:
+        """An operation that started with `known` has signalled an mbarrier."""
         if known is None:
             return
-        self._check_signalled(place, known)
+        self._check_signalled(place, known.known)
         self.clocks.publish(("mbarrier", place), known)
 
     def _check_signalled(self, place: int, known: Array) -> None:

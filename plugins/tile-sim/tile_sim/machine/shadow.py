@@ -30,6 +30,10 @@ class Shadow:
         self.atomic = np.zeros(count, bool)
         #: How many pending bulk copies write each granule, and how many granules of copies that is.
         self.landing = np.zeros(0, np.int16)
+        #: mbarrier that the copy which wrote a granule signalled (`Landings`, -1: none did), and
+        #: how many phases of it are complete once the copy is over. Empty before the first copy.
+        self.signalled = np.zeros(0, np.int16)
+        self.phase = np.zeros(0, np.int32)
         self.in_flight = 0
 
     def spans(self, start: Array, width: int) -> Array:
@@ -44,7 +48,8 @@ class Shadow:
             setattr(self, name, np.repeat(getattr(self, name), _COARSE))
         for name in ("reader", "read_clock", "read_place", "read_generic"):
             setattr(self, name, np.repeat(getattr(self, name), _COARSE, axis=1))
-        self.landing = np.repeat(self.landing, _COARSE)
+        for name in ("landing", "signalled", "phase"):
+            setattr(self, name, np.repeat(getattr(self, name), _COARSE))
         self.granule = 1
 
     def covering(self, where: Array) -> Array:
@@ -63,10 +68,19 @@ class Shadow:
         self.landing[at] += np.int16(delta)
         self.in_flight += delta * (len(at) * self.granule)
 
+    def filled(self, at: Array, slot: int, phase: int) -> None:
+        """A copy that signals an mbarrier has written granules."""
+        if not len(self.signalled):
+            self.signalled = np.full(len(self.writer), -1, np.int16)
+            self.phase = np.zeros(len(self.writer), np.int32)
+        self.signalled[at], self.phase[at] = slot, phase
+
     def note_write(self, at: Array, warp: Array, clock: Array, place: int) -> None:
         self.writer[at] = warp
         self.write_clock[at] = clock
         self.write_place[at] = place
+        if len(self.signalled):
+            self.signalled[at] = -1
         self.reader[:, at] = -1
 
     def note_read(
