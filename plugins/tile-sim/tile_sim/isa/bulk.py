@@ -320,7 +320,7 @@ def _reduce_shared(cx: Decode, op: str, type_: str) -> Exec:
                 old = shared.read(wave, where, "bulk reduction").reshape(-1, element)
                 new = tma.combine(op, _element(type_), old, read().reshape(-1, element))
                 shared.write(wave, where, new.reshape(-1))
-                signal(wave, *end, where)
+                signal(wave, *end, filled=where)
 
             wave.asyncs.issue(int(row), Operation(write, signals=True))
 

@@ -70,7 +70,7 @@ def _issue_store(
 ) -> None:
     def write() -> None:
         shared.write(wave, where, data)
-        signal(wave, *end, where)
+        signal(wave, *end, filled=where)
 
     wave.asyncs.issue(row, Operation(write, signals=True))
 
@@ -97,7 +97,7 @@ def red_async(cx: Decode) -> Exec:
                 old = shared.read(wave, where, "red.async").view(dtype)
                 new = np.asarray(fn(old, np.array([value], dtype)), dtype)
                 shared.write(wave, where, new.view(np.uint8))
-                signal(wave, *end, where)
+                signal(wave, *end, filled=where)
 
             wave.asyncs.issue(int(row), Operation(write, signals=True))
 
