@@ -16,6 +16,7 @@ from tile_nvptx.passes.cute import (  # noqa: F401
     memory,
     products,
     tensor_maps,
+    tensor_memory,
     warpgroup,
 )
 from tile_nvptx.passes.cute.tensors import State, convert_type, rules
@@ -26,7 +27,8 @@ from tile_nvptx.passes.tileas.device.helpers import Helpers
 class ConvertCute(Pass):
     """Convert kernels written with cute: layouts become arithmetic, views addresses, loads and
     stores accesses of memory; copies, tiled or not, become vectors, `cp.async`, `ldmatrix`,
-    `stmatrix` and copies by tensor maps, products `mma.sync` and `wgmma`.
+    `stmatrix` and copies by tensor maps, products `mma.sync`, `wgmma` and
+    `tcgen05.mma`.
 
     What a layout leaves open (`?`) goes with the tensor, as numbers of 64 bits; what threads
     copy and multiply has to be static. Swizzles of shared memory act on addresses, so that its

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tile_cute.atoms.descriptors import SmemOperand, hopper_descriptor
+from tile_cute.atoms.descriptors import SmemOperand, blackwell_descriptor, hopper_descriptor
 from tile_cute.dialect.base import attributes_of
 from tile_cute.dialect.nvgpu_ops import mma_atom
 from tile_cute.dialect.view_signatures import described
@@ -16,7 +16,9 @@ from tile_nvptx.passes.tileas.device.warpgroup_mma import WarpgroupProduct, mult
 
 #: Descriptors count in 16 bytes, and take 14 bits of an address (PTX ISA, "Matrix descriptor").
 _UNIT_BITS, _ADDRESSES = 4, (1 << 14) - 1
-_GENERATION = (90, 100)  # compute capabilities with this kind of descriptor
+_WGMMA = 90  # the compute capability that has it
+#: Compute capabilities from, and before, and what their descriptors are.
+_DESCRIPTORS = (((90, 100), hopper_descriptor), ((100, 120), blackwell_descriptor))
 _TYPED = re.compile(r'!cute_nvgpu\.smem_desc<"sm90", "(K|MN)", "(\w+)">')
 
 
@@ -34,15 +36,18 @@ def _two(cx: Cute, name: str, left: ir.Value, right: ir.Value) -> ir.Value:
 @rules.on("cute.make_desc_iter")
 def make_descriptor(op: ir.OpView, cx: Cute) -> Replacement:
     """make_desc_iter(t) => the descriptor of the tensor's first core matrix: i64"""
-    if not _GENERATION[0] <= cx.target.sm < _GENERATION[1]:
-        raise cx.error(f"makes a descriptor of wgmma, which {cx.target.chip} does not have")
+    encode = next(
+        (made for (first, last), made in _DESCRIPTORS if first <= cx.target.sm < last), None
+    )
+    if encode is None:
+        raise cx.error(f"makes a descriptor of shared memory, which {cx.target.chip} does not have")
     _, operand = described(op.results[0].type)
     i64 = ir.IntegerType.get_signless(64)
     place = cx.create("llvm.ptrtoint", [op.operands[0]], [i64]).result
     units = _two(cx, "arith.shrui", place, _i64(cx, _UNIT_BITS))
     # The address of a block's shared memory has the number of the block in its cluster above.
     units = _two(cx, "arith.andi", units, _i64(cx, _ADDRESSES))
-    return _two(cx, "arith.ori", units, _i64(cx, hopper_descriptor(0, operand)))
+    return _two(cx, "arith.ori", units, _i64(cx, encode(0, operand)))
 
 
 @rules.on("cute.deref_desc_iter")
@@ -71,7 +76,7 @@ def product(op: ir.OpView, cx: Cute) -> Replacement:
     in one: nobody can touch its registers meanwhile
     """
     total, a, b, accumulate = op.operands
-    if cx.target.sm != _GENERATION[0]:
+    if cx.target.sm != _WGMMA:
         raise cx.error(f"is wgmma, which {cx.target.chip} does not have")
     kind = ir.VectorType(total.type)
     left, right = _operand(a, cx), _operand(b, cx)

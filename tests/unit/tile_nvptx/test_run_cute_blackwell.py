@@ -1,0 +1,59 @@
+"""A product with tensor maps, tensor memory and tcgen05, written with cute, is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.cute_blackwell import blackwell_gemm
+from support.cutlass_run import PASSES, ptx
+from tile_sim import Module, SimError, TensorMap
+
+from tile_core.diagnostics import CompileError
+from tile_core.opt import OptJob, Selection, optimize
+from tile_core.registry import default_registry
+
+
+def run(text: str, m: int, n: int, k: int, schedule: str = "late") -> None:
+    random = np.random.default_rng(m + n + k)
+    a = random.standard_normal((m, k)).astype(np.float16)
+    b = random.standard_normal((n, k)).astype(np.float16)
+    c = np.full((m, n), np.nan, np.float32)
+    maps = [TensorMap(a, (64, 128), swizzle="128B"), TensorMap(b, (64, 64), swizzle="128B")]
+    arguments = [*maps, c, np.int32(m), np.int32(n), np.int32(k)]
+    report = Module(text).launch(
+        "gemm", (m // 128, n // 64, 1), None, arguments, check=True, schedule=schedule
+    )
+    assert not report.findings, "\n".join(map(str, report.findings))
+    wanted = a.astype(np.float64) @ b.astype(np.float64).T
+    np.testing.assert_allclose(c, wanted, rtol=1e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+def test_gemm(schedule: str) -> None:
+    text = ptx(blackwell_gemm(), "sm_100")
+    assert text.count("tcgen05.mma") == 4
+    run(text, 128, 128, 256, schedule)
+
+
+#: What a thread would go on without. Without an arrival others would wait for ever, which the
+#: simulator says, too, but late.
+_ORDERS = ("mbarrier.try_wait", "bar.sync", "tcgen05.fence", "fence.mbarrier_init", "wait::ld")
+
+
+def test_nothing_that_orders_threads_can_go() -> None:
+    lines = ptx(blackwell_gemm(), "sm_100").split("\n")
+    places = [at for at, line in enumerate(lines) if any(mark in line for mark in _ORDERS)]
+    assert len(places) == 8
+    for at in places:
+        line = lines[at].replace("tcgen05.wait::ld.sync.aligned;", "")
+        rest = [line] if line != lines[at] else []
+        if "try_wait" in line:  # as if it had been long enough
+            rest = ["setp.eq.b32 P1, 0, 0;"]
+        with pytest.raises((AssertionError, SimError)):
+            run("\n".join([*lines[:at], *rest, *lines[at + 1 :]]), 128, 64, 192)
+
+
+def test_targets_without() -> None:
+    job = OptJob(default_registry(), Selection(passes=PASSES, target="sm_90"))
+    with pytest.raises(CompileError, match="needs tensor memory, which sm_90a does not have"):
+        optimize(blackwell_gemm(), 0, job)
