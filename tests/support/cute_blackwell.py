@@ -178,3 +178,88 @@ def blackwell_gemm() -> str:
     )
     text = _GEMM.replace("STEPS", steps).replace("BYTES", str(STAGE)).replace("KIND", str(_KIND))
     return text.replace("UMMA", UMMA).replace("LOAD", LOAD)
+
+
+#: y[t] = what thread t had put into its row of tensor memory, 8 words; z[t] = 4 words of its row of
+#: shared memory, by way of tensor memory.
+MOVES = """
+!bar = !cute.ptr<i64, "smem", 8 : i64>
+!bars = !cute.memref<i64, "smem", "1:1">
+!slot = !cute.memref<i32, "smem", "1:1">
+!pslot = !cute.ptr<i32, "smem", 4 : i64>
+!s = !cute.memref<i32, "smem", "(128,4):(4,1)">
+!one = !cute.layout<"1:0">
+!is = !cute_nvgpu.smem_desc_view<!s, !one>
+!desc = !cute_nvgpu.smem_desc<"sm100", "K", "none">
+gpu.module @m {
+  func.func @moves(%y: !llvm.ptr<1>, %z: !llvm.ptr<1>) attributes {
+      nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %i0 = arith.constant 0 : i32
+    %i1 = arith.constant 1 : i32
+    %i4 = arith.constant 4 : i32
+    %i8 = arith.constant 8 : i32
+    %i32 = arith.constant 32 : i32
+    %high = arith.constant 65536 : i32
+    %ticks = arith.constant 10000000 : i32
+    %numbers = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7]> : vector<8xi32>
+    %s = "cute.memref_alloc_smem"() : () -> !s
+    %bars = "cute.memref_alloc_smem"() : () -> !bars
+    %slot = "cute.memref_alloc_smem"() : () -> !slot
+    %pslot = "cute.get_iter"(%slot) : (!slot) -> !pslot
+    %bar = "cute.get_iter"(%bars) : (!bars) -> !bar
+    %end = builtin.unrealized_conversion_cast %bar : !bar to !llvm.ptr<3>
+    %warp = arith.divui %t, %i32 : i32
+    %w0 = arith.cmpi eq, %warp, %i0 : i32
+    %t0 = arith.cmpi eq, %t, %i0 : i32
+    scf.if %t0 {
+      nvvm.mbarrier.init %end, %i1 : !llvm.ptr<3>, i32
+    }
+    scf.if %w0 {
+      "cute_nvgpu.arch_sm100_alloc_tmem"(%pslot, %i32) : (!pslot, i32) -> ()
+      "cute_nvgpu.arch_sm100_relinquish_tmem_alloc_permit"() : () -> ()
+    }
+    scf.for %i = %i0 to %i4 step %i1 : i32 {
+      %w = arith.muli %t, %i4 : i32
+      %v = arith.addi %w, %i : i32
+      "cute.memref_store"(%v, %s, %t, %i) : (i32, !s, i32, i32) -> ()
+    }
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.barrier
+    %base = "cute_nvgpu.arch_sm100_retrieve_tmem_ptr"(%pslot) : (!pslot) -> i32
+    %first = arith.muli %warp, %i32 : i32
+    %quarter = arith.muli %first, %high : i32
+    %own = arith.addi %base, %quarter : i32
+    %scaled = arith.muli %t, %i8 : i32
+    %all = vector.broadcast %scaled : i32 to vector<8xi32>
+    %words = arith.addi %all, %numbers : vector<8xi32>
+    "cute_nvgpu.arch_copy_sm100_tmem_store"(%words, %own)
+      {atom = "tcgen05.st.sync.aligned.32x32b.x8.b32"} : (vector<8xi32>, i32) -> ()
+    %back = "cute_nvgpu.arch_copy_sm100_tmem_load"(%own)
+      {atom = "tcgen05.ld.sync.aligned.32x32b.x8.b32"} : (i32) -> vector<8xi32>
+    %py = llvm.getelementptr %y[%scaled] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %back, %py {alignment = 16 : i64} : vector<8xi32>, !llvm.ptr<1>
+    %copied = arith.addi %base, %i8 : i32
+    scf.if %t0 {
+      %is = "cute.make_desc_iter"(%s) : (!s) -> !is
+      %d = "cute.deref_desc_iter"(%is) : (!is) -> !desc
+      "cute_nvgpu.arch_copy_sm100_copy_s2t"(%copied, %d) {atom = "tcgen05.cp.cta_group::1.128x128b"}
+        : (i32, !desc) -> ()
+      nvvm.tcgen05.commit %end : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %end, %i0, %ticks : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %from = arith.addi %own, %i8 : i32
+    %four = "cute_nvgpu.arch_copy_sm100_tmem_load"(%from)
+      {atom = "tcgen05.ld.sync.aligned.32x32b.x4.b32"} : (i32) -> vector<4xi32>
+    %place = arith.muli %t, %i4 : i32
+    %pz = llvm.getelementptr %z[%place] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %four, %pz {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+    nvvm.barrier
+    scf.if %w0 {
+      "cute_nvgpu.arch_sm100_dealloc_tmem"(%base, %i32) : (i32, i32) -> ()
+    }
+    return
+  }
+}
+"""

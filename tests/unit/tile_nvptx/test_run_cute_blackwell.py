@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.cute_blackwell import blackwell_gemm
+from support.cute_blackwell import MOVES, blackwell_gemm
 from support.cutlass_run import PASSES, ptx
 from tile_sim import Module, SimError, TensorMap
 
@@ -57,3 +57,25 @@ def test_targets_without() -> None:
     job = OptJob(default_registry(), Selection(passes=PASSES, target="sm_90"))
     with pytest.raises(CompileError, match="needs tensor memory, which sm_90a does not have"):
         optimize(blackwell_gemm(), 0, job)
+
+
+def moves(text: str) -> None:
+    y, z = np.full((128, 8), -1, np.int32), np.full((128, 4), -1, np.int32)
+    report = Module(text).launch("moves", (1, 1, 1), None, [y, z], check=True)
+    assert not report.findings, "\n".join(map(str, report.findings))
+    np.testing.assert_array_equal(y, np.arange(1024).reshape(128, 8))
+    np.testing.assert_array_equal(z, np.arange(512).reshape(128, 4))
+
+
+def test_moves() -> None:
+    moves(ptx(MOVES, "sm_100"))
+
+
+@pytest.mark.parametrize("mark", ["fence.proxy", "bar.sync", "tcgen05.fence", "wait::st"])
+def test_moves_are_ordered(mark: str) -> None:
+    lines = ptx(MOVES, "sm_100").split("\n")
+    at = next(at for at, line in enumerate(lines) if mark in line)
+    line = lines[at].replace("tcgen05.wait::st.sync.aligned;", "")
+    rest = [line] if line != lines[at] else []
+    with pytest.raises((AssertionError, SimError)):
+        moves("\n".join([*lines[:at], *rest, *lines[at + 1 :]]))

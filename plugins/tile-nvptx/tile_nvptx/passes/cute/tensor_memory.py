@@ -129,17 +129,12 @@ def copy_from_shared(op: ir.OpView, cx: Cute) -> Replacement:
 # --- products ------------------------------------------------------------------------------------
 
 
-@rules.on(
-    "cute_nvgpu.arch_mma_sm100_umma",
-    "cute_nvgpu.arch_mma_sm100_umma_sparse",
-    "cute_nvgpu.arch_mma_sm100_umma_block_scaled",
-    "cute_nvgpu.arch_mma_sm100_umma_block_scaled_sparse",
-)
+@rules.on("cute_nvgpu.arch_mma_sm100_umma")
 def product(op: ir.OpView, cx: Cute) -> Replacement:
-    """umma(d, a, b, idesc, enable, ..) => tcgen05.mma, begun by one thread
+    """umma(d, a, b, idesc, enable) => tcgen05.mma, begun by one thread
 
-    A is a descriptor or an address in tensor memory, B a descriptor; the accumulator, metadata and
-    scales are addresses in tensor memory. What was in the accumulator counts if `enable` is true.
+    A is a descriptor or an address in tensor memory, B a descriptor, the accumulator an address in
+    tensor memory. What was in the accumulator counts if `enable` is true.
     """
     atom = mma_atom(attributes_of(op)["atom"])
     _one_cta(atom.instruction, cx)
@@ -147,18 +142,18 @@ def product(op: ir.OpView, cx: Cute) -> Replacement:
         match = _DESCRIPTOR.fullmatch(str(cx.before(value)))
         if match is not None and match[1] != "sm100":
             raise cx.error(f"expects descriptors of sm100, but got {cx.before(value)}")
-    total, a, b, kind, enable, *rest = op.operands
+    total, a, b, kind, enable = op.operands
     if str(enable.type) != "i1":
         raise cx.error(f"expects i1, whether to accumulate, but got {enable.type}")
     in_tensor_memory = str(a.type) == "i32"
     left = "[$1]" if in_tensor_memory else "$1"
     flag = cx.create("arith.extui", [enable], [ir.IntegerType.get_signless(32)]).result
-    more = [f"[${5 + at}]" for at in range(len(rest))]
-    metadata, more = (more[:1], more[1:]) if atom.row.sparse else ([], more)
-    operands = ", ".join(["[$0]", left, "$2", *metadata, "$3", *more, "begin"])
-    asm = f"{{ .reg .pred begin; setp.ne.b32 begin, $4, 0; {atom.instruction} {operands}; }}"
-    types = ["i32", "i32" if in_tensor_memory else "i64", "i64", "i32", "i32", *["i32"] * len(rest)]
+    asm = (
+        "{ .reg .pred begin; setp.ne.b32 begin, $4, 0; "
+        f"{atom.instruction} [$0], {left}, $2, $3, begin; }}"
+    )
+    types = ["i32", "i32" if in_tensor_memory else "i64", "i64", "i32", "i32"]
     name = re.sub(r"\W+", "_", f"{atom.instruction}_{'t' if in_tensor_memory else 's'}")
-    values = [base_of(cx, total), base_of(cx, a), b, kind, flag, *rest]
+    values = [base_of(cx, total), base_of(cx, a), b, kind, flag]
     cx.state.helpers.call(cx, *routine(name, types, asm), values, None)
     return None

@@ -36,10 +36,9 @@ def _two(cx: Cute, name: str, left: ir.Value, right: ir.Value) -> ir.Value:
 @rules.on("cute.make_desc_iter")
 def make_descriptor(op: ir.OpView, cx: Cute) -> Replacement:
     """make_desc_iter(t) => the descriptor of the tensor's first core matrix: i64"""
-    encode = next(
-        (made for (first, last), made in _DESCRIPTORS if first <= cx.target.sm < last), None
-    )
-    if encode is None:
+    sm = cx.target.sm
+    fitting = [made for (first, last), made in _DESCRIPTORS if first <= sm < last]
+    if not fitting:
         raise cx.error(f"makes a descriptor of shared memory, which {cx.target.chip} does not have")
     _, operand = described(op.results[0].type)
     i64 = ir.IntegerType.get_signless(64)
@@ -47,7 +46,7 @@ def make_descriptor(op: ir.OpView, cx: Cute) -> Replacement:
     units = _two(cx, "arith.shrui", place, _i64(cx, _UNIT_BITS))
     # The address of a block's shared memory has the number of the block in its cluster above.
     units = _two(cx, "arith.andi", units, _i64(cx, _ADDRESSES))
-    return _two(cx, "arith.ori", units, _i64(cx, encode(0, operand)))
+    return _two(cx, "arith.ori", units, _i64(cx, fitting[0](0, operand)))
 
 
 @rules.on("cute.deref_desc_iter")
