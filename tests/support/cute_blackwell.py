@@ -263,3 +263,67 @@ gpu.module @m {
   }
 }
 """
+
+
+#: Two blocks of a cluster load half of x each, for both, and each writes all of it.
+MULTICAST = """
+!map = !cute_nvgpu.tma_descriptor_tiled<"f16", "32x64", "none">
+!p = !cute.ptr<f16, "gmem", 16 : i64>
+!ps = !cute.ptr<f16, "smem", 128 : i64>
+!bar = !cute.ptr<i64, "smem", 8 : i64>
+!bars = !cute.memref<i64, "smem", "1:1">
+!s = !cute.memref<f16, "smem", "(64,64):(64,1)">
+!l = !cute.layout<"(64,64):(64,1)">
+!g = !cute.memref<f16, "gmem", "(64,64):(64,1)">
+!rows = !cute.layout<"(64,1):(1,0)">
+!row_s = !cute.memref<f16, "smem", "(1,64):(0,1)">
+!row_g = !cute.memref<f16, "gmem", "(1,64):(0,1)">
+gpu.module @m {
+  func.func @multicast(%x: !map, %y: !p) attributes {
+      nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 2 : i32, num_warps = 2 : i32}} {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %i0 = arith.constant 0 : i32
+    %i1 = arith.constant 1 : i32
+    %i32 = arith.constant 32 : i32
+    %half = arith.constant 2048 : i32
+    %whole = arith.constant 4096 : i32
+    %bytes = arith.constant 8192 : i32
+    %ticks = arith.constant 10000000 : i32
+    %mask = arith.constant 3 : i32
+    %l = "cute.static"() : () -> !l
+    %rows = "cute.static"() : () -> !rows
+    %s = "cute.memref_alloc_smem"() : () -> !s
+    %bars = "cute.memref_alloc_smem"() : () -> !bars
+    %bar = "cute.get_iter"(%bars) : (!bars) -> !bar
+    %pb = builtin.unrealized_conversion_cast %bar : !bar to !llvm.ptr<3>
+    %t0 = arith.cmpi eq, %t, %i0 : i32
+    scf.if %t0 {
+      nvvm.mbarrier.init %pb, %i1 : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      nvvm.mbarrier.arrive.expect_tx %pb, %bytes : !llvm.ptr<3>, i32
+    }
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    scf.if %t0 {
+      %q = "cute.get_iter"(%s) : (!s) -> !ps
+      %far = arith.muli %rank, %half : i32
+      %to = "cute.add_offset"(%q, %far) : (!ps, i32) -> !ps
+      %row = arith.muli %rank, %i32 : i32
+      "cute_nvgpu.arch_copy_sm100_tma_load"(%to, %x, %bar, %i0, %row, %mask)
+        {atom = "LOAD.multicast::cluster"} : (!ps, !map, !bar, i32, i32, i32) -> ()
+    }
+    nvvm.mbarrier.try_wait.parity %pb, %i0, %ticks : !llvm.ptr<3>, i32, i32
+    %away = arith.muli %rank, %whole : i32
+    %own = "cute.add_offset"(%y, %away) : (!p, i32) -> !p
+    %g = "cute.make_view"(%own, %l) : (!p, !l) -> !g
+    %from = "cute.local_partition"(%s, %rows, %t) : (!s, !rows, i32) -> !row_s
+    %into = "cute.local_partition"(%g, %rows, %t) : (!g, !rows, i32) -> !row_g
+    %v = "cute.memref_load_vec"(%from) : (!row_s) -> vector<64xf16>
+    "cute.memref_store_vec"(%v, %into) : (vector<64xf16>, !row_g) -> ()
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    return
+  }
+}
+""".replace("LOAD", LOAD)

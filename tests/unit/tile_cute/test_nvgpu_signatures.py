@@ -146,6 +146,11 @@ def test_each_place_has_its_kind(name: str, side: str, at: int) -> None:
 @pytest.mark.parametrize(
     ("name", "operands", "results", "attributes", "words"),
     [
+        ("arch_copy_sm100_tma_load", [SMEM, TILED, "i32", "i32", "i32"], [],
+         f'atom = "{LOAD}.multicast::cluster"',
+         "missing or invalid num_multicast for a multicast TMA load"),
+        ("arch_copy_sm100_tma_load", [SMEM, TILED, "i32", "i32"], [],
+         f'atom = "{LOAD}.multicast::cluster"', "expects 2 coordinates"),
         ("arch_copy_sm100_tma_load", [SMEM, TILED, "i32", "i32"], [], f'atom = "{LOAD}"',
          "expects 2 coordinates, but got 1"),
         ("arch_copy_sm100_tma_store", [TILED, SMEM, "i32", "i32", "i32"], [], f'atom = "{STORE}"',

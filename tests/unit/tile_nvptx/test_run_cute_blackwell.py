@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.cute_blackwell import MOVES, blackwell_gemm
+from support.cute_blackwell import MOVES, MULTICAST, blackwell_gemm
 from support.cutlass_run import PASSES, ptx
 from tile_sim import Module, SimError, TensorMap
 
@@ -79,3 +79,33 @@ def test_moves_are_ordered(mark: str) -> None:
     rest = [line] if line != lines[at] else []
     with pytest.raises((AssertionError, SimError)):
         moves("\n".join([*lines[:at], *rest, *lines[at + 1 :]]))
+
+
+def multicast(text: str, schedule: str = "late") -> None:
+    x = np.arange(4096, dtype=np.float16).reshape(64, 64)
+    y = np.full((2, 64, 64), -1, np.float16)
+    report = Module(text).launch(
+        "multicast", (1, 1, 1), None, [TensorMap(x, (64, 32)), y], check=True, schedule=schedule
+    )
+    assert not report.findings, "\n".join(map(str, report.findings))
+    np.testing.assert_array_equal(y, np.stack([x, x]))
+
+
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+@pytest.mark.parametrize("target", ["sm_90", "sm_100"])
+def test_multicast(target: str, schedule: str) -> None:
+    text = ptx(MULTICAST, target)
+    assert text.count(".multicast::cluster") == 1
+    multicast(text, schedule)
+
+
+@pytest.mark.parametrize("mark", ["fence.mbarrier_init", "cluster.arrive", "mbarrier.try_wait"])
+def test_multicast_is_ordered(mark: str) -> None:
+    lines = ptx(MULTICAST, "sm_90").split("\n")
+    at = next(at for at, line in enumerate(lines) if mark in line)
+    rest = lines[at + 1 :]
+    if mark == "cluster.arrive":
+        rest = [line for line in rest if "barrier.cluster" not in line]
+    done = ["setp.eq.b32 P1, 0, 0;"] if "try_wait" in mark else []
+    with pytest.raises((AssertionError, SimError)):
+        multicast("\n".join([*lines[:at], *done, *rest]))

@@ -96,6 +96,10 @@ def _coordinates(first: int) -> Callable[[ir.OpView], None]:
         if "gather4" in instruction or "scatter4" in instruction:
             rank = 5  # a column, and four rows
         found = len(op.operation.operands) - first
+        if ".multicast::cluster" in instruction:
+            if found == rank:
+                raise LayoutError("missing or invalid num_multicast for a multicast TMA load")
+            found -= 1  # the mask of blocks
         if rank and found != rank:
             raise LayoutError(f"expects {rank} coordinates, but got {found}")
 

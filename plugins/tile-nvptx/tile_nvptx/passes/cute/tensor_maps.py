@@ -17,6 +17,7 @@ BY_VALUE = "{llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64}"
 _SINCE = 90
 _LOAD = re.compile(
     r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes"
+    r"(\.multicast::cluster)?"
 )
 _STORE = re.compile(
     r"cp\.(?:reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group"
@@ -34,16 +35,23 @@ def _matched(op: ir.OpView, form: re.Pattern[str], cx: Cute) -> re.Match[str]:
         raise cx.error(f"copies by tensor maps, which {cx.target.chip} does not have")
     match = form.fullmatch(instruction)
     if match is None:
-        raise cx.error(f"cannot be lowered for '{instruction}': only tiles, within a block")
+        raise cx.error(f"cannot be lowered for '{instruction}': only tiles")
     return match
 
 
 @rules.on("cute_nvgpu.arch_copy_sm100_tma_load")
 def load(op: ir.OpView, cx: Cute) -> Replacement:
-    """tma_load => cp.async.bulk.tensor into shared memory, which an mbarrier counts; one thread"""
+    """tma_load => cp.async.bulk.tensor into shared memory, which an mbarrier counts; one thread
+
+    The last operand of a multicast says which blocks of the cluster get it, at the same place.
+    """
     target, map_, barrier, *coordinates = op.operands
-    rank = int(_matched(op, _LOAD, cx)[1])
-    routine = device.tensor_load(rank, "tile", rank, "", multicast=False)
+    match = _matched(op, _LOAD, cx)
+    rank = int(match[1])
+    if match[2] is not None:
+        i16 = ir.IntegerType.get_signless(16)
+        coordinates[-1] = cx.create("arith.trunci", [coordinates[-1]], [i16]).result
+    routine = device.tensor_load(rank, "tile", rank, "", multicast=match[2] is not None)
     cx.state.helpers.call(cx, *routine, [target, map_, barrier, *coordinates], None)
     return None
 
