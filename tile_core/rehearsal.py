@@ -31,10 +31,11 @@ import tile_core
 from tile_core import rehearsal_child
 from tile_core.diagnostics import CompileError, InputError, TileError
 from tile_core.own_process import may_fork
+from tile_core.pipe_messages import read_message, write_message
 from tile_core.pipeline.instrument import Instrumentation
 from tile_core.pipeline.resolve import Resolved
 from tile_core.registry import Registry
-from tile_core.rehearsal_child import DONE, PluginName, Trial, read_message, write_message
+from tile_core.rehearsal_child import DONE, PluginName, Trial
 
 #: Environment variable: "off" tries nothing, so that the process itself ends (for debuggers, and
 #: where that costs nobody anything).

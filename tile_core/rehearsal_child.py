@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
-import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tile_core.diagnostics import TileError
+from tile_core.pipe_messages import read_message, write_message
 from tile_core.pipeline.instrument import Instrumentation
 from tile_core.pipeline.resolve import Resolved
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 #: The last message of a trial; those before it say where it is.
 DONE = "done"
-_LENGTH = struct.Struct("<Q")
 PluginName = tuple[str, str]  # the plugin's name, and its module's
 
 
@@ -33,31 +31,6 @@ class Trial:
     verify: str
     plugins: tuple[PluginName, ...] | None
     gates: tuple[Instrumentation, ...] = ()
-
-
-def write_message(fd: int, message: Any) -> None:
-    """Send one pickled message after its length, 8 bytes little endian."""
-    data = pickle.dumps(message)
-    rest = memoryview(_LENGTH.pack(len(data)) + data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
-
-
-def read_message(fd: int) -> Any:
-    """Receive one message. Raises EOFError where the other side is gone."""
-    (length,) = _LENGTH.unpack(_exactly(fd, _LENGTH.size))
-    return pickle.loads(_exactly(fd, length))
-
-
-def _exactly(fd: int, count: int) -> bytes:
-    parts: list[bytes] = []
-    while count:
-        part = os.read(fd, count)
-        if not part:
-            raise EOFError("the other side closed the pipe")
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
 
 
 class _Progress(Instrumentation):

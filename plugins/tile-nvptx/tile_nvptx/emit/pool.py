@@ -14,8 +14,9 @@ from typing import IO, Any
 
 from tile_core.diagnostics import CompileError
 from tile_core.own_process import may_fork, waits
+from tile_core.pipe_messages import read_message, write_message
 from tile_nvptx.emit import child, toolchain
-from tile_nvptx.emit.worker import FAILED, LOAD_MLIR, REFUSED, read_message, write_message
+from tile_nvptx.emit.worker import FAILED, LOAD_MLIR, REFUSED
 
 #: How many compilations may run at once in one process.
 MAX_WORKERS = 4

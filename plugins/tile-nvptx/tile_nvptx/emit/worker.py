@@ -2,57 +2,25 @@
 standard output.
 
 LLVM ends its process on what it cannot select, and MLIR's bindings on a translation that fails, so
-it must not be the caller's. The module imports nothing of tile_core and no MLIR before either is
-needed. A request is a pickled dict, a reply a pickled pair (status, value); both are preceded by
-their length, 8 bytes little endian.
+it must not be the caller's. The module imports no MLIR, and of tile_core nothing but messages,
+before either is needed. A request is a dict, a reply a pair (status, value).
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import queue
 import signal
-import struct
 import threading
 from typing import Any
 
-LENGTH = struct.Struct("<Q")
+from tile_core.pipe_messages import read_message, write_message
 
 #: A reply holds the answer, what LLVM said (message, notes), or an error to raise as it is.
 OK, FAILED, REFUSED = "ok", "failed", "refused"
 
 #: A request without a reply: MLIR will be needed.
 LOAD_MLIR = "load-mlir"
-
-
-def write_message(fd: int, message: Any) -> None:
-    """Send one message; file descriptors, so that nothing lingers in a buffer across a fork."""
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    rest = memoryview(LENGTH.pack(len(data)) + data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
-
-
-def read_message(fd: int) -> Any:
-    """Receive one message.
-
-    Raises:
-        EOFError: the other side is gone.
-    """
-    (length,) = LENGTH.unpack(_read_exactly(fd, LENGTH.size))
-    return pickle.loads(_read_exactly(fd, length))
-
-
-def _read_exactly(fd: int, count: int) -> bytes:
-    parts: list[bytes] = []
-    while count:
-        part = os.read(fd, count)
-        if not part:
-            raise EOFError("the other side closed the pipe")
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
 
 
 def main(libdevice: str | None = None) -> None:
