@@ -20,7 +20,7 @@ from importlib.util import MAGIC_NUMBER, spec_from_file_location
 from types import CodeType, ModuleType
 from typing import Any
 
-from tile_core.generated_code import read_own, user_folder, write_own
+from tile_core.generated_code import map_own, user_folder, write_own
 
 #: Name -> source file, whether it is a package, time and size of the source, offset, length.
 Index = dict[str, tuple[str, bool, int, int, int, int]]
@@ -48,13 +48,13 @@ class ModuleImage:
         self._checked: dict[str, bool] = {}
         #: Modules that nobody will ask an image for: they are loaded before there is one.
         self._before = frozenset(sys.modules)
-        data = read_own(path)
+        data = map_own(path)
         try:
             length = int.from_bytes(data[:8], "little")
             made_for, folders, index = marshal.loads(data[8 : 8 + length])
             if made_for == search and all(_changed(f) == folders[f] for f in _search_path()):
                 self._folders, self._index = folders, index
-                self._code = memoryview(data)[8 + length :]
+                self._code = data[8 + length :]
         except (EOFError, ValueError, TypeError, KeyError):
             pass
 
