@@ -157,6 +157,9 @@ gpu.module @m {
   }
 }
 """
+_WAIT = """%acc4 = "cute_nvgpu.arch_mma_sm90_wait"(%acc3f) {pending = 0 : i32}
+              : (vector<16xf32>) -> vector<16xf32>
+            """
 _STEP = """%a{at} = "cute.deref_desc_iter"(%ia) {{k = {k}}} : (!ia) -> !desc
             %b{at} = "cute.deref_desc_iter"(%ib) {{k = {k}}} : (!ib) -> !desc
             %acc{after} = "cute_nvgpu.arch_mma_sm90"({before}, %a{at}, %b{at}, {flag})
@@ -164,13 +167,20 @@ _STEP = """%a{at} = "cute.deref_desc_iter"(%ia) {{k = {k}}} : (!ia) -> !desc
             """
 
 
-def hopper_gemm(n: int, stages: int = 3) -> str:
-    """The kernel for C with rows of n elements; the first product of a tile begins at zero."""
+def hopper_gemm(n: int, stages: int = 3, *, in_flight: bool = False) -> str:
+    """The kernel for C with rows of n elements; the first product of a tile begins at zero.
+
+    Args:
+        in_flight: the products of a stage do not wait for one another.
+    """
     steps = "".join(
         _STEP.format(at=at, k=16 * at, after=at + 1, before=f"%acc{at}" if at else "%acc",
                      flag="%yes" if at else "%more")
         for at in range(4)
     )  # fmt: skip
+    if in_flight:
+        steps = steps.replace('{atom = "WGMMA"}', '{atom = "WGMMA", in_flight}')
+        steps = steps.replace("%acc4 =", "%acc3f =") + _WAIT
     text = _GEMM.replace("PARAMS", MADE.replace("KIND", "static_persistent"))
     text = text.replace("STEPS", steps).replace("8_N", str(8 * n)).replace("(N,1)", f"({n},1)")
     text = text.replace("constant N :", f"constant {n} :").replace("BYTES", str(STAGE))

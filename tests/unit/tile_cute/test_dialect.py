@@ -15,6 +15,9 @@ from tile_core.registry import default_registry
 
 A = '!cute.layout<"(4,8):(1,4)">'
 VIEW = '!cute.memref<f16, "smem", "(8,16):(16,1)">'
+BASES = '!cute.memref<f16, "smem", "(4,8):(1@0,1@1)">'
+COMPOSED = '!cute.memref<f16, "smem", "S<1,0,1> o 0 o (8,16):(16,1)">'
+LINE = '!cute.memref<f16, "smem", "8:1">'
 SUM = '!cute.memref<f32, "rmem", "(8,8):(8,1)">'
 ATOM = '!cute_nvgpu.atom<"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32">'
 
@@ -172,6 +175,20 @@ def test_inferred_types(
         ("copy", ["i32", VIEW, VIEW, '!cute.memref<i1, "tmem", "4:1">'], None, "", "pred memory space invalid"),
         ("mma_atom_call", [ATOM, VIEW, VIEW, VIEW, VIEW], None, "", "expects operand c with element type f32, but get f16."),
         ("mma_atom_call", [ATOM, SUM, VIEW, VIEW, SUM], None, "", "expects rmem for input operands, but got A:"),
+        ("dice", [A, '!cute.coord<"(1,2,3)">'], A, "", "Failed to dice (4,8):(1,4) with (1,2,3)"),
+        ("local_tile", [VIEW, '!cute.tile<"<4:1,8:1>">', '!cute.coord<"(1@0,1)">'], VIEW, "",
+         "failed to construct a valid coordinate from"),
+        ("make_fragment_like", [BASES], VIEW, "", "unable to make fragment-like layout"),
+        ("group_modes", [A], A, "{begin = 0 : i32, end = 5 : i32}",
+         "expects end in the range of [-rank+1 , rank], but got end [5] and rank [2]"),
+        ("size", ['!cute.stride<"(1@0,2)">'], "i32", "{mode = array<i32: 0>}",
+         "unable to compute size for input !cute.stride<(1@0,2)> and mode [0]"),
+        ("cosize", ['!cute.composed_layout<"S<1,0,1> o 0 o (4,2):(1,4)">'], "i32", "{mode = array<i32: 0>}",
+         "mode [0] is invalid for input type"),
+        ("right_inverse", [L("(4,8):(1@0,1@1)")], A, "", "unable to compute a right inverse for input"),
+        ("gemm", ["i32", COMPOSED, VIEW, VIEW, VIEW], None, "", "doesn't support composed layout for A/B/D, but got: A:"),
+        ("gemm", ["i32", VIEW, VIEW, LINE, VIEW], None, "", "expects A, B to have the same rank, but got A:"),
+        ("gemm", ["i32", VIEW, VIEW, VIEW, LINE], None, "", "expects C, D to have the same rank, but got C:"),
         ("gemm", ["i32", VIEW, VIEW, VIEW, VIEW], None, "", "layoutA, layoutB and layoutD fail to form a gemm. A:"),
     ],
 )  # fmt: skip
@@ -226,6 +243,10 @@ SCALED = "mma.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k32.row
         ("arch_mma_sm90", ["vector<32xf32>", "vector<8xf16>", "f32", "i1"], "vector<32xf32>",
          "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16",
          "expects smem_desc_view for operand B, but gets B: f32."),
+        ("arch_mma_sm90_wait", ["vector<32xf32>"], "vector<32xf32>", "", None),
+        ("arch_mma_sm90_wait", ["vector<32xf32>"], "vector<16xf32>", "", "expects the result to be vector<32xf32>"),
+        ("arch_mma_sm90_wait", ["f32"], "f32", "", "expects a fragment of sums, but got f32"),
+        ("arch_mma_sm90_wait", ["vector<8xf32>"], "vector<8xf32>", 'none", pending = 8 : i32, other = "', "expects 'pending' from 0 to 7"),
         ("arch_mma_sm120_block_scaled", ["vector<16xi8>", "vector<8xi8>", "vector<4xf16>", "i32", "i32"], "vector<4xf32>",
          SCALED, "expects c type to be Float32"),
         ("arch_mma_sm120_block_scaled", ["vector<16xi8>", "vector<8xi8>", "vector<4xf32>", "i32", "vector<4xi8>"], "vector<4xf32>",

@@ -78,3 +78,37 @@ def test_targets_without(target: str, words: str) -> None:
     job = OptJob(default_registry(), Selection(passes=PASSES, target=target))
     with pytest.raises(CompileError, match=words):
         optimize(hopper_gemm(32), 0, job)
+
+
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+def test_products_in_flight(schedule: str) -> None:
+    text = ptx(hopper_gemm(64, in_flight=True))
+    assert text.count("wgmma.mma_async") == 4
+    assert text.count("wgmma.wait_group") == 1
+    run(text, (2, 2, 3), 3, schedule)
+
+
+def test_products_in_flight_have_to_be_waited_for() -> None:
+    text = ptx(hopper_gemm(32, 2, in_flight=True))
+    with pytest.raises((AssertionError, SimError)):
+        run(text.replace("wgmma.wait_group.sync.aligned 0;", ""), (1, 1, 3), 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            '"cute_nvgpu.arch_mma_sm90_wait"(%acc3f) {pending = 0 : i32}\n'
+            "              : (vector<16xf32>) -> vector<16xf32>",
+            "arith.negf %acc3f : vector<16xf32>",
+            "is in flight, and 'arith.negf' uses its result",
+        ),
+        ("%acc1, %a1, %b1, %yes", "%acc1, %a1, %b1, %more", "adds to a sum in flight, or not"),
+    ],
+)
+def test_nobody_sees_sums_in_flight(old: str, new: str, words: str) -> None:
+    text = hopper_gemm(32, in_flight=True)
+    assert old in text
+    job = OptJob(default_registry(), Selection(passes=PASSES, target="sm_90"))
+    with pytest.raises(CompileError, match=words):
+        optimize(text.replace(old, new), 0, job)

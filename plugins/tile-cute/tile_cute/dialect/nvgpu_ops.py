@@ -111,6 +111,18 @@ def _check_warpgroup_mma(op: ir.OpView) -> None:
         raise LayoutError(f"expects smem_desc_view for operand B, but gets B: {b}.")
 
 
+def _check_wait(op: ir.OpView) -> None:
+    """A fragment of sums, as it is; at most 7 groups stay in flight (PTX ISA, wait_group)."""
+    before, after = op.operation.operands[0].type, op.operation.results[0].type
+    elements = ("f32", "f16", "i32")
+    if not isinstance(before, ir.VectorType) or str(before.element_type) not in elements:
+        raise LayoutError(f"expects a fragment of sums, but got {before}")
+    if before != after:
+        raise LayoutError(f"expects the result to be {before}, but got {after}")
+    if not 0 <= int(attributes_of(op).get("pending", 0)) <= 7:
+        raise LayoutError("expects 'pending' from 0 to 7")
+
+
 def _is_descriptor(type_: ir.Type) -> bool:
     return str(type_) == "i64" or str(type_).startswith("!cute_nvgpu.smem_desc")
 
@@ -185,6 +197,9 @@ _TABLE = {
     "arch_mma_sm90": (
         ("d", "a", "b", "accumulate"), ("result",), _check_warpgroup_mma, False,
         "wgmma.mma_async",
+    ),
+    "arch_mma_sm90_wait": (
+        ("sum",), ("result",), _check_wait, False, "wait for wgmma.mma_async in flight",
     ),
     "arch_mma_sm100_umma": (
         _TENSOR, (), _check_tensor_mma("tcgen05", "tcgen05.ws"), False, "tcgen05.mma",

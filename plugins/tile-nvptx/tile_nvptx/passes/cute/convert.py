@@ -19,6 +19,7 @@ from tile_nvptx.passes.cute import (  # noqa: F401
     tensor_memory,
     warpgroup,
 )
+from tile_nvptx.passes.cute.in_flight import check_sums_in_flight
 from tile_nvptx.passes.cute.tensors import State, convert_type, rules
 from tile_nvptx.passes.tileas.device.helpers import Helpers
 
@@ -47,6 +48,7 @@ class ConvertCute(Pass):
         for func in children(op):
             if func.name != "func.func":
                 continue
+            check_sums_in_flight(func)
             maps = [tensor_maps.is_map(a.type) for a in func.regions[0].blocks[0].arguments]
             Conversion(ruleset, convert_type, ("cute", "cute_nvgpu"), cx, state).run(func)
             if any(maps):

@@ -11,11 +11,21 @@ from tile_cute.dialect.view_signatures import described
 
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
+from tile_nvptx.passes.cute.in_flight import ATTRIBUTE, is_true
 from tile_nvptx.passes.cute.tensors import Cute, rules
-from tile_nvptx.passes.tileas.device.warpgroup_mma import WarpgroupProduct, multiply
+from tile_nvptx.passes.tileas.device.warpgroup_mma import (
+    Accumulators,
+    WarpgroupProduct,
+    issue,
+    multiply,
+    wait,
+)
 
 #: Descriptors count in 16 bytes, and take 14 bits of an address (PTX ISA, "Matrix descriptor").
 _UNIT_BITS, _ADDRESSES = 4, (1 << 14) - 1
+#: Elements of fragments: PTX types of sums, and their bits.
+_ACCUMULATORS = {"f32": "f32", "f16": "f16", "i32": "s32"}
+_WIDTHS = {"f32": 32, "f16": 16, "i32": 32}
 _WGMMA = 90  # the compute capability that has it
 #: Compute capabilities from, and before, and what their descriptors are.
 _DESCRIPTORS = (((90, 100), hopper_descriptor), ((100, 120), blackwell_descriptor))
@@ -73,6 +83,8 @@ def _operand(value: ir.Value, cx: Cute) -> SmemOperand | None:
 def product(op: ir.OpView, cx: Cute) -> Replacement:
     """arch_mma_sm90(d, a, b, accumulate) => wgmma.fence, mma_async, commit_group, wait_group 0, all
     in one: nobody can touch its registers meanwhile
+
+    With `in_flight` there is no wait, and the product is a group of its own.
     """
     total, a, b, accumulate = op.operands
     if cx.target.sm != _WGMMA:
@@ -84,12 +96,38 @@ def product(op: ir.OpView, cx: Cute) -> Replacement:
     element = "" if left is not None else str(ir.VectorType(a.type).element_type)
     atom = mma_atom(attributes_of(op)["atom"])
     made = WarpgroupProduct(atom, (1, 1, 1), (0, 0), left, right, str(kind.element_type), element)
+    in_flight = ATTRIBUTE in op.operation.attributes
+    if in_flight and left is None:
+        raise cx.error("keeps A in registers, which are written before it is done: wait for it")
+    start = total if is_true(accumulate) else _started(cx, total, _flag(accumulate, cx))
+    text = issue(made) if in_flight else multiply(made)
+    return cx.state.helpers.call(cx, *text, [a, b, start], kind).result
+
+
+def _started(cx: Cute, total: ir.Value, flag: ir.Value) -> ir.Value:
+    """The sum, or zero."""
+    kind = ir.VectorType(total.type)
     zero = ir.FloatAttr.get(kind.element_type, 0.0) if _is_float(kind) else None
     splat = zero or ir.IntegerAttr.get(kind.element_type, 0)
     nothing = {"value": ir.DenseElementsAttr.get_splat(kind, splat)}
     empty = cx.create("arith.constant", [], [kind], nothing).result
-    start = cx.create("arith.select", [_flag(accumulate, cx), total, empty], [kind]).result
-    return cx.state.helpers.call(cx, *multiply(made), [a, b, start], kind).result
+    return cx.create("arith.select", [flag, total, empty], [kind]).result
+
+
+@rules.on("cute_nvgpu.arch_mma_sm90_wait")
+def wait_for_product(op: ir.OpView, cx: Cute) -> Replacement:
+    """arch_mma_sm90_wait(d) {pending} => wgmma.wait_group: d is there when at most so many products
+    that were begun after it are still in flight
+    """
+    if cx.target.sm != _WGMMA:
+        raise cx.error(f"is wgmma, which {cx.target.chip} does not have")
+    kind = ir.VectorType(op.operands[0].type)
+    element = str(kind.element_type)
+    accumulators = Accumulators(
+        _ACCUMULATORS[element], kind.shape[0] * _WIDTHS[element] // 32, element
+    )
+    made = wait(accumulators, int(attributes_of(op).get("pending", 0)))
+    return cx.state.helpers.call(cx, *made, [op.operands[0]], kind).result
 
 
 def _is_float(kind: ir.VectorType) -> bool:
