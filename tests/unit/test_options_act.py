@@ -99,7 +99,7 @@ def test_names_that_do_not_exist_are_refused(passes: str, word: str) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("index-bitwidth", 64), ("dynamic-persistent", True)],
+    [("index-bitwidth", 64)],
 )
 def test_reserved_options_are_refused_at_every_level(option: str, value: int) -> None:
     for level in range(4):

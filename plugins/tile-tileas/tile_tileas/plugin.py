@@ -66,6 +66,11 @@ def tile_passes() -> Iterable[Lazy]:
             "operations in the order of their schedule, iterations overlapping",
         ),
         Lazy(
+            "tileas-dynamic-persistent",
+            "tile_tileas.passes.dynamic_persistent:DynamicPersistent",
+            "blocks take further tile blocks of the grid until none is left",
+        ),
+        Lazy(
             "tileas-assign-phases",
             "tile_tileas.passes.assign_phases:AssignPhases",
             "stages and phases of pipes as integers",

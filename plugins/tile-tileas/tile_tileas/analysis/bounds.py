@@ -257,5 +257,6 @@ BoundsAnalysis.rules = {
     "nv_tileas.cta_rank": _rank,
     "nv_tileas.extract_slice": _same,
     "nv_tileas.insert_slice": _either,
+    "nv_tileas.next_program_id": _program_id,
     "nv_tileas.view": _same,
 }

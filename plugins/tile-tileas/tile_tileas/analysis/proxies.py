@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.tokens import BULK_STORES
+from tile_tileas.dialect.launched import CANCEL
 from tile_tileas.dot_plan import family_of
 from tile_tileas.mma.families import WARPGROUP
 
@@ -11,6 +12,7 @@ from tile_tileas.mma.families import WARPGROUP
 _READS = ("nv_tileas.async_copy", "nv_tileas.umma", "nv_tileas.umma_scaled", *BULK_STORES)
 _WRITES = (
     "nv_tileas.async_copy", "nv_tileas.async_gather_tma_load", "nv_tileas.async_tiled_tma_load",
+    CANCEL,
 )  # fmt: skip
 
 

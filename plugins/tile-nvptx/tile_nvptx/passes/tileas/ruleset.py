@@ -27,6 +27,10 @@ FAMILIES = {
     "dot": ("nv_tileas.dot",),
     "dot_warpgroup": ("nv_tileas.dot_wait",),
     "host": ("nv_tileaa.get_global", "nv_tileaa.print"),
+    "launched": (
+        "nv_tileas.async_cancel_next_program_id", "nv_tileas.is_valid_program_id",
+        "nv_tileas.next_program_id",
+    ),
     "multimem": ("nv_tileas.multimem",),
     "pointers": ("nv_tileas.load", "nv_tileas.store"),
     "reduce": ("nv_tileas.reduce", "nv_tileas.reduce_mixed", "nv_tileas.reduce_across_warps"),
