@@ -17,19 +17,26 @@ from tile_tileas.pipelining.depth import Demand, Room, depth_of_stream
 import tile_core
 
 TILES, WIDTH = 7, 512
+#: Two stages of so many do not fit four times, as they would for sixteen warps.
+WIDE = 8192
 WEAK = {"memory_ordering_semantics": "weak"}
 
 
 @cache
-def ptx(stages: int, when: str = "always") -> str:
-    """The sum of tiles `first` to `last` of x, tile by tile."""
-    p, tile = Program(), t.Tile((WIDTH,), t.F32)
+def ptx(stages: int, when: str = "always", width: int = WIDTH, *, persistent: bool = False) -> str:
+    """The sum of tiles `first` to `last` of x, tile by tile; of each n-th one for n blocks where
+    that is `persistent`.
+    """
+    p, tile = Program(), t.Tile((width,), t.F32)
     base = p.argument(t.Tile((), t.Pointer(t.F32)))
     base = p.emit("assume", [base], base.type, predicate=DivBy(16))
-    tensor = t.TensorView(t.F32, (TILES * WIDTH,), (1,))
+    tensor = t.TensorView(t.F32, (TILES * width,), (1,))
     view = p.emit("make_tensor_view", [base, (), ()], tensor)
-    view = p.emit("make_partition_view", [view], t.PartitionView((WIDTH,), tensor, (0,), "zero"))
-    bounds = [p.argument(I32), p.argument(I32), p.constant(I32, 1)]
+    view = p.emit("make_partition_view", [view], t.PartitionView((width,), tensor, (0,), "zero"))
+    step = p.constant(I32, 1)
+    if persistent:
+        step = p.emit("get_num_tile_blocks", [], I32, I32, I32)
+    bounds = [p.argument(I32), p.argument(I32), step]
 
     def body(i, total):
         x = p.emit("load_view_tko", [view, (i,)], tile, t.TOKEN, **WEAK)
@@ -37,7 +44,7 @@ def ptx(stages: int, when: str = "always") -> str:
 
     region = p.region([I32, tile], body, "continue")
     done = p.emit("for", [*bounds, (p.constant(tile, 0),)], tile, regions=(region,))
-    p.store(done, (WIDTH,), t.F32)
+    p.store(done, (width,), t.F32)
     made = tile_core.compile(
         str(tile_cudatile.to_mlir(p.module())),
         "sm_80",
@@ -51,12 +58,12 @@ def ptx(stages: int, when: str = "always") -> str:
     return str(made.stage("ptx"))
 
 
-def check(text: str, first: int, last: int, schedule: str = "late") -> None:
-    x = np.random.default_rng(0).standard_normal(TILES * WIDTH).astype(np.float32)
-    wanted = np.zeros(WIDTH, np.float32)
+def check(text: str, first: int, last: int, schedule: str = "late", width: int = WIDTH) -> None:
+    x = np.random.default_rng(0).standard_normal(TILES * width).astype(np.float32)
+    wanted = np.zeros(width, np.float32)
     for at in range(first, last):
-        wanted += x[at * WIDTH : (at + 1) * WIDTH]
-    y = np.ones(WIDTH, np.float32)
+        wanted += x[at * width : (at + 1) * width]
+    y = np.ones(width, np.float32)
     arguments = [x, np.int32(first), np.int32(last), y]
     report = Module(text).launch("k", (1, 1, 1), None, arguments, check=True, schedule=schedule)
     assert not report.findings
@@ -81,6 +88,15 @@ def test_an_estimate_leaves_loops_alone_that_have_enough_in_flight() -> None:
     """16 blocks of 2 KiB keep an A100 at work."""
     assert "cp.async" in ptx(3, when="always")
     assert "cp.async" not in ptx(3, when="estimate")
+
+
+def test_a_persistent_loop_counts_on_no_further_block() -> None:
+    """Its blocks are as many as there are multiprocessors, whatever else would have room."""
+    assert "cp.async" not in ptx(4, width=WIDE)
+    text = ptx(4, width=WIDE, persistent=True)
+    assert "cp.async" in text
+    for schedule in ("late", "early", "random"):
+        check(text, 0, TILES, schedule, WIDE)
 
 
 def test_no_wait_or_commit_can_go() -> None:

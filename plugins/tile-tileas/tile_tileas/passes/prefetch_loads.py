@@ -11,6 +11,7 @@ from tile_core.passes import Pass, PassContext, option
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.buffers import lives_of
 from tile_tileas.copying.engines import EngineLoads
+from tile_tileas.modulo.body import is_persistent
 from tile_tileas.passes.allocate_shared import ENOUGH_WARPS
 from tile_tileas.passes.unspecialized_pipeline import PRODUCT, left_to_threads, prefetches
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
@@ -30,8 +31,9 @@ class PrefetchLoads(Pass):
 
     Each thread copies what it reads itself (cp.async), so that nobody has to meet, unless a plan
     leaves it to tensor maps or bulk copies. Stages leave room for as many blocks as have sixteen
-    warps. With `when` = 'estimate', only where blocks of a multiprocessor have fewer bytes in
-    flight than its part of memory takes.
+    warps, but in persistent loops, which have as many blocks as there are multiprocessors. With
+    `when` = 'estimate', only where blocks of a multiprocessor have fewer bytes in flight than its
+    part of memory takes.
     """
 
     name = "tileas-prefetch-loads"
@@ -65,7 +67,9 @@ class PrefetchLoads(Pass):
         cx: PassContext,
     ) -> int:
         demand = demand_of(func, loop, loads, self.num_stages, macs=0, lag=0)
-        blocks = max(demand.blocks, -(-ENOUGH_WARPS // demand.warps))
+        blocks = demand.blocks
+        if not is_persistent(loop):
+            blocks = max(blocks, -(-ENOUGH_WARPS // demand.warps))
         # All buffers of a kernel lie apart then: loops that follow one another meet no more often.
         everything = sum(life.size for life in lives_of(func))
         demand = replace(demand, blocks=blocks, other_bytes=everything + overhead)
