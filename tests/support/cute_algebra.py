@@ -131,6 +131,8 @@ gpu.module @m {
             layouts = "composed_layout" if " o " in text else "layout"
             name = self._made(f'"cute.static"() : () -> !cute.{layouts}<"{text}">')
             return self._view(name, text), found
+        if kind == "swizzle":
+            return self._made(f'"cute.make_swizzle"() : () -> {_type(operand)}'), found
         if "?" not in text:
             return self._made(f'"cute.static"() : () -> {_type(operand)}'), found
         assert isinstance(found, Value)

@@ -163,6 +163,7 @@ def test_inferred_types(
         ("tuple_div", ['!cute.shape<"4">', '!cute.shape<"0">'], '!cute.shape<"8">', "", "zero divisor"),
         ("to_int_tuple", ['!cute.stride<"(1@0,2)">'], '!cute.int_tuple<"4">', "", "neither scaled bases nor underscores"),
         ("static", [], "i32", "", "expects a static result type, but got i32"),
+        ("make_swizzle", [], A, "", "expects a result of kind swizzle, but got"),
         ("static", [], '!cute.layout<"(4">', "", "failed to parse layout"),
         ("memref_load", [VIEW, "index"], "f16", "", "expects 2 coordinates for (8,16):(16,1), but got 1"),
         ("memref_load", [VIEW, "index", "index"], "f32", "", "accesses elements of type f16, but the value is f32"),

@@ -12,8 +12,8 @@ from tile_cute.atoms import MmaAtom
 from tile_cute.atoms.registry import copy_atom, mma_atom
 from tile_cute.atoms.rules import TensorMmaFlags, check_tensor_mma
 from tile_cute.dialect.base import CuteNvgpu, attributes_of
-from tile_cute.dialect.define import Check, define
-from tile_cute.dialect.nvgpu_signatures import SIGNATURES, check_signature
+from tile_cute.dialect.define import define
+from tile_cute.dialect.nvgpu_signatures import CHECKS
 from tile_cute.errors import LayoutError
 
 # How PTX element types appear in MLIR vectors; bytes hold fp6 and fp4 of mixed kinds.
@@ -274,25 +274,10 @@ _TABLE = {
 }  # fmt: skip
 
 
-def _whole_check(
-    name: str, operands: Sequence[str], results: Sequence[str], check: Check | None
-) -> Check | None:
-    """Kinds of operands and results first, then what the instruction asks for."""
-    if name not in SIGNATURES:
-        return check
-
-    def both(op: ir.OpView) -> None:
-        check_signature(op, operands, results)
-        if check is not None:
-            check(op)
-
-    return both
-
-
 OPERATIONS = {
     name: define(
         CuteNvgpu, name, operands, results, doc=doc, pure=pure,
-        check=_whole_check(name, operands, results, check),
+        check=CHECKS.checked(name, operands, results, check),
     )
     for name, (operands, results, check, pure, doc) in _TABLE.items()
 }  # fmt: skip

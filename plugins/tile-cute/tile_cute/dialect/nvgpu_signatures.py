@@ -4,12 +4,13 @@ Sources: pages 036, 039 and 041 of the specification; ranks and sizes are those 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tile_core.mlir import ir
 from tile_cute.atoms.tma import check_mutable
 from tile_cute.dialect.base import attributes_of, operand_of
-from tile_cute.dialect.kinds import check_values, family_of
+from tile_cute.dialect.kinds import family_of
+from tile_cute.dialect.signatures import Signatures
 from tile_cute.errors import LayoutError
 from tile_cute.values import View
 
@@ -60,21 +61,6 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cast_tma_desc_to_integer": (("map",), ("i64",)),
     "get_grid_constant_pointer": (("any",), ("pointer",)),
 }  # fmt: skip
-
-
-def check_signature(op: ir.OpView, operands: Sequence[str], results: Sequence[str]) -> None:
-    """LayoutError unless operands and results are of the kinds that the table says.
-
-    Args:
-        operands: names of the operands, for messages; results: likewise.
-    """
-    name = op.operation.name.partition(".")[2]
-    wanted, given = SIGNATURES[name]
-    check_values(operands, wanted, [value.type for value in op.operation.operands])
-    check_values(results, given, [value.type for value in op.operation.results])
-    relation = _RELATIONS.get(name)
-    if relation is not None:
-        relation(op)
 
 
 # --- what several values have to do with each other ----------------------------------------------
@@ -153,3 +139,6 @@ _RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
     "atom_make_exec_tma": _same_instruction,
     "update_tma_desc": _mutable,
 }
+
+#: All of them.
+CHECKS = Signatures(SIGNATURES, _RELATIONS)

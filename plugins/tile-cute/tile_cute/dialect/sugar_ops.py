@@ -28,6 +28,12 @@ def _check_numbers(op: ir.OpView) -> None:
             raise LayoutError(f"expects integers, but got {type_}")
 
 
+def _check_swizzle(op: ir.OpView) -> None:
+    made = operand_of(op.operation.results[0].type)
+    if not isinstance(made, Value) or made.kind != "swizzle":
+        raise LayoutError(f"expects a result of kind swizzle, but got {made}")
+
+
 def _comparable(left: Operand, right: Operand) -> bool:
     values = isinstance(left, Value) and isinstance(right, Value)
     return values and left.kind == right.kind and left.kind in TUPLE_KINDS  # type: ignore[union-attr]
@@ -85,6 +91,7 @@ _TABLE = {
     "make_stride": (("numbers*",), _check_numbers, "strides"),
     "make_coord": (("numbers*",), _check_numbers, "a coordinate"),
     "make_tile": (("numbers*",), _check_numbers, "layouts by mode"),
+    "make_swizzle": ((), _check_swizzle, "the swizzle that its type names"),
     "tuple_eq": (("lhs", "rhs"), _check_tuple_eq, "whether two tuples are equal"),
     "equal": (("lhs", "rhs"), _check_equal, "whether two layouts, views or tuples are equal"),
     "tensor": (("source",), _check_tensor, "the view of a view's memory by its layout"),

@@ -1,12 +1,11 @@
 """cute: pointers, views, memory, and the tiled copies and MMAs over them."""
 
 import re
-from collections.abc import Sequence
 
 from tile_core.mlir import ir
 from tile_cute.dialect.base import Cute, operand_of
-from tile_cute.dialect.define import Check, define
-from tile_cute.dialect.view_signatures import SIGNATURES, check_signature
+from tile_cute.dialect.define import define
+from tile_cute.dialect.view_signatures import CHECKS
 from tile_cute.errors import LayoutError
 from tile_cute.swizzle import ComposedLayout
 from tile_cute.values import Value, View
@@ -184,25 +183,10 @@ _TABLE = {
 }
 
 
-def _whole_check(
-    name: str, operands: Sequence[str], results: Sequence[str], check: Check | None
-) -> Check | None:
-    """Kinds of operands and results first, then what the table says besides."""
-    if name not in SIGNATURES:
-        return check
-
-    def both(op: ir.OpView) -> None:
-        check_signature(op, operands, results)
-        if check is not None:
-            check(op)
-
-    return both
-
-
 OPERATIONS = {
     name: define(
         Cute, name, operands, results, doc=doc, pure=pure,
-        check=_whole_check(name, operands, results, check),
+        check=CHECKS.checked(name, operands, results, check),
     )
     for name, (operands, results, check, pure, doc) in _TABLE.items()
 }  # fmt: skip

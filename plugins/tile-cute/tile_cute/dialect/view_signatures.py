@@ -1,7 +1,7 @@
 """What cute's operations on pointers, tuples and tiled instructions take and give (page 034)."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tile_core.mlir import ir
 from tile_cute.atoms.descriptors import SmemOperand, match_operand
@@ -9,7 +9,8 @@ from tile_cute.atoms.tiled_copy import TiledCopy, tiled_copy
 from tile_cute.atoms.tiled_mma import partition_of
 from tile_cute.bridge import memory_layout
 from tile_cute.dialect.base import attributes_of, operand_of, parse_type
-from tile_cute.dialect.kinds import ATOM, check_values
+from tile_cute.dialect.kinds import ATOM
+from tile_cute.dialect.signatures import Signatures
 from tile_cute.errors import LayoutError
 from tile_cute.layout import Layout
 from tile_cute.swizzle import ComposedLayout
@@ -49,17 +50,6 @@ _DESCRIPTOR = re.compile(r'!cute_nvgpu\.smem_desc<"sm\d+", "(K|MN)", "(\w+)">')
 _TILED_COPY = re.compile(r'!cute\.tiled_copy<"([^"]*)", "([^"]*)", "([^"]*)">')
 _TILED_MMA = re.compile(r'!cute\.tiled_mma<"([^"]*)", "([^"]*)"')
 _TILED = re.compile(r'!cute\.tiled_(?:mma|copy)<"([^"]*)"')
-
-
-def check_signature(op: ir.OpView, operands: Sequence[str], results: Sequence[str]) -> None:
-    """LayoutError unless operands and results are of the kinds that the table says."""
-    name = op.operation.name.partition(".")[2]
-    wanted, given = SIGNATURES[name]
-    check_values(operands, wanted, [value.type for value in op.operation.operands])
-    check_values(results, given, [value.type for value in op.operation.results])
-    relation = _RELATIONS.get(name)
-    if relation is not None:
-        relation(op)
 
 
 def _pointer(type_: ir.Type) -> tuple[str, str]:
@@ -232,3 +222,6 @@ _RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
     "make_desc_iter": _source,
     "deref_desc_iter": _part,
 }
+
+#: All of them.
+CHECKS = Signatures(SIGNATURES, _RELATIONS)
