@@ -134,3 +134,12 @@ gpu.module @m {
     return
   }
 }
+// -----
+// CHECK: error: 'cute.memref_load' op cannot swizzle addresses by S<3,0,-8>: it moves by more than 1024 bytes
+!s = !cute.memref<f32, "smem", "S<3,0,-8> o 0 o (8,256):(256,1)">
+gpu.module @m {
+  func.func @high(%s: !s, %i: i32) {
+    %x = "cute.memref_load"(%s, %i, %i) : (!s, i32, i32) -> f32
+    return
+  }
+}

@@ -10,6 +10,7 @@ from tile_core.mlir import ir
 from tile_nvptx.passes.cute.numbers import Number, unknown, wide
 from tile_nvptx.passes.cute.offsets import Offsets
 from tile_nvptx.passes.cute.tensors import (
+    ALIGNED,
     POINTER,
     Cute,
     address,
@@ -25,9 +26,6 @@ from tile_nvptx.passes.cute.tensors import (
     tensor_of,
     value_of,
 )
-
-#: Alignment of shared memory in bytes: what descriptors and tensor maps of swizzles ask for.
-_ALIGNED = 1024
 
 
 def _element(type_: ir.Type) -> ir.Type:
@@ -110,7 +108,7 @@ def alloc_smem(op: ir.OpView, cx: Cute) -> Replacement:
     cx.state.buffers.append(name)
     swizzle, offset = swizzle_of(view)
     cosize = outer_of(view).cosize + offset
-    alignment = _ALIGNED
+    alignment = ALIGNED
     if swizzle is not None:
         cosize = -(-cosize // swizzle.span) * swizzle.span
         alignment = max(alignment, swizzle.span * element_bits(view, cx) // 8)

@@ -28,6 +28,8 @@ from tile_nvptx.passes.tileas.device.helpers import Helpers
 SPACES = {"gmem": 1, "smem": 3, "rmem": 5, "generic": 0}
 POINTER = re.compile(r'!cute\.(?:ptr|memref)<(.+?), "(\w+)", .*>')
 _TUPLE = re.compile(r'!cute\.tuple<"(.*)">')
+#: Alignment of shared memory in bytes: what descriptors and tensor maps of swizzles ask for.
+ALIGNED = 1024
 _DYNAMIC = -(2**31)  # an index of getelementptr that is an operand
 _MOST = 2**31
 
@@ -288,6 +290,11 @@ def _swizzled(cx: Cute, pointer: ir.Value, swizzle: Swizzle, bits: int) -> ir.Va
     """The address in shared memory that a swizzle of elements makes of another one."""
     if bits % 8:
         raise cx.error(f"cannot swizzle elements of {bits} bits")
+    if swizzle.shift < 0 and swizzle.span * bits > 8 * ALIGNED:
+        # It changes address bits above those that shared memory is aligned to.
+        raise cx.error(
+            f"cannot swizzle addresses by {swizzle}: it moves by more than {ALIGNED} bytes"
+        )
     number = Offsets(cx)
     place = cx.create("llvm.ptrtoint", [pointer], [number.i32]).result
     place = number.swizzled(swizzle.recast(bits, 8), place)
