@@ -68,6 +68,25 @@ def scaled_matmul(a, a_scale, b, b_scale, c, tm: Int, tn: Int, tk: Int, block: I
 
 
 @ct.kernel
+def packed_matmul(a, a_scale, b, b_scale, c, tm: Int, tn: Int, tk: Int, block: Int):
+    """a @ b.T of numbers of four bits, two to a byte, with a scale for each `block` along K."""
+    rows, columns = ct.cdiv(a.shape[0], tm), ct.cdiv(b.shape[0], tn)
+    row, column = place(ct.bid(0), rows, columns)
+    total = ct.full((tm, tn), 0, dtype=ct.float32)
+    for k in range(ct.num_tiles(a, axis=1, shape=(tm, tk // 2))):
+        left = ct.load(a, index=(row, k), shape=(tm, tk // 2), padding_mode=ZERO)
+        right = ct.load(b, index=(column, k), shape=(tn, tk // 2), padding_mode=ZERO)
+        left = ct.unpack_from_bytes(left.reshape((-1,)), ct.float4_e2m1fn).reshape((tm, tk))
+        right = ct.unpack_from_bytes(right.reshape((-1,)), ct.float4_e2m1fn).reshape((tn, tk))
+        scales = (
+            ct.load(a_scale, index=(row, k), shape=(tm, tk // block), padding_mode=ZERO),
+            ct.load(b_scale, index=(column, k), shape=(tn, tk // block), padding_mode=ZERO),
+        )
+        total = ct.mma_scaled(left, scales[0], ct.transpose(right), ct.transpose(scales[1]), total)
+    ct.store(c, index=(row, column), tile=ct.astype(total, c.dtype))
+
+
+@ct.kernel
 def split_k_matmul(a, b, c, locks, counts, tm: Int, tn: Int, tk: Int, parts: Int):
     """Blocks of the second axis take every `parts`-th tile of K, and add under a lock a tile."""
     rows, columns = ct.cdiv(a.shape[0], tm), ct.cdiv(b.shape[1], tn)

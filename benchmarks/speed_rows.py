@@ -127,6 +127,24 @@ def scaled_row(kind: str, m: int, n: int, k: int, tile: Tile) -> Row:
     )  # fmt: skip
 
 
+def packed_row(m: int, n: int, k: int, tile: Tile) -> Row:
+    """Numbers of four bits, two to a byte (OCP Microscaling Formats, "MXFP4")."""
+    tm, tn, _ = tile
+
+    def launch(_: int) -> Launch:
+        a, b, c = zeros("u8", m, k // 2), zeros("u8", n, k // 2), zeros("f16", m, n)
+        scales = zeros("e8m0", m, k // _BLOCK), zeros("e8m0", n, k // _BLOCK)
+        arguments = (a, scales[0], b, scales[1], c, *tile, _BLOCK)
+        return Launch((ceil(m / tm) * ceil(n / tn), 1, 1), arguments)
+
+    return Row(
+        f"block-scaled e2m1 {_shape(m, n, k)}, {_tile(tile)}", "speed_kernels:packed_matmul",
+        launch, 2.0 * m * n * k,
+        _size("u8", (m, k // 2), (n, k // 2)) + _size("f16", (m, n))
+        + _size("e8m0", (m, k // _BLOCK), (n, k // _BLOCK)), 4, capability=100,
+    )  # fmt: skip
+
+
 def split_row(kind: str, m: int, n: int, k: int) -> Row:
     tm, tn, tk, parts = 32, 64, 256, 4
     tiles = ceil(m / tm) * ceil(n / tn)
@@ -391,6 +409,7 @@ ROWS: tuple[Row, ...] = (
     split_row("f16", 256, 256, 4096),
     split_row("f32", 128, 128, 8192),
     scaled_row("e4m3", 4096, 4096, 4096, (128, 128, 128)),
+    packed_row(4096, 4096, 4096, (128, 128, 128)),
     batched_row("e4m3", 2, 1024, 1024, 1024, (128, 256, 128)),
     batched_row("e4m3", 4, 8192, 8192, 2000, (128, 256, 128), quick=True),
     batched_row("e4m3", 8, 12288, 4096, 2560, (256, 256, 128)),

@@ -190,3 +190,16 @@ def test_constants_of_every_pattern(element):
     p = Program()
     p.store(p.constant(t.Tile((256,), element), values), (256,), element)
     p.agrees(np.zeros(256, dtype_of(element)))
+
+
+@pytest.mark.parametrize("count", [512, 2])
+@pytest.mark.parametrize("after", SMALL)
+def test_codes_of_four_bits_as_codes_of_eight(after: t.Scalar, count: int) -> None:
+    """All of them, the sign of zero too: four at a time, or fewer."""
+    p = Program()
+    raw = p.load((count // 2,), t.I8)
+    x = p.emit("unpack", [raw], t.Tile((count,), t.F4E2M1FN))
+    made = p.emit("ftof", [x], t.Tile((count,), after))
+    p.store(p.emit("bitcast", [made], t.Tile((count,), t.I8)), (count,), t.I8)
+    codes = (np.arange(count // 2) - 128 if count > 2 else np.array([-112])).astype(np.int8)
+    p.agrees(codes, np.zeros(count, np.int8), target="sm_90")

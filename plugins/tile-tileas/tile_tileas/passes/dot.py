@@ -1,13 +1,15 @@
 """nv_tileaa.dot => nv_tileas.dot: the instruction is chosen here, by the tiers of `mma`.
 
 Tensor cores multiply where the target has an MMA of these types whose shape divides the tiles.
-8-bit floats without one are widened to f16, which is exact. What is left is computed with fused
-multiply-adds: f32 is never rounded to tf32 silently.
+8-bit floats without one are widened to f16, and those of four bits with block scales to 8-bit
+floats where tcgen05 takes these, which is exact. What is left is computed with fused multiply-adds:
+f32 is never rounded to tf32 silently.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
@@ -26,7 +28,7 @@ from tile_tileas.dots import (
 )
 from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.mma.tensor_scaled import COPIED_ROWS, COPIED_SCALES
-from tile_tileas.mma.tier import Choice, Product, Unfit, choose
+from tile_tileas.mma.tier import Choice, Product, Tier, Unfit, choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.passes.ruleset import DotState, rules
 from tile_tileas.passes.scaled_dot import ScaledProduct
@@ -35,6 +37,8 @@ from tile_tileas.remedies import remedy
 #: Tiers that multiply matrices and no batches of them.
 _OF_MATRICES = (TENSOR, WARPGROUP)
 _BYTE_FLOATS = ("f8E4M3FN", "f8E5M2")
+#: Elements of four bits, and those of eight that have all their numbers.
+_NIBBLE, _NIBBLE_IN_BYTE = "f4E2M1FN", "f8E4M3FN"
 
 
 @rules.on("nv_tileaa.dot")
@@ -59,26 +63,75 @@ def _scaled(
     if scale is None:
         return None
     vector = shape_of(op.a)[-1] // shape_of(sfa)[-1]
-    operands, warps = [op.a, op.b, op.c], cx.state.num_warps
+    asked = _Asked(op, cx, (scale, vector), [sfa, sfb])
     tiers = tiers_up_to(cx.state.highest, scaled=True)
+    operands = [op.a, op.b, op.c]
+    found = asked.of(operands, tiers)
+    if found is not None:
+        return found
+    refused = {tier.family: tier.choose(asked.product(operands)) for tier in tiers}
+    reasons = {name: why.reason for name, why in refused.items() if isinstance(why, Unfit)}
+    found = _in_bytes(asked, [tier for tier in tiers if tier.family == TENSOR])
+    for family, reason in reasons.items():
+        if reason and found is not None and family == TENSOR:
+            _remark(op, cx, f"is multiplied as {_NIBBLE_IN_BYTE} on {family}: {reason}", reason)
+        elif reason and op.sfa is not None:
+            _missed(op, cx, family, reason)
+    return found
 
-    def asked(rank: int = 0) -> Product:
-        return product_of(op, operands, cx.target, warps, rank=rank, scale=(scale, vector))
 
-    if _is_single(operands):
-        choice = choose(asked(2), tiers)
-        if choice is not None and tier_of(choice.atom).family in _OF_MATRICES:
-            flat = [_reshaped(cx, value, shape_of(value)[1:]) for value in (*operands, sfa, sfb)]
-            return _reshaped(cx, _scaled_by(op, cx, flat, choice), shape_of(op.c))
-    product = asked()
-    choice = choose(product, tiers)
-    if choice is not None:
-        return _scaled_by(op, cx, [*operands, sfa, sfb], choice)
-    for tier in tiers:
-        found = tier.choose(product)
-        if isinstance(found, Unfit) and found.reason and op.sfa is not None:
-            _missed(op, cx, tier.family, found.reason)
-    return None
+def _in_bytes(asked: _Asked, tiers: Sequence[Tier]) -> ir.Value | None:
+    """The product with elements of four bits as 8-bit floats, which have all their numbers; None
+    if it has no such elements, or none of `tiers` takes it that way either.
+    """
+    op, cx = asked.op, asked.cx
+    operands = [op.a, op.b, op.c]
+    narrow = [str(value.type.element_type) == _NIBBLE for value in operands]
+    wide = [ir.Float8E4M3FNType.get() if one else None for one in narrow]
+    types = [SCALED_PTX_TYPES[_NIBBLE_IN_BYTE] if one else None for one in narrow]
+    if not any(narrow) or not asked.is_taken(operands, types, tiers):
+        return None
+    pairs = zip(operands, wide, strict=True)
+    values = [value if kind is None else _cast(cx, value, kind) for value, kind in pairs]
+    return asked.of(values, tiers)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A product with block scales, of whatever elements its operands are taken as."""
+
+    op: ir.OpView
+    cx: Conversion[DotState]
+    scale: tuple[str, int]
+    scales: list[ir.Value]
+
+    def product(self, operands: list[ir.Value], rank: int = 0) -> Product:
+        """What tiers are asked."""
+        warps = self.cx.state.num_warps
+        return product_of(
+            self.op, operands, self.cx.target, warps, rank=rank, scale=self.scale
+        )  # fmt: skip
+
+    def is_taken(
+        self, operands: list[ir.Value], types: Sequence[str | None], tiers: Sequence[Tier]
+    ) -> bool:
+        """Whether one of `tiers` takes it with operands of other `types`, where these are said."""
+        rank = 2 if _is_single(operands) else 0
+        product = self.product(operands, rank)
+        a, b, c = (new or old for new, old in zip(types, product.types, strict=True))
+        return choose(replace(product, types=(a, b, c)), tiers) is not None
+
+    def of(self, operands: list[ir.Value], tiers: Sequence[Tier]) -> ir.Value | None:
+        """It by the first of `tiers` that has an instruction for it; None if none has."""
+        op, cx = self.op, self.cx
+        if _is_single(operands):
+            choice = choose(self.product(operands, 2), tiers)
+            if choice is not None and tier_of(choice.atom).family in _OF_MATRICES:
+                values = (*operands, *self.scales)
+                flat = [_reshaped(cx, value, shape_of(value)[1:]) for value in values]
+                return _reshaped(cx, _scaled_by(op, cx, flat, choice), shape_of(op.c))
+        choice = choose(self.product(operands), tiers)
+        return None if choice is None else _scaled_by(op, cx, [*operands, *self.scales], choice)
 
 
 def _scaled_by(
@@ -145,7 +198,8 @@ def _product(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) 
         return _reshaped(cx, _product(op, cx, flat), shape_of(operands[2]))
     choice = _choice(op, cx, operands)
     if choice.atom == FMA and str(operands[0].type.element_type) in _BYTE_FLOATS:
-        operands = [_widened(cx, operands[0]), _widened(cx, operands[1]), operands[2]]
+        half = ir.F16Type.get()
+        operands = [_cast(cx, operands[0], half), _cast(cx, operands[1], half), operands[2]]
         choice = _choice(op, cx, operands)
     return _made(op, cx, operands, choice)
 
@@ -167,7 +221,10 @@ def _made(
 
 
 def _missed(op: ir.OpView, cx: Conversion[DotState], family: str, reason: str) -> None:
-    message = f"does not run on {family}: {reason}"
+    _remark(op, cx, f"does not run on {family}: {reason}", reason)
+
+
+def _remark(op: ir.OpView, cx: Conversion[DotState], message: str, reason: str) -> None:
     cx.cx.missed(
         op.operation, message, category="tensorcore", name="TensorCoreMMA", hint=remedy([reason])
     )
@@ -249,6 +306,6 @@ def _ptx_type(op: ir.OpView, value: ir.Value, operand: str, names: dict[str, str
     return names[str(element)]
 
 
-def _widened(cx: Conversion[DotState], value: ir.Value) -> ir.Value:
-    type_ = ir.RankedTensorType.get(value.type.shape, ir.F16Type.get())
+def _cast(cx: Conversion[DotState], value: ir.Value, element: ir.Type) -> ir.Value:
+    type_ = ir.RankedTensorType.get(value.type.shape, element)
     return cx.create("nv_tileaa.fp_to_fp", [value], [type_]).result

@@ -18,6 +18,7 @@ from tile_nvptx.passes.tileas.thread.small_floats import (
     differs_from_zero,
     exact_f64,
     from_f32,
+    nibbles_to_bytes,
     odd_f32,
     to_f32,
     to_tf32,
@@ -28,6 +29,8 @@ from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_o
 _ARITHMETIC = ("f16", "bf16", "f32", "f64")
 _TF32 = "tf32"
 _SCALES = ("f8E8M0FNU", "f8E5M3FNU")
+#: Formats whose codes are made of those of the narrower one, so many at once.
+_BY_CODE, _AT_ONCE = (("f4E2M1FN", "f8E4M3FN"), ("f4E2M1FN", "f8E5M2")), 4
 
 
 def _on_vectors(cx: Kernel, value: ir.Value, convert: Callable[[ir.Value], ir.Value]) -> ir.Value:
@@ -57,6 +60,8 @@ def fp_to_fp(op: ir.OpView, cx: Kernel) -> ir.Value:
     def convert(value: ir.Value) -> ir.Value:
         if mode == NEAREST and str(before) in _ARITHMETIC and str(after) in _ARITHMETIC:
             return _arithmetic(cx, value, before, after)
+        if (str(before), str(after)) in _BY_CODE and count_of(value.type) % _AT_ONCE == 0:
+            return nibbles_to_bytes(cx, value, FORMATS[str(after)])
         return _narrow(cx, _widened(cx, value, before), after, saturate=True, mode=mode)
 
     return _on_vectors(cx, op.operands[0], convert)

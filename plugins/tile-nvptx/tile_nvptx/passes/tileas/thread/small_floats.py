@@ -98,6 +98,29 @@ def to_f32(cx: Kernel, codes: ir.Value, kind: SmallFloat) -> ir.Value:
     return v.floats(magnitude)
 
 
+#: Codes that a word holds, and a word with a one in each.
+_IN_WORD, _ONES = 4, 0x01010101
+
+
+def nibbles_to_bytes(cx: Kernel, codes: ir.Value, after: SmallFloat) -> ir.Value:
+    """Codes of f4E2M1FN (vector of i8, a multiple of four) as those of a format of eight bits that
+    has all its numbers, four at a time.
+    """
+    before = FORMATS["f4E2M1FN"]
+    v = Vectors(cx, count_of(codes.type) // _IN_WORD)
+    words = v.b.bitcast(codes, vector_of(v.count, v.b.i32))
+    rest = v.op("andi", words, before.magnitude_mask * _ONES)
+    exponent = (after.bias - before.bias << after.mantissa) * _ONES
+    normal = v.op("addi", v.op("shli", rest, after.mantissa - before.mantissa), exponent)
+    # Of the two numbers below, one is zero, and the other is normal in the wider format.
+    half = after.encode(before.decode(1))
+    tiny = v.op("muli", v.op("andi", rest, _ONES), half)
+    is_normal = v.op("andi", v.op("shrui", v.op("addi", rest, 6 * _ONES), 3), _ONES)
+    chosen = v.op("andi", v.op("xori", tiny, normal), v.op("muli", is_normal, 0xFF))
+    sign = v.op("shli", v.op("andi", words, before.sign * _ONES), after.width - before.width)
+    return v.b.bitcast(v.op("ori", v.op("xori", tiny, chosen), sign), codes.type)
+
+
 def _power_to_f32(v: Vectors, wide: ir.Value) -> ir.Value:
     """f8E8M0FNU: the code is the exponent; the smallest power is subnormal in f32."""
     bits = v.op("shli", wide, 23)
