@@ -65,7 +65,9 @@ def test_anchors(execute, nest: str, count: int) -> None:
 
 def test_anchors_must_be_isolated(execute) -> None:
     source = "func.func @f(%c: i1) { scf.if %c { } return }"
-    with pytest.raises(ConfigurationError, match="anchor must be IsolatedFromAbove"):
+    with pytest.raises(
+        ConfigurationError, match="nested pipeline anchor must be IsolatedFromAbove"
+    ):
         execute(text('"mlir:cse"', '"func.func", "scf.if"'), source)
 
 

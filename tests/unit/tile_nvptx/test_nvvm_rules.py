@@ -146,9 +146,11 @@ def test_launches_from_the_device() -> None:
     assert "a function that is not __global__ cannot be launched" in said(
         False, "!llvm.ptr<1>", null
     )
-    assert "A pointer to local memory or memory in 'addrspace(0)' has been used" in said(
-        True, "!llvm.ptr<5>", stack
+    undefined = (
+        "A pointer to local memory or memory in 'addrspace(0)' has been used as a launch argument. "
+        "Dereferencing this within the launch is undefined"
     )
+    assert undefined in said(True, "!llvm.ptr<5>", stack)
     assert "which is not supported" in said(True, "!llvm.ptr<1>", null)
 
 
@@ -245,7 +247,13 @@ MMA = "nvvm.tcgen05.mma %d, %a, %b, %i, %e {{kind = #nvvm.tcgen05_mma_kind<{kind
     [
         ("f16", "ctaGroup = #nvvm.cta_group<cta_1>", "sm_100", None),
         ("i8", "ctaGroup = #nvvm.cta_group<cta_1>", "sm_100", None),
-        ("f16", "ctaGroup = #nvvm.cta_group<cta_1>", "sm_90", "supported only on arch-conditional"),
+        (
+            "f16",
+            "ctaGroup = #nvvm.cta_group<cta_1>",
+            "sm_90",
+            "tcgen05.mma supported only on arch-conditional or family-conditional variants from "
+            "SM100 onwards.",
+        ),
         ("f16", "ctaGroup = #nvvm.cta_group<cta_2>", "sm_120", "from SM100 onwards."),
         ("i8", "ctaGroup = #nvvm.cta_group<cta_1>", "sm_100f", "INT8 type is supported only on"),
     ],
