@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tile_time.graph import PtxGraph
 from tile_time.listing import Item, Listing
@@ -22,6 +22,22 @@ class Action(NamedTuple):
     notes: tuple[Notes, ...]
 
 
+class Placed(NamedTuple):
+    """An item, and which of its action's runs it belongs to."""
+
+    item: Item
+    run: int
+
+
+class _Piece(NamedTuple):
+    """What a chain issues at once: its runs from `first` on, of the copies in the SASS."""
+
+    chain: int
+    first: int
+    taken: int
+    notes: tuple[Notes, ...]
+
+
 @dataclass
 class _Run:
     chain: int
@@ -31,38 +47,60 @@ class _Run:
 
 @dataclass
 class Plan:
-    """The lists of items that actions name, for all warps of a launch."""
+    """The lists of items that actions name, for all warps of a launch.
+
+    An action is what a warp issues along a way without a way back: the pieces of several chains in
+    the order of the SASS, since ptxas moves instructions between blocks, above all where it made
+    predicates of branches.
+    """
 
     ptx: PtxGraph
     listing: Listing
-    items: list[list[Item]] = field(default_factory=list)
-    first_run: list[int] = field(default_factory=list)
-    _keys: dict[tuple[str, int, int, int], int] = field(default_factory=dict)
+    items: list[list[Placed]] = field(default_factory=list)
+    _keys: dict[Any, int] = field(default_factory=dict)
+    _parts: dict[tuple[int, int, int], list[Item]] = field(default_factory=dict)
 
     def actions(self, steps: list[Step]) -> list[Action]:
         """What a warp issues, in order."""
         runs = self._together(list(_without_polls(self._runs(steps))))
-        found: list[Action] = [self._action("start", -1, 0, 0, ())]
-        loops = self.ptx.loops
+        found: list[Action] = [self._entered(-1)]
+        held: list[_Piece] = []  # since the last action
+        reached: dict[int, int] = {}  # the last copy of each chain among them
         before = -1  # the loop of the last chain
+        for piece in self._pieces(runs):
+            loop = self._loop(self.ptx.loops.inner[piece.chain])
+            if held and (loop != before or reached.get(piece.chain, -1) >= piece.first):
+                found.append(self._action(held))
+                held, reached = [], {}
+            if loop != before:
+                found += self._enter(loop, before)
+            before = loop
+            held.append(piece)
+            reached[piece.chain] = piece.first
+        if held:
+            found.append(self._action(held))
+        return found
+
+    def _loop(self, loop: int) -> int:
+        """The loop of PTX, or the one around it, that is one in the SASS, too."""
+        while loop >= 0 and loop not in self.listing.loops:
+            loop = self.ptx.loops.parent[loop]
+        return loop
+
+    def _pieces(self, runs: list[_Run]) -> Iterator[_Piece]:
+        """Runs of one chain that are copies of one body in the SASS are issued together."""
         count: dict[int, int] = {}
         at = 0
         while at < len(runs):
             chain = runs[at].chain
-            loop = loops.inner[chain]
-            self._enter(loop, before, found)
-            before = loop
-            entry = self.listing.chains.get(chain)
-            unroll = entry.unroll if entry else 1
+            unroll = self.unroll_of(chain)
             taken = 1
             while taken < unroll and at + taken < len(runs) and runs[at + taken].chain == chain:
                 taken += 1
-            notes = tuple(run.notes for run in runs[at : at + taken])
-            at += taken
             first = 0 if taken > 1 or unroll == 1 else count.get(chain, 0) % unroll
             count[chain] = count.get(chain, 0) + 1
-            found.append(self._action("chain", chain, first, taken, notes))
-        return found
+            yield _Piece(chain, first, taken, tuple(run.notes for run in runs[at : at + taken]))
+            at += taken
 
     def _together(self, runs: list[_Run]) -> list[_Run]:
         """Diverged threads meet again where no loop is: what they ran there at several times is
@@ -84,7 +122,7 @@ class Plan:
             }
         return kept
 
-    def _enter(self, loop: int, before: int, found: list[Action]) -> None:
+    def _enter(self, loop: int, before: int) -> Iterator[Action]:
         """What stands before the loops that `loop` is in and the last chain was not."""
         entered: list[int] = []
         while loop >= 0 and not self.ptx.loops.contains(loop, before):
@@ -92,21 +130,39 @@ class Plan:
             loop = self.ptx.loops.parent[loop]
         for one in reversed(entered):
             if one in self.listing.entered:
-                found.append(self._action("enter", one, 0, 0, ()))
+                yield self._entered(one)
 
-    def _action(
-        self, what: str, which: int, first: int, taken: int, notes: tuple[Notes, ...]
-    ) -> Action:
-        key = self._keys.get((what, which, first, taken))
+    def _entered(self, loop: int) -> Action:
+        """What entering a loop issues; -1: what a kernel starts with."""
+        key = self._keys.get(loop)
         if key is None:
-            key = self._keys[what, which, first, taken] = len(self.items)
-            if what != "chain":
-                self.items.append(self.listing.entered.get(which, []))
-            else:
-                chain = self.listing.chains.get(which)
-                self.items.append(chain.part(first, taken) if chain else [])
-            self.first_run.append(first)
-        return Action(key, notes)
+            key = self._keys[loop] = len(self.items)
+            self.items.append([Placed(item, 0) for item in self.listing.entered.get(loop, [])])
+        return Action(key, ())
+
+    def _action(self, pieces: list[_Piece]) -> Action:
+        name = tuple(piece[:3] for piece in pieces)
+        key = self._keys.get(name)
+        if key is None:
+            key = self._keys[name] = len(self.items)
+            placed: list[Placed] = []
+            runs = 0
+            for piece in pieces:
+                for item in self._items(piece):
+                    run = min(item.part * piece.taken // item.parts, piece.taken - 1)
+                    placed.append(Placed(item, runs + run))
+                runs += piece.taken
+            placed.sort(key=lambda one: self.listing.rank[one.item.index])
+            self.items.append(placed)
+        return Action(key, tuple(notes for piece in pieces for notes in piece.notes))
+
+    def _items(self, piece: _Piece) -> list[Item]:
+        found = self._parts.get(piece[:3])
+        if found is None:
+            chain = self.listing.chains.get(piece.chain)
+            found = chain.part(piece.first, piece.taken) if chain else []
+            self._parts[piece[:3]] = found
+        return found
 
     def unroll_of(self, chain: int) -> int:
         entry = self.listing.chains.get(chain)

@@ -48,6 +48,40 @@ def find_loops(successors: Sequence[Sequence[int]]) -> Loops:
     return Loops(tuple(inner), tuple(parent), tuple(depth))
 
 
+def topological(successors: Sequence[Sequence[int]]) -> list[int]:
+    """All nodes, each behind those that lead to it but by a way back: reverse postorder from the
+    first one on, then from what it does not reach. Of two ways the one that falls through, the
+    next node, comes first."""
+    seen: set[int] = set()
+    order: list[int] = []
+    for root in reversed(range(len(successors))):
+        if root == 0 or not any(root in after for after in successors):
+            order += _postorder(root, successors, seen)
+    left = [n for n in range(len(successors)) if n not in seen]
+    for root in reversed(left):
+        order += _postorder(root, successors, seen)
+    return order[::-1]
+
+
+def _postorder(root: int, successors: Sequence[Sequence[int]], seen: set[int]) -> list[int]:
+    if root in seen:
+        return []
+    seen.add(root)
+    found: list[int] = []
+    path = [(root, iter(sorted(successors[root], reverse=True)))]
+    while path:
+        node, rest = path[-1]
+        for after in rest:
+            if after not in seen:
+                seen.add(after)
+                path.append((after, iter(sorted(successors[after], reverse=True))))
+                break
+        else:
+            found.append(node)
+            path.pop()
+    return found
+
+
 def _components(
     nodes: list[int], successors: Sequence[Sequence[int]], inside: set[int]
 ) -> list[list[int]]:

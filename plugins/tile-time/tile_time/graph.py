@@ -10,7 +10,7 @@ from tile_sim.program.flow import Jump
 from tile_sim.program.program import Program
 from tile_sim.ptx.syntax import Instr
 
-from tile_time.flow import Loops, find_loops
+from tile_time.flow import Loops, find_loops, topological
 from tile_time.sass.code import SassKernel
 
 _ENDS = ("BRA", "EXIT", "RET", "BRX", "JMP", "BREAK", "BSYNC", "KILL", "CALL")
@@ -73,11 +73,16 @@ class PtxGraph:
 
 @dataclass
 class SassGraph:
-    """Basic blocks of SASS; `block_of[i]` and `loop_of(i)` of an instruction's index."""
+    """Basic blocks of SASS; `block_of[i]`, `loop_of(i)` and `order[i]` of an instruction's index.
+
+    `order` are places in an order in which the instructions may run: blocks come behind those that
+    lead to them, wherever ptxas put them.
+    """
 
     kernel: SassKernel
     loops: Loops = field(init=False)
     block_of: list[int] = field(init=False)
+    order: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         code = self.kernel.code
@@ -91,9 +96,17 @@ class SassGraph:
             self.block_of[first:end] = [n] * (end - first)
         ends = [*(f - 1 for f in firsts[1:]), len(code) - 1][: len(firsts)]
         joins: dict[str, int] = {}
-        self.loops = find_loops(
-            [self._successors(end, number, joins) for end in ends] if code else []
-        )
+        after = [self._successors(end, number, joins) for end in ends] if code else []
+        self.loops = find_loops(after)
+        self.order = self._ranks(after)
+
+    def _ranks(self, after: list[list[int]]) -> tuple[int, ...]:
+        place = {block: n for n, block in enumerate(topological(after))}
+        by_rank = sorted(range(len(self.block_of)), key=lambda i: (place[self.block_of[i]], i))
+        ranks = [0] * len(by_rank)
+        for rank, index in enumerate(by_rank):
+            ranks[index] = rank
+        return tuple(ranks)
 
     def _successors(self, end: int, number: dict[int, int], joins: dict[str, int]) -> list[int]:
         sass = self.kernel.code[end]

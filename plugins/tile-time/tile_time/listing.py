@@ -57,10 +57,16 @@ class Chain:
 
 @dataclass
 class Listing:
-    """The SASS of each chain of a kernel; `entered[loop]` what entering a loop of PTX issues."""
+    """The SASS of each chain of a kernel; `entered[loop]` what entering a loop of PTX issues.
+
+    `rank` says of each instruction where it comes in the order in which SASS is run, `loops` are
+    the loops of PTX that are loops of the SASS, too.
+    """
 
     chains: dict[int, Chain]
     entered: dict[int, list[Item]]
+    rank: tuple[int, ...]
+    loops: frozenset[int]
     unknown: tuple[str, ...]  # opcodes that the table does not have
 
 
@@ -116,12 +122,12 @@ class _Matcher:
             chain.unroll = self.unroll_of.get(loop, 1)
             chain.items += items
         self._add_homeless(chains, entered)
-        for chain in chains.values():
-            chain.items.sort(key=lambda item: item.index)
-        for items in entered.values():
-            items.sort(key=lambda item: item.index)
+        rank = self.sass.order
+        for items in (*(chain.items for chain in chains.values()), *entered.values()):
+            items.sort(key=lambda item: rank[item.index])
         unknown = {s.name for s in self.code if kind_of(s.name) is None}
-        return Listing(dict(chains), dict(entered), tuple(sorted(unknown)))
+        loops = frozenset(self.loop_of_sass_loop)
+        return Listing(dict(chains), dict(entered), rank, loops, tuple(sorted(unknown)))
 
     def _add_homeless(self, chains: dict[int, Chain], entered: dict[int, list[Item]]) -> None:
         """Instructions without a line: of the loop they stand in, else of the kernel's start."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 
 from tile_core.machines import Machine
-from tile_time.actions import Action, Plan
+from tile_time.actions import Placed, Plan
 from tile_time.engine.issue import NOTED
 from tile_time.engine.ops import Op, is_variable, make_op
 from tile_time.engine.run import Load
-from tile_time.listing import Item
 from tile_time.record import Recorder
 from tile_time.variety import Variety
 
@@ -37,34 +35,19 @@ def make_load(
     by_line = plan.ptx.instructions
     ops: list[list[Op]] = []
     handled: list[frozenset[int]] = []
-    unrolls = _unrolls(kinds)
-    for key, items in enumerate(plan.items):
-        made = [
-            _op(machine, item, by_line, lines, plan.first_run[key], unrolls.get(key, 1))
-            for item in items
-        ]
+    for placed in plan.items:
+        made = [_op(machine, one, by_line, lines) for one in placed]
         _share(made)
         ops.append(made)
         handled.append(frozenset(op.pos for op in made if op.kind in NOTED and op.pos >= 0))
     return Load(kinds, variety, ops, handled, resident, clusters)
 
 
-def _unrolls(kinds: Sequence[Sequence[Sequence[Sequence[Action]]]]) -> dict[int, int]:
-    """How many runs each key's items stand for."""
-    found: dict[int, int] = {}
-    for warps in kinds:
-        for action in chain.from_iterable(chain.from_iterable(warps)):
-            found[action.key] = max(found.get(action.key, 1), len(action.notes))
-    return found
-
-
-def _op(
-    machine: Machine, item: Item, by_line: dict, lines: dict[int, int], first: int, taken: int
-) -> Op:
+def _op(machine: Machine, placed: Placed, by_line: dict, lines: dict[int, int]) -> Op:
+    item = placed.item
     line = lines.get(item.pos, item.sass.line)
     ins = by_line.get(line)
-    run = min(max(item.part * max(taken, 1) // max(item.parts, 1), 0), max(taken - 1, 0))
-    op = make_op(machine, item, ins, run, 1, line)
+    op = make_op(machine, item, ins, placed.run, 1, line)
     if not is_variable(op.kind) and op.kind not in NOTED and op.write == 7:
         op.latency = max(op.latency, 0.0)
     if op.kind in ("tensor_load", "tensor_store") and ins is not None:

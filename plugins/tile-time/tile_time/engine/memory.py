@@ -78,28 +78,20 @@ class Requests:
         """Bytes from L2 or DRAM to an SM; `latency` of a hit in L2 if not the usual one."""
         hit = self.m.memory.l2_latency if latency is None else latency
         miss = self.traffic.of(pos)
-        start = max(t, sm.l2_free)
-        sm.l2_free = start + size / sm.l2_rate
-        sm.use("L2", size)
-        done, cause = sm.l2_free + hit, (L2 if sm.l2_free - t > hit / 2 else LATENCY)
+        passed = sm.through_l2(t, size)
+        done, cause = passed + hit, (L2 if passed - t > hit / 2 else LATENCY)
         if miss > 0.0:
-            begin = max(t, sm.dram_free)
-            sm.dram_free = begin + size * miss / sm.dram_rate
-            sm.use("DRAM", size * miss)
-            more = self.m.memory.dram_latency - self.m.memory.l2_latency
-            far = sm.dram_free + hit + more
+            passed = sm.through_dram(t, size * miss)
+            far = passed + hit + self.m.memory.dram_latency - self.m.memory.l2_latency
             if far > done:
-                done, cause = far, (DRAM if sm.dram_free - t > hit / 2 else LATENCY)
+                done, cause = far, (DRAM if passed - t > hit / 2 else LATENCY)
         return done, cause
 
     def store(self, sm: Sm, t: float, size: float) -> None:
         """Bytes to L2, and some of them on to DRAM; nobody waits."""
-        sm.l2_free = max(t, sm.l2_free) + size / sm.l2_rate
-        sm.use("L2", size)
+        sm.through_l2(t, size)
         if self.traffic.write_back:
-            out = size * self.traffic.write_back
-            sm.dram_free = max(t, sm.dram_free) + out / sm.dram_rate
-            sm.use("DRAM", out)
+            sm.through_dram(t, size * self.traffic.write_back)
 
     def copy_in(self, sm: Sm, t: float, size: int, inner: int, pos: int) -> tuple[float, int]:
         """A bulk or tensor load: when its bytes have reached shared memory."""
@@ -108,12 +100,12 @@ class Requests:
         rows = -(-size // max(inner, 1))
         sm.copy_engine = begin + max(c.tma_issue, rows * c.tma_box_row)
         sm.use("copy engine", sm.copy_engine - begin)
-        first = sm.l2_free
+        first = sm.l2_port
         more = c.tma_per_row * min(max(-(-inner // 512) - 1, 0), c.tma_rows)
         ended, cause = self.fetch(sm, begin, size, pos, c.tma_latency + more)
         stream = c.tma_per_kb * size / 1024  # never faster than alone
         done = max(ended, begin + c.tma_latency + more + stream, sm.copy_engine + c.tma_latency)
-        if begin - t > max(c.tma_latency / 2, sm.l2_free - begin):
+        if begin - t > max(c.tma_latency / 2, sm.l2_port - begin):
             cause = COPY
         arrive = done - c.tma_latency - more
         sm.fills.append((max(first, begin), arrive, size / max(arrive - max(first, begin), 1.0)))
@@ -129,7 +121,7 @@ class Requests:
         read = max(self.port(sm, begin, size), sm.copy_engine) + c.tma_store_latency / 2
         self.store(sm, begin, size)
         stream = begin + c.tma_store_latency + c.tma_store_per_kb * size / 1024
-        return read, max(stream, sm.l2_free + c.tma_store_latency)
+        return read, max(stream, sm.l2_port + c.tma_store_latency)
 
     def filled(self, sm: Sm, start: float, end: float) -> float:
         """Bytes that copies write to shared memory between two moments."""

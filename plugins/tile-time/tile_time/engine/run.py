@@ -29,6 +29,18 @@ from tile_time.variety import Variety
 _MMA = PIPES.index("mma")
 
 
+def _with(ops: Sequence[Op], extra: Sequence[Op]) -> list[Op]:
+    """Ops of runs, each behind the others of its run."""
+    last = {op.run: n for n, op in enumerate(ops)}
+    behind: dict[int, list[Op]] = {}
+    for op in extra:
+        behind.setdefault(last.get(op.run, len(ops) - 1), []).append(op)
+    found = list(behind.get(-1, ()))
+    for n, op in enumerate(ops):
+        found += [op, *behind.get(n, ())]
+    return found
+
+
 @dataclass
 class Load:
     """What runs: the actions of each warp of each CTA of a cluster, and the ops of each key."""
@@ -193,7 +205,7 @@ class Engine:
             action = w.actions[w.action]
             ops = self.load.ops[action.key]
             extra = self._left_over(action)
-            w.ops = [*ops, *extra] if extra else ops
+            w.ops = _with(ops, extra) if extra else ops
             w.notes, w.at = action.notes, 0
             if w.ops:
                 return True
@@ -248,7 +260,7 @@ class Engine:
         if self._live:  # it was ended: what is there now counts
             self._last = max(self._live, key=lambda w: (w.time, -w.cta.number, -w.number))
         end = self._last.time if self._live and self._last else max(self.ends, default=0.0)
-        drained = max(end, sm.l2_free, sm.dram_free)
+        drained = max(end, sm.l2_port, sm.l2.free, sm.dram.free)
         path: dict[int, float] = {}
         way = self._last.way if self._last else None
         while way is not None:

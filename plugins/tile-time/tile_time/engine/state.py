@@ -95,6 +95,28 @@ class Cluster:
     joined: Named = field(default_factory=Named)
 
 
+class Share:
+    """An SM's part of a server that all SMs of the chip share: L2 or DRAM.
+
+    While others want none, an SM gets more than its part; how much that is follows from how far the
+    SMs are apart in what they do. They start together, and whoever has waited in a queue leaves it
+    with the SMs spread over its length, as those that were served first go on first. So what the
+    part was idle within the longest queue so far is made up for, and no more: bursts of an SM go
+    by what the chip has left, and in the long run nobody gets more than the part.
+    """
+
+    __slots__ = ("free", "rate")
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self.free = 0.0
+
+    def take(self, t: float, size: float, spread: float) -> float:
+        """Serve bytes asked for at `t`; when the last of them has passed, at the earliest."""
+        self.free = max(t - spread, self.free) + size / self.rate
+        return self.free
+
+
 class Sm:
     """The pipes and engines of one SM, each by the time from which it is free again."""
 
@@ -107,13 +129,28 @@ class Sm:
         self.shared_port = 0.0
         self.copy_engine = 0.0
         self.tensor_unit = 0.0
-        self.l2_free = 0.0
-        self.dram_free = 0.0
-        # This SM's part of what the chip shares.
-        self.l2_rate = min(machine.memory.l2_port, machine.memory.l2_bandwidth / active)
-        self.dram_rate = machine.dram_bytes_per_clk(mhz) / active
+        self.l2_port = 0.0
+        self.port_rate = machine.memory.l2_port
+        self.l2 = Share(machine.memory.l2_bandwidth / active)
+        self.dram = Share(machine.dram_bytes_per_clk(mhz) / active)
+        self.spread = 0.0  # clk that the SMs are apart: the longest queue so far
         self.fills: deque[tuple[float, float, float]] = deque(maxlen=64)  # start, end, B/clk
         self.busy: dict[str, float] = {}
+
+    def through_l2(self, t: float, size: float) -> float:
+        """Bytes through the SM's port of L2 and its part of it; when the last has passed."""
+        self.l2_port = max(t, self.l2_port) + size / self.port_rate
+        self.use("L2", size)
+        return self._queued(t, max(self.l2_port, self.l2.take(t, size, self.spread)))
+
+    def through_dram(self, t: float, size: float) -> float:
+        """Bytes through the SM's part of DRAM; when the last has passed."""
+        self.use("DRAM", size)
+        return self._queued(t, max(t, self.dram.take(t, size, self.spread)))
+
+    def _queued(self, t: float, done: float) -> float:
+        self.spread = max(self.spread, done - t)
+        return done
 
     def use(self, what: str, amount: float) -> None:
         """Count for shares of roofs: clk, or bytes."""
