@@ -7,7 +7,8 @@
 
 A row is a launch of `speed_rows.py`. Each is compiled from the same bytecode by both compilers and
 timed by `tile_time` with an empty L2, in a process of its own: what it took of time and memory is
-told, and so is a row that fails. With `--suite`, kernels come from a checkout of cuTile
+told, and so is a row that fails. What was found once is kept in a folder (`--cache`) by everything
+that decides it, so that a run that was ended goes on where it was. With `--suite`, kernels come from a checkout of cuTile
 (https://github.com/NVIDIA/cutile-python) where it has them. Needs cuda-tile and NVIDIA's tools
 (groups `export` and `peer`).
 """
@@ -20,6 +21,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from importlib import import_module
 from math import exp, log
 from pathlib import Path
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
     if given.one is not None:
         setrlimit(RLIMIT_CPU, (_KILLED_AFTER, _KILLED_AFTER))
-        print(json.dumps(_measure(*given.one, given)))
+        print(json.dumps(_kept(*given.one, given)))
         return 0
     rows = [row for row in rows_of(given.rows) if _wanted(row, given)]
     if not rows:
@@ -73,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write all results there")
     parser.add_argument("--update", action="store_true", help=f"write docs/{DOCUMENT.name}")
+    parser.add_argument("--cache", type=Path, help="keep and take results here")
     parser.add_argument("--rows", default="speed_rows:ROWS", help="which rows, MODULE:NAME")
     parser.add_argument(
         "--one", nargs=3, metavar=("ROW", "GPU", "COMPILER"), help=argparse.SUPPRESS
@@ -95,10 +98,58 @@ def _wanted(row: Row, given: argparse.Namespace) -> bool:
 def _passed_on(given: argparse.Namespace) -> list[str]:
     """Options of the process of one row."""
     suite = [] if given.suite is None else ["--suite", str(given.suite.resolve())]
-    return ["-O", str(given.opt_level), *suite]
+    cache = [] if given.cache is None else ["--cache", str(given.cache.resolve())]
+    return ["-O", str(given.opt_level), *suite, *cache]
 
 
 # --- one measurement, in a process of its own -----------------------------------------------------
+
+
+def _kept(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> Found:
+    """What the cache has of a row, or what it is measured to be."""
+    if given.cache is None or given.suite is not None:
+        return _measure(name, gpu, compiler, given)
+    what = (name, gpu, compiler, str(given.opt_level), given.rows)
+    file = given.cache / f"{_digest(compiler, what)}.json"
+    if file.exists():
+        return json.loads(file.read_text())
+    found = _measure(name, gpu, compiler, given)
+    if "error" not in found:
+        given.cache.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found))
+    return found
+
+
+def _digest(compiler: str, what: Sequence[str]) -> str:
+    """Of the row, the model and the compiler. The simulator is left out: what a program does is
+    not its choice, and a fault of it is mended for good."""
+    import tile_time
+
+    import tile_core
+
+    core = Path(tile_core.__file__).parent
+    model = Path(tile_time.__file__).parent
+    folders = [model, core / "machines", HERE.parent / "examples"]
+    if compiler == "tilec":
+        folders += [core, *(p for p in model.parents[1].iterdir() if p.name != "tile-sim")]
+    digest = sha256("\n".join((*what, _version(compiler))).encode())
+    for name in (what[-1].partition(":")[0], "speed_rows", "speed_kernels"):
+        digest.update((HERE / f"{name}.py").read_bytes())
+    for folder in folders:
+        for file in sorted(p for end in ("py", "toml", "pdl") for p in folder.rglob(f"*.{end}")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _version(compiler: str) -> str:
+    if compiler == "tilec":
+        return ""
+    from peer import find_tool
+
+    tool = find_tool(compiler)
+    if tool is None:
+        return ""
+    return subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
 
 
 def _measure(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> Found:

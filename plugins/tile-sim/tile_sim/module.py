@@ -194,8 +194,8 @@ class Module:
         show, else of 0.
         `trace` is told what every warp does; `clusters` are the numbers of those clusters of
         CTAs to run, others are left out. `skipped` may have "products" (of tensor cores),
-        "copies" (data of tensor loads) and "values" (arithmetic that reaches no branch and no
-        address): the kernel runs on without them. `names` is what errors call the arguments.
+        "copies" (data of tensor loads), "values" (arithmetic that reaches no branch and no
+        address) and "addresses" (all that reaches no branch): the kernel runs on without them. `names` is what errors call the arguments.
 
         Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.
         """

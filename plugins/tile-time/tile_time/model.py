@@ -37,7 +37,8 @@ MOST_STEPS = 3_000_000
 MOST_ISSUED = 600_000
 MOST_COUNTED = 200_000
 MOST_COUNTED_AGAIN = 50_000
-_COUNTED_AT_ONCE = 8  # clusters that are simulated side by side to count their steps
+_WAY_ALONE = ("values", "products", "copies", "addresses")
+_COUNTED_AT_ONCE = 16  # clusters that are simulated side by side to count their steps
 
 
 @dataclass
@@ -175,7 +176,7 @@ def _steps(
     for first in range(0, len(clusters), _COUNTED_AT_ONCE):
         part = clusters[first : first + _COUNTED_AT_ONCE]
         counter = Counter(most)
-        record(kernel, counter, grid, block, args, part, options, ("values", "products", "copies"))
+        record(kernel, counter, grid, block, args, part, options, _WAY_ALONE)
         found += [
             sum(counter.counts.get(n * size + cta, 0) for cta in range(size))
             for n in range(len(part))

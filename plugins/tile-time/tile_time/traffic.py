@@ -40,6 +40,7 @@ _WAVE_BYTES = 64 << 20  # of registers
 _PROBE_BLOCKS = 1000  # loads behind so many blocks of a warp are not looked for
 _UNSEEN = np.iinfo(np.int64).min
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it lie evenly
+_ADDRESSES = ("values", "products", "copies")  # what is skipped where only they count
 _APART = 48  # bits: no two addresses are that far apart
 
 
@@ -210,7 +211,7 @@ def _distances(
         part = [*range(first, min(first + at_once, probed)), recorded]
         probe = _Probe(wanted.warps)
         with suppress(SimError, _AllSeen):  # some never come by all that is wanted
-            record(kernel, probe, grid, block, args, part, limited, ("products", "copies"))
+            record(kernel, probe, grid, block, args, part, limited, _ADDRESSES)
         for pos, addresses in probe.first.items():
             whole = found.setdefault(pos, np.full((probed, warps), _UNSEEN, np.int64))
             each = addresses.reshape(-1, warps)

@@ -1,12 +1,14 @@
 """Clusters of one launch that do different amounts of work, and which of them an SM runs.
 
 Causal attention, ragged batches and persistent kernels with a remainder: what one cluster runs says
-little of another. The warps' steps of a few clusters are counted; where they differ, those that one
-SM would run are counted too, and a few of them, spread over the amounts, stand for all.
+little of another. The warps' steps of a few clusters are counted; where they differ, more are, as
+many as some SMs would run. Handed out in order, they tell which of these SMs ends last; a few of its
+clusters, spread over the amounts, stand for all.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,9 +42,10 @@ class Counter:
         self.left -= len(g.rows)
         if self.left < 0:
             raise TooLong
-        ctas, counts = np.unique(g.rows // wave.warps_per_cta, return_counts=True)
-        for cta, count in zip((ctas + wave.first_cta).tolist(), counts.tolist(), strict=True):
-            self.counts[cta] = self.counts.get(cta, 0) + count
+        counts = np.bincount(g.rows // wave.warps_per_cta)
+        for cta in np.flatnonzero(counts).tolist():
+            there = cta + wave.first_cta
+            self.counts[there] = self.counts.get(there, 0) + int(counts[cta])
 
     def ignore(self, *_: Any, **__: Any) -> None:
         """Nothing to keep."""
@@ -91,10 +94,24 @@ def variety_of(counting: Counting, known: int, clusters: int, places: int, each:
         return SAME
     if each == 1:  # nobody waits for another one: the longest decides
         return Variety(([0, *few][counts.index(max(counts))],), (0,))
-    count = min(each, MOST_COUNTED)
-    turns = [i * each // count for i in range(count)]
-    at = [min(int((turn + turn * _GOLDEN % 1) * places), clusters - 1) for turn in turns]
-    return _grouped(at, counting(at))
+    turns = min(each, MOST_COUNTED)
+    beside = max(min(MOST_COUNTED // turns, places), 1)
+    total = turns * beside
+    at = [min(int((i + i * _GOLDEN % 1) * clusters / total), clusters - 1) for i in range(total)]
+    counts = counting(at)
+    busiest = _busiest(counts, beside)
+    return _grouped([at[i] for i in busiest], [counts[i] for i in busiest])
+
+
+def _busiest(counts: Sequence[int], places: int) -> list[int]:
+    """Which of the clusters the place that ends last runs, if each goes to the first free one."""
+    ends = [(0, place) for place in range(places)]
+    held: list[list[int]] = [[] for _ in range(places)]
+    for i, count in enumerate(counts):
+        end, place = heapq.heappop(ends)
+        held[place].append(i)
+        heapq.heappush(ends, (end + count, place))
+    return held[max(ends)[1]]
 
 
 def _grouped(at: Sequence[int], counts: Sequence[int]) -> Variety:

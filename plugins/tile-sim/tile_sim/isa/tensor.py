@@ -112,11 +112,14 @@ def _load(cx: Decode, rank: int) -> Exec:
         rows = g.lane_rows()
         masks = [None] * len(rows) if mask is None else lanes_of(g, mask)
         shifts = [lanes_of(g, get) for get in offsets]
+        places_skipped = "addresses" in g.wave.settings.skipped
         items = zip(
             rows, addresses_of(g, to), source.read(g), addresses_of(g, bar), masks, strict=True
         )
         for i, (row, target, (place, start), barrier, m) in enumerate(items):
             base, tensor = _map(g, int(row), place, rank, "tensor copy")
+            if places_skipped and mode == "tile":
+                start = (0,) * rank  # where it lies counts for nothing
             where = _load_coordinates(tensor, mode, start, tuple(s[i] for s in shifts))
             load = _TensorLoad(g.wave, int(row), target, barrier, m, pair == "2")
             load.issue(tensor, base, where)

@@ -112,7 +112,8 @@ class Settings:
     monitor: Any = None
     counters: Counters | None = None
     trace: Trace | None = None
-    #: "products", "copies": what is not computed and not moved, for who asks only what runs.
+    #: "products", "copies", "values", "addresses": what is neither computed nor moved, for who asks
+    #: only what runs.
     skipped: frozenset[str] = frozenset()
     max_steps: int | None = None
     strict: bool = True

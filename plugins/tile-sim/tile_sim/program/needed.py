@@ -4,7 +4,9 @@ A record of a launch (`Module.launch(skipped={"values"})`) wants blocks, address
 What is made by arithmetic on registers and reaches no branch, no address and no barrier need not be
 computed for it. The analysis goes by names of registers in the whole module, whatever the order,
 so it may keep too much, never too little: where a needed register is loaded from memory that the
-kernel itself writes, what it writes is needed.
+kernel itself writes, what it writes is needed. Who only counts blocks wants no addresses either
+(`skipped={"addresses"}`): then accesses are left out as well, but for those that others wait for
+and those that make what a branch goes by.
 """
 
 from __future__ import annotations
@@ -29,10 +31,71 @@ _THROUGH = frozenset({"shfl", "mma", "wgmma", "tcgen05"})
 _SPACES = ("shared", "global", "local", "param", "const")
 
 
+#: Where accesses are left out: what moves data or multiplies, and orders nothing by itself.
+_DATA = frozenset({
+    "ld", "ldu", "st", "red", "ldmatrix", "stmatrix", "movmatrix", "mma", "prefetch", "prefetchu",
+    "shfl",
+})  # fmt: skip
+_TENSOR_DATA = frozenset({"mma", "ld", "st", "cp", "shift"})
+
+
+def controlling_instructions(functions: Iterable[Function]) -> frozenset[int]:
+    """Ids of the instructions without which other blocks would run, or others would wait."""
+    every = _instructions(functions)
+    maps_made = any(ins.op == "tensormap" for ins in every)
+    needed = {name for ins in every if not _left(ins) for name in _decisive(ins)}
+    needed |= {ins.guard.name for ins in every if ins.guard is not None and not _left(ins)}
+    loaded: set[str] = {"generic"} if maps_made else set()
+    while True:
+        more = set(_sources(every, needed)) | set(_stored(every, loaded))
+        for ins in every:
+            taken = _left(ins) and not _pure(ins) and _makes(ins, needed)
+            if taken or (_writes(ins) and loaded and _meet(_space(ins), loaded)):
+                more |= {name for operand in ins.operands for name in operand_names(operand)}
+                more |= {ins.guard.name} if ins.guard is not None else set()
+            if taken:
+                loaded |= _space(ins)
+        if more <= needed:
+            break
+        needed |= more
+    return frozenset(
+        id(ins) for ins in every
+        if not _left(ins) or _makes(ins, needed)
+        or (_writes(ins) and loaded and _meet(_space(ins), loaded))
+    )  # fmt: skip
+
+
+def _left(ins: Instr) -> bool:
+    """Whether an instruction may be left out where only the way counts."""
+    if ins.op == "wgmma":
+        return "mma_async" in ins.mods
+    if ins.op == "tcgen05":
+        return bool(_TENSOR_DATA & set(ins.mods[:1]))
+    if ins.op == "cp":  # copies of threads; those of engines tell mbarriers
+        return "bulk" not in ins.mods and bool({"ca", "cg"} & set(ins.mods))
+    return ins.op in _DATA or _pure(ins)
+
+
+def _makes(ins: Instr, needed: set[str]) -> bool:
+    """Whether an instruction writes one of the needed registers."""
+    moves = ins.op in ("st", "red", "stmatrix", "cp", "prefetch", "prefetchu")
+    if moves or (ins.op == "tcgen05" and ins.mods[:1] != ("ld",)):
+        return False
+    return not needed.isdisjoint(_results(ins))
+
+
+def _writes(ins: Instr) -> bool:
+    return ins.op in ("st", "red", "stmatrix")
+
+
+def _instructions(functions: Iterable[Function]) -> list[Instr]:
+    return [s for f in functions if f.body is not None for s in statements(f.body)
+            if isinstance(s, Instr)]  # fmt: skip
+
+
 def needed_instructions(functions: Iterable[Function]) -> frozenset[int]:
     """Ids of the instructions that have to run for the way of the kernel to be right."""
-    every = [s for f in functions if f.body is not None for s in statements(f.body)
-             if isinstance(s, Instr)]  # fmt: skip
+    every = _instructions(functions)
     needed = {name for ins in every if not _pure(ins) for name in _decisive(ins)}
     needed |= {ins.guard.name for ins in every if ins.guard is not None and not _pure(ins)}
     while True:

@@ -18,7 +18,7 @@ from tile_sim.program.layout import (
     size_of,
 )
 from tile_sim.program.names import Names, Reg, RegisterFile, Var
-from tile_sim.program.needed import needed_instructions
+from tile_sim.program.needed import controlling_instructions, needed_instructions
 from tile_sim.program.order import weak_topological_order
 from tile_sim.program.reach import reachable, statements
 from tile_sim.program.types import TYPES
@@ -74,9 +74,16 @@ class Program:
     @cached_property
     def way(self) -> list[list[Exec]]:
         """The code of each block without what decides neither branches nor addresses."""
-        needed = needed_instructions(self.order)
+        return self._without(needed_instructions(self.order))
+
+    @cached_property
+    def control(self) -> list[list[Exec]]:
+        """The code of each block without what decides no branch, accesses included."""
+        return self._without(controlling_instructions(self.order))
+
+    def _without(self, kept: frozenset[int]) -> list[list[Exec]]:
         return [
-            [run if id(ins) in needed else _nothing
+            [run if id(ins) in kept else _nothing
              for run, ins in zip(block.code, block.instrs, strict=True)]
             for block in self.blocks
         ]  # fmt: skip
