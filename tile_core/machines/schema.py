@@ -64,6 +64,7 @@ class Memory:
     l2_bandwidth: float = number("B/clk")  # the chip's
     l2_port: float = number("B/clk/SM", 64)  # of one SM, others idle
     dram_latency: float = number("clk")
+    dram_wait: float = number("clk")  # in queues where half of the bandwidth is used
     dram_bandwidth: float = number("GB/s")  # reached
     dram_peak: float = number("GB/s")
     request_interval: float = number("clk/request", 2)  # front end of an SM's memory pipe

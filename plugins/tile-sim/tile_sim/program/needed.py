@@ -67,6 +67,8 @@ def controlling_instructions(functions: Iterable[Function]) -> frozenset[int]:
 
 def _left(ins: Instr) -> bool:
     """Whether an instruction may be left out where only the way counts."""
+    if "param" in ins.mods:
+        return False  # parameters of calls are registers by another name
     if ins.op == "wgmma":
         return "mma_async" in ins.mods
     if ins.op == "tcgen05":

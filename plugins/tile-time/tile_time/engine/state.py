@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import exp
 from typing import Any
 
 from tile_core.machines import Machine
 from tile_time.actions import Action
 from tile_time.engine.ops import PIPES, Op
+
+#: DRAM's load is that of so many latencies; a queue of that load is the longest that is modelled
+#: beside the bandwidth.
+_REMEMBERED, _MOST_LOAD = 4.0, 0.8
 
 # The way to a moment: (the way before, key = line << 4 | cause, clk). Ways share their past, so a
 # waiter goes on from the way of the one it waited for, and the last warp's is the critical path.
@@ -134,6 +139,10 @@ class Sm:
         self.l2 = Share(machine.memory.l2_bandwidth / active)
         self.dram = Share(machine.dram_bytes_per_clk(mhz) / active)
         self.spread = 0.0  # clk that the SMs are apart: the longest queue so far
+        self.dram_load = 0.0  # of late, as a part of what DRAM gives
+        self.dram_seen = 0.0
+        self.dram_wait = machine.memory.dram_wait
+        self.dram_memory = _REMEMBERED * machine.memory.dram_latency
         self.fills: deque[tuple[float, float, float]] = deque(maxlen=64)  # start, end, B/clk
         self.busy: dict[str, float] = {}
 
@@ -144,9 +153,19 @@ class Sm:
         return self._queued(t, max(self.l2_port, self.l2.take(t, size, self.spread)))
 
     def through_dram(self, t: float, size: float) -> float:
-        """Bytes through the SM's part of DRAM; when the last has passed."""
+        """Bytes through the SM's part of DRAM; when the last has passed.
+
+        Requests of all SMs meet at banks and channels: the wait grows with the load as that of a
+        queue, long before the bandwidth is used up (bytes in flight against bandwidth, published).
+        """
         self.use("DRAM", size)
-        return self._queued(t, max(t, self.dram.take(t, size, self.spread)))
+        if t > self.dram_seen:
+            self.dram_load *= exp((self.dram_seen - t) / self.dram_memory)
+            self.dram_seen = t
+        self.dram_load += size / self.dram.rate / self.dram_memory
+        load = min(self.dram_load, _MOST_LOAD)
+        done = self._queued(t, max(t, self.dram.take(t, size, self.spread)))
+        return done + self.dram_wait * load / (1.0 - load)
 
     def _queued(self, t: float, done: float) -> float:
         self.spread = max(self.spread, done - t)
