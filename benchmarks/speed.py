@@ -40,6 +40,7 @@ COMPILERS = ("tilec", "tileiras")
 MOST_SECONDS, MOST_BYTES = 15.0, 2 << 30
 #: Seconds of processor time, then of waiting for it, after which a row is given up.
 _KILLED_AFTER, _WAITED_FOR = 120, 3600.0
+_NOT_RUN = "not run"
 Found = dict[str, Any]
 
 
@@ -76,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, help="write all results there")
     parser.add_argument("--update", action="store_true", help=f"write docs/{DOCUMENT.name}")
     parser.add_argument("--cache", type=Path, help="keep and take results here")
+    parser.add_argument("--kept", action="store_true", help="run nothing: rows that --cache has")
     parser.add_argument("--rows", default="speed_rows:ROWS", help="which rows, MODULE:NAME")
     parser.add_argument(
         "--one", nargs=3, metavar=("ROW", "GPU", "COMPILER"), help=argparse.SUPPRESS
@@ -99,7 +101,7 @@ def _passed_on(given: argparse.Namespace) -> list[str]:
     """Options of the process of one row."""
     suite = [] if given.suite is None else ["--suite", str(given.suite.resolve())]
     cache = [] if given.cache is None else ["--cache", str(given.cache.resolve())]
-    return ["-O", str(given.opt_level), *suite, *cache]
+    return ["-O", str(given.opt_level), *suite, *cache, *(["--kept"] if given.kept else [])]
 
 
 # --- one measurement, in a process of its own -----------------------------------------------------
@@ -113,6 +115,8 @@ def _kept(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> Foun
     file = given.cache / f"{_digest(compiler, what)}.json"
     if file.exists():
         return json.loads(file.read_text())
+    if given.kept:
+        return {"skipped": _NOT_RUN}
     found = _measure(name, gpu, compiler, given)
     if "error" not in found:
         given.cache.mkdir(parents=True, exist_ok=True)
@@ -275,6 +279,7 @@ def table(gpu: str, rows: dict[str, dict[str, Found]]) -> str:
         "|---|--:|--:|--:|---|--:|--:|--:|--:|---|--:|",
     ]  # fmt: skip
     ratios: list[float] = []
+    left = [n for n, row in rows.items() if _NOT_RUN in [x.get("skipped") for x in row.values()]]
     for name, row in rows.items():
         ours, theirs = row.get("tilec", {}), row.get("tileiras", {})
         if "skipped" in ours or "skipped" in theirs:
@@ -286,6 +291,8 @@ def table(gpu: str, rows: dict[str, dict[str, Found]]) -> str:
     if ratios:
         mean = exp(sum(map(log, ratios)) / len(ratios))
         lines += ["", f"Geometric mean of tileiras / tilec over {len(ratios)} rows: {mean:.2f}."]
+    if left:
+        lines += ["", f"Not run: {'; '.join(left)}."]
     return "\n".join(lines)
 
 

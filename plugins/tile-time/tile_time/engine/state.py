@@ -107,19 +107,21 @@ class Share:
     SMs are apart in what they do. They start together, and whoever has waited in a queue leaves it
     with the SMs spread over its length, as those that were served first go on first. So what the
     part was idle within the longest queue so far is made up for, and no more: bursts of an SM go
-    by what the chip has left, and in the long run nobody gets more than the part.
+    by what the chip has left, and in the long run nobody gets more than the part. (The queue is
+    this server's own: a slower one would else make way for another.)
     """
 
-    __slots__ = ("free", "rate")
+    __slots__ = ("free", "rate", "spread")
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
-        self.free = 0.0
+        self.free = self.spread = 0.0
 
-    def take(self, t: float, size: float, spread: float) -> float:
+    def take(self, t: float, size: float) -> float:
         """Serve bytes asked for at `t`; when the last of them has passed, at the earliest."""
-        self.free = max(t - spread, self.free) + size / self.rate
-        return self.free
+        self.free = max(t - self.spread, self.free) + size / self.rate
+        self.spread = max(self.spread, self.free - t)
+        return max(self.free, t)
 
 
 class Sm:
@@ -138,7 +140,6 @@ class Sm:
         self.port_rate = machine.memory.l2_port
         self.l2 = Share(machine.memory.l2_bandwidth / active)
         self.dram = Share(machine.dram_bytes_per_clk(mhz) / active)
-        self.spread = 0.0  # clk that the SMs are apart: the longest queue so far
         self.dram_load = 0.0  # of late, as a part of what DRAM gives
         self.dram_seen = 0.0
         self.dram_wait = machine.memory.dram_wait
@@ -150,7 +151,7 @@ class Sm:
         """Bytes through the SM's port of L2 and its part of it; when the last has passed."""
         self.l2_port = max(t, self.l2_port) + size / self.port_rate
         self.use("L2", size)
-        return self._queued(t, max(self.l2_port, self.l2.take(t, size, self.spread)))
+        return max(self.l2_port, self.l2.take(t, size))
 
     def through_dram(self, t: float, size: float) -> float:
         """Bytes through the SM's part of DRAM; when the last has passed.
@@ -164,12 +165,7 @@ class Sm:
             self.dram_seen = t
         self.dram_load += size / self.dram.rate / self.dram_memory
         load = min(self.dram_load, _MOST_LOAD)
-        done = self._queued(t, max(t, self.dram.take(t, size, self.spread)))
-        return done + self.dram_wait * load / (1.0 - load)
-
-    def _queued(self, t: float, done: float) -> float:
-        self.spread = max(self.spread, done - t)
-        return done
+        return self.dram.take(t, size) + self.dram_wait * load / (1.0 - load)
 
     def use(self, what: str, amount: float) -> None:
         """Count for shares of roofs: clk, or bytes."""
