@@ -124,8 +124,9 @@ shr.u32 %r24, %r15, 3; and.b32 %r24, %r24, 1;
                 for j in range(8):
                     c = ", ".join(f"%f{32 * i + 4 * j + n}" for n in range(4))
                     a = ", ".join(f"%a{4 * i + n}" for n in range(4))
+                    b = f"%b{2 * j}, %b{2 * j + 1}"
                     text += ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                             f"{{{c}}}, {{{a}}}, {{%b{2 * j}, %b{2 * j + 1}}}, {{{c}}};\n")  # fmt: skip
+                             f"{{{c}}}, {{{a}}}, {{{b}}}, {{{c}}};\n")  # fmt: skip
         return text
 
     def _one_stage(self) -> str:

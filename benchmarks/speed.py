@@ -8,9 +8,9 @@
 A row is a launch of `speed_rows.py`. Each is compiled from the same bytecode by both compilers and
 timed by `tile_time` with an empty L2, in a process of its own: what it took of time and memory is
 told, and so is a row that fails. What was found once is kept in a folder (`--cache`) by everything
-that decides it, so that a run that was ended goes on where it was. With `--suite`, kernels come from a checkout of cuTile
-(https://github.com/NVIDIA/cutile-python) where it has them. Needs cuda-tile and NVIDIA's tools
-(groups `export` and `peer`).
+that decides it, so that a run that was ended goes on where it was. With `--suite`, kernels come
+from a checkout of cuTile (https://github.com/NVIDIA/cutile-python) where it has them. Needs
+cuda-tile and NVIDIA's tools (groups `export` and `peer`).
 """
 
 from __future__ import annotations

@@ -60,13 +60,14 @@ def main() -> None:
     parser.add_argument("part", choices=["mechanisms", "ladders", "published"])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--gpu")
+    parser.add_argument("--cache", help="folder of results of `published`, as speed.py's")
     given = parser.parse_args()
     if given.part == "mechanisms":
         show_mechanisms(given.names, given.gpu)
     elif given.part == "published":
         from published import show_published
 
-        show_published(given.names)
+        show_published(given.names, cache=given.cache)
     else:
         from ladders import show_ladders
 

@@ -195,7 +195,8 @@ class Module:
         `trace` is told what every warp does; `clusters` are the numbers of those clusters of
         CTAs to run, others are left out. `skipped` may have "products" (of tensor cores),
         "copies" (data of tensor loads), "values" (arithmetic that reaches no branch and no
-        address) and "addresses" (all that reaches no branch): the kernel runs on without them. `names` is what errors call the arguments.
+        address) and "addresses" (all that reaches no branch): the kernel runs on without them.
+        `names` is what errors call the arguments.
 
         Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.
         """

@@ -172,7 +172,7 @@ def make_result(
     return Result(
         machine.name, launch, cycles, mhz, flops, dram, l2, roofs, causes, lines,
         hit, runs.last.issued, resources.spill_stores + resources.spill_loads,
-        machine.launch.stream, _remarks(runs, unknown), runs.last.marks,
+        machine.launch.stream, (*_remarks(runs, unknown), *_locks(graph)), runs.last.marks,
     )  # fmt: skip
 
 
@@ -195,6 +195,18 @@ def _where(graph: PtxGraph, runs: Runs) -> tuple[dict[str, float], dict[str, dic
         entry[cause] = entry.get(cause, 0.0) + clk / total
     order = sorted(lines.items(), key=lambda pair: -sum(pair[1].values()))
     return causes, dict(order)
+
+
+#: What a remark says where a kernel may wait for what other CTAs do.
+ALONE = "loops of compare-and-swap are timed as if no other CTA were at them"
+
+
+def _locks(graph: PtxGraph) -> tuple[str, ...]:
+    locks = any(
+        ins.op == "atom" and "cas" in ins.mods and graph.loops.inner[graph.block_of_line[line]] >= 0
+        for line, ins in graph.instructions.items()
+    )
+    return (ALONE,) if locks else ()
 
 
 def _remarks(runs: Runs, unknown: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 Causal attention, ragged batches and persistent kernels with a remainder: what one cluster runs says
 little of another. The warps' steps of a few clusters are counted; where they differ, more are, as
-many as some SMs would run. Handed out in order, they tell which of these SMs ends last; a few of its
-clusters, spread over the amounts, stand for all.
+many as some SMs would run. Handed out in order, they tell which of these SMs ends last; a few of
+its clusters, spread over the amounts, stand for all.
 """
 
 from __future__ import annotations

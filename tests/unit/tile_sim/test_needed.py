@@ -78,3 +78,43 @@ def test_values_are_computed_unless_they_are_skipped(kernel: Kernel) -> None:
     args = [np.zeros(8, np.float32), 2]
     assert np.frombuffer(_steps(module, args)[1][0], np.float32)[0] == 4.0
     assert np.frombuffer(_steps(module, args, "values")[1][0], np.float32)[0] != 4.0
+
+
+def test_who_counts_blocks_needs_no_accesses(kernel: Kernel) -> None:
+    module = kernel(FLOATS, "u64 out, u32 n")
+    program = module.program("k")
+    kept = {
+        ins.spelling
+        for block, code in zip(program.blocks, program.control, strict=True)
+        for run, full, ins in zip(code, block.code, block.instrs, strict=True) if run is full
+    }  # fmt: skip
+    assert not kept & {"st.global.f32", "shl.b32", "cvt.u64.u32", "fma.rn.f32"}
+    assert {"add.u32", "setp.lt.u32"} <= kept
+    args = [np.zeros(8, np.float32), 5]
+    every = ("values", "addresses")
+    assert _steps(module, args)[0] == _steps(module, args, *every)[0]
+    assert not np.frombuffer(_steps(module, args, *every)[1][0], np.float32).any()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # What a loop's end is loaded from has been stored before.
+        ".shared .align 4 .b8 s[64];\nmov.u32 %r1, %tid.x; mov.u32 %r4, 3; st.shared.u32 [s], %r4; "
+        "bar.sync 0; ld.shared.u32 %r3, [s]; mov.u32 %r2, 0; "
+        "LOOP: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r3; @%p1 bra LOOP; "
+        "st.global.u32 [out], %r2;",
+        # The end of a loop comes from global memory, by an address that was computed.
+        "mov.u32 %r1, 4; cvt.u64.u32 %rd1, %r1; add.u64 %rd1, out, %rd1; ld.global.u32 %r3, "
+        "[%rd1]; mov.u32 %r2, 0; LOOP: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r3; @%p1 bra LOOP; "
+        "st.global.u32 [out], %r2;",
+        # Lanes vote on what one of them had.
+        "mov.u32 %r1, %tid.x; shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1; mov.u32 %r2, 0; "
+        "LOOP: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r3; @%p1 bra LOOP; "
+        "st.global.u32 [out], %r2;",
+    ],
+)
+def test_what_a_branch_goes_by_is_still_moved(kernel: Kernel, body: str) -> None:
+    module = kernel(body, "u64 out")
+    args: list[object] = [np.array([0, 6, 0, 0], np.uint32)]
+    assert _steps(module, args)[0] == _steps(module, args, "values", "addresses")[0]

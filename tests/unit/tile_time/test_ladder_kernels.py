@@ -1,0 +1,51 @@
+"""The kernels of the ladders compute products, as those that they follow do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tile_sim import Module, TensorMap
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+from gemm_sm80 import Gemm80
+from gemm_sm100 import Gemm100
+
+_SIZE = 256
+_A, _B = (np.random.default_rng(n).integers(-2, 3, (_SIZE, _SIZE)) for n in range(2))
+
+
+def _check(ptx: str, grid: Any, arguments: list[Any], shared: int) -> None:
+    c = next(a for a in arguments if isinstance(a, np.ndarray) and not a.any())
+    report = Module(ptx).launch(
+        "gemm", grid, None, arguments, shared_bytes=shared, check=True, schedule="late"
+    )
+    assert report.findings == []
+    assert np.array_equal(c, (_A @ _B.T).astype(np.float16))
+
+
+@pytest.mark.parametrize(
+    "gemm",
+    [Gemm80("registers", "plain"), Gemm80("async", "padded"), Gemm80("async", "swizzled", 2)],
+)
+def test_sm80(gemm: Gemm80) -> None:
+    grid, arguments = gemm.arguments(_SIZE)
+    arguments[:2] = [_A.astype(np.float16), _B.astype(np.float16)]
+    _check(gemm.ptx, grid, arguments, gemm.shared)
+
+
+@pytest.mark.parametrize(
+    "gemm",
+    [Gemm100(256, 256, 1, 16), Gemm100(256, 128, 2), Gemm100(128, 64, 7, 128, True)],
+)
+def test_sm100(gemm: Gemm100) -> None:
+    grid, arguments = gemm.arguments(_SIZE)
+    swizzle = "128B" if gemm.box == 128 else "none"
+    arguments[:2] = [
+        TensorMap(values.astype(np.float16), box=(gemm.box // 2, rows), swizzle=swizzle)
+        for values, rows in ((_A, 128), (_B, gemm.n))
+    ]
+    _check(gemm.ptx, grid, arguments, gemm.shared)
