@@ -106,7 +106,8 @@ def test_who_counts_blocks_needs_no_accesses(kernel: Kernel) -> None:
         "st.global.u32 [out], %r2;",
         # The end of a loop comes from global memory, by an address that was computed.
         "mov.u32 %r1, 4; cvt.u64.u32 %rd1, %r1; add.u64 %rd1, out, %rd1; ld.global.u32 %r3, "
-        "[%rd1]; mov.u32 %r2, 0; LOOP: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r3; @%p1 bra LOOP; "
+        "[%rd1]; mov.u32 %r2, 0; LOOP: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r3; "
+        "@%p1 bra LOOP; "
         "st.global.u32 [out], %r2;",
         # Lanes vote on what one of them had.
         "mov.u32 %r1, %tid.x; shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1; mov.u32 %r2, 0; "
