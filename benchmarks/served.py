@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +73,7 @@ def main() -> None:
         with _server(base, folder) as server:
             ways = _ways(str(theirs), ours, base, server)
             if options.corpus:
-                _many(_corpus(folder, options.corpus), ways, options.runs)
+                _many(_corpus(folder, options.corpus), ways, options.runs, options.corpus)
             else:
                 cases = [c for c in _cases(folder) if _chosen(c.title, options.only)]
                 _few(cases, ways, options.runs)
@@ -84,7 +84,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("theirs", nargs="?", type=Path, help="default: of the `nvidia` wheels")
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--only", nargs="+", metavar="TITLE", help="cases whose title has this")
-    parser.add_argument("--corpus", type=int, metavar="N", help="N programs of the corpus")
+    parser.add_argument(
+        "--corpus", type=int, metavar="N", help="N programs of the corpus that both compile"
+    )
     parser.add_argument("--first", action="store_true", help="calls that start a server")
     return parser.parse_args()
 
@@ -195,16 +197,17 @@ def _table(what: str, rows: dict[Case, dict[str, list[float]]]) -> None:
 
 
 def _corpus(folder: Path, count: int) -> list[Case]:
-    """Programs of the corpus in their newest bytecode, evenly spread over their names."""
+    """The corpus in its newest bytecode: `count` programs evenly spread over their names come
+    first, then the others, likewise."""
     sys.path.insert(0, str(ROOT / "tests"))
     from unit.tile_cudatile.corpus import archive  # pyright: ignore
 
     files = archive.files()
     versions = {archive.case_of(n): n for n in sorted(files, key=_version)}  # the newest stays
     every = sorted(versions)
-    chosen = [every[at * len(every) // count] for at in range(min(count, len(every)))]
+    step = max(1, len(every) // count)
     cases: list[Case] = []
-    for name in chosen:
+    for name in (name for first in range(step) for name in every[first::step]):
         path = folder / f"{name.replace('/', '-')}.bc"
         path.write_bytes(files[versions[name]])
         cases.append(_program(name, path, str(folder / "made.cubin")))
@@ -216,11 +219,15 @@ def _version(name: str) -> list[int]:
     return [int(part) for part in name.rsplit(".", 2)[1:]]
 
 
-def _many(cases: list[Case], ways: dict[str, Way], runs: int) -> None:
-    """Programs that both compile: NVIDIA's tool and our server in turns."""
+def _many(cases: Iterable[Case], ways: dict[str, Way], runs: int, count: int) -> None:
+    """The first `count` programs that both compile: NVIDIA's tool and our server in turns."""
     waited: list[tuple[float, float]] = []
     processor: list[tuple[float, float]] = []
+    looked_at = 0
     for case in cases:
+        if len(waited) == count:
+            break
+        looked_at += 1
         try:
             pairs = [
                 (_once(ways["theirs"], case), _once(ways["served"], case)) for _ in range(runs)
@@ -234,7 +241,7 @@ def _many(cases: list[Case], ways: dict[str, Way], runs: int) -> None:
         ratios = sorted(ours / theirs for theirs, ours in times)
         theirs, ours = (statistics.median(t) * 1e3 for t in zip(*times, strict=True))
         print(
-            f"{what}: {len(times)} of {len(cases)} programs, "
+            f"{what}: {len(times)} of the first {looked_at} programs, "
             f"medians {theirs:.0f} and {ours:.0f} ms, "
             f"median ratio {statistics.median(ratios):.2f}, "
             f"10 % {ratios[len(ratios) // 10]:.2f}, 90 % {ratios[len(ratios) * 9 // 10]:.2f}, "
