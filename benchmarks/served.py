@@ -141,8 +141,14 @@ def _server(base: dict[str, str], folder: Path) -> Iterator[Server]:
 def _once(way: Way, case: Case) -> Ended:
     ended = process_tree.run([way.tool, *case.arguments], way.environment, way.server)
     if ended.code:
-        raise RuntimeError(f"{way.tool} {' '.join(case.arguments)}: {ended.err.decode()}")
+        raise RuntimeError(f"{way.tool} {' '.join(case.arguments)}:\n{ended.err.decode()}")
     return ended
+
+
+def _reason(error: RuntimeError) -> str:
+    """Who refused a program, and the last part of the first line of what it said."""
+    command, said, *_ = (*str(error).splitlines(), "")
+    return f"{command.partition(' ')[0]}: {said[-120:]}"
 
 
 # --- a few cases, every way ----------------------------------------------------------------------
@@ -198,16 +204,16 @@ def _table(what: str, rows: dict[Case, dict[str, list[float]]]) -> None:
 
 def _corpus(folder: Path, count: int) -> list[Case]:
     """The corpus in its newest bytecode: `count` programs evenly spread over their names come
-    first, then the others, likewise."""
+    first, then the others."""
     sys.path.insert(0, str(ROOT / "tests"))
     from unit.tile_cudatile.corpus import archive  # pyright: ignore
 
     files = archive.files()
     versions = {archive.case_of(n): n for n in sorted(files, key=_version)}  # the newest stays
     every = sorted(versions)
-    step = max(1, len(every) // count)
+    spread = [every[at * len(every) // count] for at in range(min(count, len(every)))]
     cases: list[Case] = []
-    for name in (name for first in range(step) for name in every[first::step]):
+    for name in dict.fromkeys((*spread, *every)):
         path = folder / f"{name.replace('/', '-')}.bc"
         path.write_bytes(files[versions[name]])
         cases.append(_program(name, path, str(folder / "made.cubin")))
@@ -233,7 +239,7 @@ def _many(cases: Iterable[Case], ways: dict[str, Way], runs: int, count: int) ->
                 (_once(ways["theirs"], case), _once(ways["served"], case)) for _ in range(runs)
             ]
         except RuntimeError as error:
-            print(f"{case.title}: left out: {str(error).splitlines()[0][:160]}", flush=True)
+            print(f"{case.title}: left out: {_reason(error)}", flush=True)
             continue
         waited.append(_medians([(t.waited, o.waited) for t, o in pairs]))
         processor.append(_means([(t.processor, o.processor) for t, o in pairs]))
