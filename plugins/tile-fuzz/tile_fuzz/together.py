@@ -52,19 +52,19 @@ class Together:
         self._source = source
         self._registry = registry
         self._made: dict[Any, str | TileError] = {}
-        plans = [plan for setting in settings if (plan := self._plan(setting)) is not None]
+        self._plans = {str(s): plan for s in settings if (plan := self._plan(s)) is not None}
         alike: dict[Any, list[_Plan]] = {}
-        for plan in plans:
+        for plan in self._plans.values():
             alike.setdefault((plan.names, plan.whole), []).append(plan)
         self._cuts: Mapping[Any, list[int]] = {key: _cuts(of) for key, of in alike.items()}
 
     def ptx(self, setting: Setting) -> str:
-        """The program's PTX.
+        """The program's PTX with one of the settings.
 
         Raises:
             TileError: it does not compile.
         """
-        plan = self._plan(setting)
+        plan = None if setting.without else self._plans.get(str(setting))
         if plan is None:
             return self._stretch(self._source, setting, None, None)
         text: bytes | str = self._source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 import support.schedulers
@@ -19,6 +20,7 @@ from tile_tileas.sched.bodies import bodies_of
 from tile_tileas.sched.facts import memory_effect
 from tile_tileas.sched.model import Machinery, loop_graph
 
+from tile_core.cli.main import run
 from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.opt import OptJob, Selection, optimize
 from tile_core.registry import Registry
@@ -412,6 +414,22 @@ def test_members_of_a_group_in_different_stages_are_refused() -> None:
         "puts 'b' (#1) into stage 1, but its group 1 is in stage 0, with 'a' (#0)"
     )
     assert not list(violations(loop, model, Schedule((0, 3), 4)))
+
+
+@pytest.mark.parametrize("scheduler", ["list", "cost", "fast", "ims", "exact"])
+def test_another_scheduler_is_one_line_of_a_pipeline(
+    scheduler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`tilec pipeline diff` has that line, and the pass that takes it, with no other option."""
+    mine = tmp_path / "mine.toml"
+    line = f'scheduler = "{scheduler}"'
+    mine.write_text(f'[pipeline]\nname = "mine"\nextends = "O3"\n[set]\n{line}\n')
+    assert run(["pipeline", "diff", "O3", str(mine)]) == 1
+    rows = capsys.readouterr().out.splitlines()[2:]
+    before, after = ([r[1:] for r in rows if r.startswith(sign)] for sign in "-+")
+    assert after[0] == line
+    assert [r.replace("serial", scheduler) for r in before] == after
+    assert [r.split("{")[0].strip() for r in after[1:]] == ["tileas-generate-schedule-constraints"]
 
 
 def test_a_scheduler_may_find_nothing() -> None:
