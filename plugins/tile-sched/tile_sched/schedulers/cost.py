@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from tile_core.sched import Infeasible, LoopGraph, MachineModel, Schedule
-from tile_sched.occupancy import less_moved, worthwhile
+from tile_sched.occupancy import kept_order, less_moved, worthwhile
 from tile_sched.placement.arms import Arm, CostBased, Fuse, Permute, Retry, Seating
 from tile_sched.placement.costs import COSTS, Cost
 from tile_sched.placement.driver import place_all
@@ -53,7 +53,8 @@ _FEWER = 2
 class CostScheduler:
     """The shortest interval that the arms, or eviction, find; then rounds that save registers.
 
-    With `heed_occupancy`, iterations overlap only where that is worth its registers.
+    With `heed_occupancy`, iterations overlap only where that is worth its registers, and a loop
+    keeps the program's order unless another one gains more than estimates are sure of.
 
     At each interval: the driver's arms from empty, then Rau's placement with eviction from empty.
     """
@@ -77,13 +78,15 @@ class CostScheduler:
         if isinstance(problem, Infeasible):
             return problem
         found = refined(problem, self._placer)
-        if loop.options.heed_occupancy and not loop.is_loop:
-            program_order = SerialScheduler().schedule(loop, model)
-            assert isinstance(program_order, Schedule), "the problem has a solution"
-            return less_moved(loop, found, program_order)
-        if not (loop.options.heed_occupancy and loop.is_loop and model.register_file):
+        if not loop.options.heed_occupancy:
             return found
-        candidates = [problem.fallback, found]
+        program_order = SerialScheduler().schedule(loop, model)
+        assert isinstance(program_order, Schedule), "the problem has a solution"
+        if not loop.is_loop:
+            return less_moved(loop, found, program_order)
+        if not model.register_file:
+            return found
+        candidates = [kept_order(problem.fallback, program_order), found]
         if found.num_stages > _FEWER:
             fewer = replace(loop, options=replace(loop.options, max_stages=_FEWER))
             limited = problem_of(fewer, model)
