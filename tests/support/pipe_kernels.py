@@ -123,7 +123,7 @@ class Doubling:
         if self.fetch == "cp.async":
             return (
                 f'%l:2 = "nv_tileas.async_tiled_load"(%vx, {number}, %zero, %s) {{{weak}, '
-                "layout = #r, operandSegmentSizes = array<i32: 1, 2, 1, 0>} : "
+                "layout = #r, operandSegmentSizes = array<i32: 1, 2, 1, 0, 0>} : "
                 "(!view, i32, i32, !v) -> (!async, !tok)"
             )
         if self.fetch == "tma":

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import xor
 
 from tile_cute.atoms import find_copies
 from tile_cute.linear import (
@@ -106,21 +107,48 @@ def reading(
     Raises:
         LayoutError: `buffer` does not hold the tile, each element once.
     """
-    shape = wanted.whole.shape
-    whole = buffer.is_injective and buffer.is_surjective
-    if buffer.shape != shape or buffer.spaces not in (("offset",), ()) or not whole:
-        raise LayoutError(f"{buffer} is no layout in shared memory of a tile of {shape}")
-    sides: list[SharedSide | MatrixSide] = [memory_access(buffer, wanted.step, bits)]
-    for transposed in (False, True):
-        matrix = matrix_access(buffer, wanted.step, bits, transposed=transposed)
-        if matrix is not None:
-            sides.append(matrix)
-    turned = byte_matrix_access(buffer, wanted.step) if turns_bytes and bits == _BYTE else None
-    if turned is not None:
-        sides.append(turned)
-    load = min(sides, key=lambda side: WAVEFRONT_COST * side.wavefronts + len(_accesses(side)))
-    along = LinearLayout({"register": wanted.steps}, shape)
+    load = part_access(buffer, wanted.step, bits, turns_bytes=turns_bytes)
+    along = LinearLayout({"register": wanted.steps}, buffer.shape)
     offsets = [0]
     for bit in offsets_in(buffer, along)["register"]:
         offsets += [place ^ bit for place in offsets]
     return Reading(load, tuple(offsets), bits // 8)
+
+
+@lru_cache(maxsize=512)
+def part_access(
+    buffer: LinearLayout, part: LinearLayout, bits: int, *, turns_bytes: bool = False
+) -> SharedSide | MatrixSide:
+    """How a part of a tile, in coordinates of the whole, is read from shared memory laid out as
+    `buffer`.
+
+    Raises:
+        LayoutError: `buffer` does not hold the tile, each element once.
+    """
+    shape = part.shape
+    whole = buffer.is_injective and buffer.is_surjective
+    if buffer.shape != shape or buffer.spaces not in (("offset",), ()) or not whole:
+        raise LayoutError(f"{buffer} is no layout in shared memory of a tile of {shape}")
+    sides: list[SharedSide | MatrixSide] = [memory_access(buffer, part, bits)]
+    for transposed in (False, True):
+        matrix = matrix_access(buffer, part, bits, transposed=transposed)
+        if matrix is not None:
+            sides.append(matrix)
+    turned = byte_matrix_access(buffer, part) if turns_bytes and bits == _BYTE else None
+    if turned is not None:
+        sides.append(turned)
+    return min(sides, key=lambda side: WAVEFRONT_COST * side.wavefronts + len(_accesses(side)))
+
+
+def offset_of(buffer: LinearLayout, corner: tuple[int, ...]) -> int:
+    """Where the element at `corner` lies, in elements. A part whose first element it is lies where
+    that at the origin does, XORed with it, if no coordinate of that one has a bit of `corner`.
+    """
+    bits = [
+        tuple(1 << bit if axis == at else 0 for axis in range(len(corner)))
+        for at, place in enumerate(corner)
+        for bit in range(place.bit_length())
+        if place >> bit & 1
+    ]
+    places = offsets_in(buffer, LinearLayout({"register": bits}, buffer.shape))["register"]
+    return reduce(xor, places, 0)

@@ -156,7 +156,7 @@ def test_copies_through_pointers() -> None:
 %ps = "nv_tileaa.addptr"(%base, %i) : (!pl, !il) -> !pl
 %n512 = "nv_tileaa.splat"(%n) : (i32) -> !il
 %inside = arith.cmpi slt, %i, %n512 : !il
-%l:2 = "nv_tileas.async_load"(%ps, %inside, %s) {{mem_semantic = "weak", layout = #lane, operandSegmentSizes = array<i32: 1, 1, 1, 0>}} : (!pl, !bl, !line) -> (!async, !tok)
+%l:2 = "nv_tileas.async_load"(%ps, %inside, %s) {{mem_semantic = "weak", layout = #lane, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}} : (!pl, !bl, !line) -> (!async, !tok)
 %g = "nv_tileas.async_commit_group"(%l#0) {{group = "cp.async"}} : (!async) -> !async
 "nv_tileas.async_wait"(%g) {{pending = 0 : i32, group = "cp.async"}} : (!async) -> ()
 %t = "nv_tileas.copy"(%s) : (!line) -> !tl

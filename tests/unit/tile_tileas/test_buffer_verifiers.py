@@ -87,7 +87,7 @@ def arrive(by: str, kind: str = "generic", at: str = "%bar, %i", types: str = "!
 def load(
     operands: str,
     types: str,
-    segments: str = "1, 0, 1, 0",
+    segments: str = "1, 0, 1, 0, 0",
     attributes: str = 'mem_semantic = "weak"',
     results: str = "(!async, !tok)",
 ) -> str:
@@ -96,7 +96,7 @@ def load(
     return f"{head} {{{attributes}, {sizes}}} : ({types}) -> {results}"
 
 
-def tiled(operands: str, types: str, segments: str = "1, 2, 1, 0") -> str:
+def tiled(operands: str, types: str, segments: str = "1, 2, 1, 0, 0") -> str:
     attributes = f'mem_semantic = "weak", operandSegmentSizes = array<i32: {segments}>'
     return (
         f'{VIEW}%x:2 = "nv_tileas.async_tiled_load"({operands}) {{{attributes}}} : ({types}) -> '
@@ -145,7 +145,7 @@ LEGAL = [
     '"nv_tileas.barrier_wait"(%bar, %i, %i) : (!bar, i32, i32) -> ()',
     '"nv_tileas.barrier_invalidate"(%bar) : (!bar) -> ()',
     load("%ps, %v", "!ps, !v"),
-    load("%ps, %ms, %v, %tok", "!ps, !ms, !v, !tok", "1, 1, 1, 1"),
+    load("%ps, %ms, %v, %tok", "!ps, !ms, !v, !tok", "1, 1, 1, 1, 0"),
     load("%ps, %v", "!ps, !v", attributes='layout = #r, mem_semantic = "weak"'),
     tiled("%view, %i, %i, %v", "!view, i32, i32, !v"),
     bulk("%p, %v, %bar, %i", "!p, !v, !bar, i32", "1, 1, 1, 1"),
@@ -355,7 +355,7 @@ REFUSED = [
         "expects one stage of shared memory to copy to, but got !nv_tileas.buffer<",
     ),
     (
-        load("%ps, %v, %i", "!ps, !v, i32", "1, 0, 1, 1"),
+        load("%ps, %v, %i", "!ps, !v, i32", "1, 0, 1, 1, 0"),
         "async_load",
         "expects a memory token, but got i32",
     ),
@@ -388,7 +388,7 @@ REFUSED = [
         "!nv_tileas.buffer<tensor<4x16xf32",
     ),
     (
-        load("%ps, %f, %v", "!ps, !f, !v", "1, 1, 1, 0"),
+        load("%ps, %f, %v", "!ps, !f, !v", "1, 1, 1, 0, 0"),
         "async_load",
         "expects a mask of i1 of shape [8, 16], but got tensor<8x16xf32>",
     ),
@@ -403,9 +403,14 @@ REFUSED = [
         "cannot copy a tile of !nv_tileaa.tiled_view<...> to !nv_tileas.buffer<",
     ),
     (
-        tiled("%view, %i, %v", "!view, i32, !v", "1, 1, 1, 0"),
+        tiled("%view, %i, %v", "!view, i32, !v", "1, 1, 1, 0, 0"),
         "async_tiled_load",
         "expects 2 coordinates, but got 1",
+    ),
+    (
+        tiled("%view, %i, %i, %v, %i", "!view, i32, i32, !v, i32", "1, 2, 1, 0, 1"),
+        "async_tiled_load",
+        "expects exists to be i1, but got i32",
     ),
     (
         bulk("%v, %v", "!v, !v", "1, 1, 0, 0"),
@@ -457,7 +462,7 @@ def test_a_large_tile_is_refused() -> None:
         f'%view = "nv_tileaa.block_tile"(%m) : (!m) -> {big}',
         alloc(room),
         '%y:2 = "nv_tileas.async_tiled_load"(%view, %i, %i, %x) {mem_semantic = "weak", '
-        f"operandSegmentSizes = array<i32: 1, 2, 1, 0>}} : ({big}, i32, i32, {room}) -> "
+        f"operandSegmentSizes = array<i32: 1, 2, 1, 0, 0>}} : ({big}, i32, i32, {room}) -> "
         "(!async, !tok)",
     ]
     assert refusal("\n".join(lines)).endswith(

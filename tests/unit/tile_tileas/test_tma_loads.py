@@ -146,6 +146,8 @@ def test_nothing_of_it_can_go(mutant: str) -> None:
     broken = _mutants(text, *MUTANTS[mutant])
     if mutant == "no fence":
         del broken[2:]  # behind the loop, where no copy follows
+    if mutant == "constant phase":
+        del broken[:1]  # before the loop there is one phase
     assert broken
     for number, one in enumerate(broken):
         caught = False

@@ -20,13 +20,14 @@ import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the 
 _GROUPS = re.compile(r"cp\.async\.wait_group\s+(\d+)")
 
 
-def ptx(name: str, target: str, strategy: str, stages: int = 4) -> str:
-    """PTX at -O2 with a strategy of its own."""
+def ptx(name: str, target: str, strategy: str, stages: int = 4, *, fed: bool = True) -> str:
+    """PTX at -O2 with a strategy of its own; `fed`: fragments are read ahead."""
     options = {"pipeline-strategy": strategy, "unspecialized-pipeline-num-stages": stages}
     bytecode = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
     made = tile_core.compile(
-        bytecode, target, opt_level=2, options=options, emit="ptx", keep_stages=False
-    )
+        bytecode, target, opt_level=2, options=options, emit="ptx", keep_stages=False,
+        pass_options={"tileas-unspecialized-pipeline.fragments-ahead": fed},
+    )  # fmt: skip
     return str(made.stage("ptx"))
 
 
@@ -46,11 +47,22 @@ def product(text: str, k: int, schedule: str = "late", check: bool = True):
 def test_every_trip_count_gives_the_same_bits(stages: int, schedule: str) -> None:
     """None, fewer than stages, and more; rows of which the last vector is cut, too."""
     ahead = ptx("matmul_f16", "sm_80", "unspecialize", stages)
-    assert _GROUPS.findall(ahead) == [str(stages - 2)]
+    # Before the loop for the first stage; in it, before its last part of K, for the next one.
+    assert _GROUPS.findall(ahead) == [str(stages - 1), str(stages - 2)]
     still = ptx("matmul_f16", "sm_80", "none")
     assert "cp.async" not in still
     for k in (8, 32, 40, 64, 96, 32 * (stages + 1)):
         np.testing.assert_array_equal(product(ahead, k, schedule), product(still, k))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_120"])
+def test_fragments_ahead_or_not(target: str) -> None:
+    """The same bits; without it a step waits for shared memory behind the meeting of its start."""
+    texts = [ptx("matmul_f16", target, "unspecialize", 3, fed=fed) for fed in (True, False)]
+    waits = [text.count("wait_group") + text.count("try_wait") for text in texts]
+    assert waits[0] > waits[1]
+    for k in (8, 96, 224):
+        np.testing.assert_array_equal(*(product(text, k) for text in texts))
 
 
 def test_a_loop_that_does_not_run() -> None:
@@ -86,7 +98,9 @@ def test_nothing_of_it_can_go(instruction: str) -> None:
 
 
 def test_one_barrier_a_step() -> None:
-    """Without it there are two, before the stores and behind them."""
+    """Without it there are two, before the stores and behind them. Before the first step all meet
+    once more, as its fragments are read there.
+    """
     ahead, still = (ptx("matmul_f16", "sm_80", s) for s in ("unspecialize", "none"))
 
     def met(text: str) -> int:
@@ -97,7 +111,7 @@ def test_one_barrier_a_step() -> None:
 
     steps, warps = 10, 4
     assert met(still) == (2 * steps + 1) * warps
-    assert met(ahead) == (steps + 1) * warps
+    assert met(ahead) == (steps + 2) * warps
 
 
 def test_level_0_and_1_stay_synchronous() -> None:

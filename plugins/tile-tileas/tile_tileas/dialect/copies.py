@@ -65,6 +65,14 @@ def _tokens(op: ir.OpView) -> str | None:
     return None
 
 
+def _exists(op: ir.OpView) -> str | None:
+    """A flag may say whether anything is copied at all."""
+    flag = operand_of(op, "exists")
+    if flag is None or flag.type == ir.IntegerType.get_signless(1):
+        return None
+    return f"expects exists to be i1, but got {flag.type}"
+
+
 def _weak(op: ir.OpView) -> str | None:
     semantic = op.mem_semantic.value
     return None if semantic == _MODE else f"unsupported mem_semantic: {semantic}"
@@ -179,22 +187,25 @@ _ORDERED: dict[str, Any] = {
     "result_token": Result[Any],
     "mem_semantic": ir.StringAttr,
 }
+_EXISTS: dict[str, Any] = {"exists": Operand[Any] | None}
 _WRITES = effects(writes=("destination",))
 
 SPECS = (
     OperationSpec(
         "async_load",
-        {"base": Operand[Any], "mask": Operand[Any] | None, **_ORDERED},
-        "Copy what a tile of pointers points to into a buffer; where the mask is false, zeros.",
+        {"base": Operand[Any], "mask": Operand[Any] | None, **_ORDERED, **_EXISTS},
+        "Copy what a tile of pointers points to into a buffer; where the mask is false, zeros. "
+        "Nothing is copied where `exists` is false.",
         (_WRITES,),
-        (_destination, _through_pointers, _copied_by, _tokens, _weak),
+        (_destination, _through_pointers, _copied_by, _tokens, _weak, _exists),
     ),
     OperationSpec(
         "async_tiled_load",
-        {"view": Operand[Any], "coords": Sequence[Operand[Any]], **_ORDERED},
-        "Copy one tile of a view into a buffer; elements outside the memref become zeros.",
+        {"view": Operand[Any], "coords": Sequence[Operand[Any]], **_ORDERED, **_EXISTS},
+        "Copy one tile of a view into a buffer; elements outside the memref become zeros. "
+        "Nothing is copied where `exists` is false.",
         (_WRITES,),
-        (_destination, _through_view, _copied_by, _tokens, _weak),
+        (_destination, _through_view, _copied_by, _tokens, _weak, _exists),
     ),
     OperationSpec(
         "async_copy",

@@ -23,6 +23,7 @@ from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
 from tile_tileas.pipelining.depth import blocks_of, depth
+from tile_tileas.pipelining.fragments_ahead import FragmentsAhead, product_to_feed
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.overlap import chain_to_overlap, late_loads, overlap
 from tile_tileas.pipelining.prefetch import Prefetch, Takes, prefetch_of
@@ -67,6 +68,9 @@ class UnspecializedPipeline(Pass):
     num_stages: int = option(
         4, "iterations in flight at most; twice as many where products of tcgen05 are in flight"
     )
+    fragments_ahead: bool = option(
+        True, "fragments of mma.sync are read while the part of K before them is multiplied"
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         if self.strategy == "none" or self.num_stages < 2:
@@ -104,6 +108,12 @@ class UnspecializedPipeline(Pass):
             if not stages:
                 self._with_one_stage(op, loop, loads, engines, cx)
                 continue
+            feeds = self.fragments_ahead and not engines.tma.is_shared
+            fed = product_to_feed(loop, loads) if feeds else None
+            if fed is not None:
+                FragmentsAhead(loop, engines.fillings(loads), stages, fed).run()
+                self._count(cx, stages, 1)
+                continue
             fillings = engines.fillings(loads, num_warps(op) if by_tma else 0)
             behind = chain.early[0] if by_tma and chain is not None else None
             made = Multistage(loop, fillings, stages, lag, phased=bool(by_tensor), led=led,
@@ -119,10 +129,13 @@ class UnspecializedPipeline(Pass):
                 keep_in_flight(new, kept)
             if filling is not None:
                 release(new, filling, stages, lag, begun=chain is not None)
-            if lag or led:
-                cx.count("in_flight", len(kept))
-            cx.count("loops")
-            cx.count("stages", stages)
+            self._count(cx, stages, len(kept) if lag or led else 0)
+
+    @staticmethod
+    def _count(cx: PassContext, stages: int, in_flight: int) -> None:
+        cx.count("in_flight", in_flight)
+        cx.count("loops")
+        cx.count("stages", stages)
 
     def _turned(
         self,
@@ -165,9 +178,7 @@ class UnspecializedPipeline(Pass):
         fillings = [(engines.tma.part([part]), [part]) for part in parts]
         spots = [turned.spots[_filled(part)] for part in parts]
         Spotted(turned.loop, fillings, stages, spots).run()
-        cx.count("in_flight", len(loads))
-        cx.count("loops")
-        cx.count("stages", stages)
+        self._count(cx, stages, len(loads))
 
     @staticmethod
     def _with_one_stage(

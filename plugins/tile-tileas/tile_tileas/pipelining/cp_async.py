@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tile_core.mlir import ir
 from tile_tileas.analysis.caches import MODIFIER, POLICY
 from tile_tileas.dialect.buffers import async_token
@@ -22,6 +25,18 @@ class CpAsync:
     name = _GROUP
     phased = False
 
+    def __init__(self) -> None:
+        self._exists: ir.Value | None = None
+
+    @contextmanager
+    def only_if(self, exists: ir.Value) -> Iterator[None]:
+        """Copies that are made meanwhile do nothing where `exists` (i1) is false."""
+        self._exists = exists
+        try:
+            yield
+        finally:
+            self._exists = None
+
     def prepare(self, at: Writer, stages: int, ahead: int) -> None:
         """Nothing: groups belong to threads."""
 
@@ -38,6 +53,7 @@ class CpAsync:
         else:
             name, where = "nv_tileas.async_tiled_load", [[old.view], list(old.coords)]
         groups = [*where, [into], operands_of(old, "token")]
+        groups.append([] if self._exists is None else [self._exists])
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(one) for one in groups])
         types = [async_token(), old.results[1].type]
         operands = [place.of(value) for group in groups for value in group]

@@ -14,7 +14,7 @@ iterations less ahead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import Buffer
@@ -196,6 +196,8 @@ class Multistage:
     def _refilled(self, slot: Slot) -> Slot:
         """The slot of the iteration that is loaded while that of `slot` runs."""
         at, back = self._at, self.stages - self.ahead
+        if back == 0:
+            return slot
         if back == 1:
             last = at.constant(self.stages - 1)
             index = at.select(slot.index, 0, last, at.plus(slot.index, -1))
@@ -266,10 +268,21 @@ class Multistage:
             after = self._place(self.updates, values)
             return [after.of(end.operands[at]) for at in self.carried]
 
-        following = at.choice(exists, copies, places)
+        following = self._if_exists(exists, copies, places, again=again)
         for filling, _ in fillings:
             filling.close(at, slot)
         return following
+
+    def _if_exists(
+        self,
+        exists: ir.Value,
+        copies: Callable[[], list[ir.Value]],
+        places: list[ir.Value],
+        *,
+        again: bool,
+    ) -> list[ir.Value]:
+        """What `copies` makes, done where there is such an iteration, else `places`."""
+        return self._at.choice(exists, copies, places)
 
     def _place(self, part: Slice, values: Mapping[ir.Value, ir.Value]) -> Place:
         """What a part of the body computes where its arguments are `values`."""

@@ -94,6 +94,14 @@ class Writer(Inserter):
         attribute = {"value": ir.IntegerAttr.get(kind, value)}
         return self.create("arith.constant", [], [kind], attribute).result
 
+    def zeros(self, type_: ir.RankedTensorType) -> ir.Value:
+        """A tile of zeros."""
+        element = type_.element_type
+        floats = isinstance(element, ir.FloatType)
+        zero = ir.FloatAttr.get(element, 0.0) if floats else ir.IntegerAttr.get(element, 0)
+        attribute = {"value": ir.DenseElementsAttr.get_splat(type_, zero)}
+        return self.create("arith.constant", [], [type_], attribute).result
+
     def binary(self, name: str, left: ir.Value, right: ir.Value) -> ir.Value:
         """`arith.<name>`."""
         return self.create(f"arith.{name}", [left, right], [left.type]).result

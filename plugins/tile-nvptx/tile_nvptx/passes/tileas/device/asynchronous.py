@@ -176,21 +176,26 @@ def fence(proxy: str) -> Routine:
 # --- copies of threads (PTX ISA, "cp.async") ---------------------------------------------------
 
 
-def copy_to_shared(size: int, *, partial: bool, cache: str = "", hint: str = "") -> Routine:
+def copy_to_shared(
+    size: int, *, partial: bool, flagged: bool = False, cache: str = "", hint: str = ""
+) -> Routine:
     """`(ptr<3>, ptr<1>)`: begin to copy `size` bytes, 4, 8 or 16.
 
-    `partial` takes an i32: so many bytes are read, the rest are zeros. 16 bytes leave L1 alone,
-    unless `cache` is "ca".
+    `partial` takes an i32: so many bytes are read, the rest are zeros. `flagged` takes one more:
+    nothing is done where it is 0. 16 bytes leave L1 alone, unless `cache` is "ca".
     """
     cache = cache or ("cg" if size == 16 else "ca")
     make, suffix, policy = hint_text(hint)
     tail = ", $2" if partial else ""
     asm = f"cp.async.{cache}.shared.global{suffix} [$0], [$1], {size}{tail}{policy};"
-    arguments = [_SHARED, _GLOBAL, *(["i32"] if partial else [])]
-    name = f"cp_async_{size}{'_partial' if partial else ''}"
+    if flagged:
+        make += f".reg .pred %exists; setp.ne.b32 %exists, ${2 + partial}, 0; "
+        asm = f"@%exists {asm}"
+    arguments = [_SHARED, _GLOBAL, *["i32"] * (partial + flagged)]
+    name = f"cp_async_{size}{'_partial' if partial else ''}{'_flagged' if flagged else ''}"
     if hint or cache != ("cg" if size == 16 else "ca"):
         name = f"{name}_{cache}{hint and '_' + hint}"
-    return routine(name, arguments, f"{{ {make}{asm} }}" if hint else asm)
+    return routine(name, arguments, f"{{ {make}{asm} }}" if make else asm)
 
 
 _COMMITS = {"cp.async": "cp.async.commit_group;", "bulk": "cp.async.bulk.commit_group;"}

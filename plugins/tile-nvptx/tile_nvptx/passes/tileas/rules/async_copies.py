@@ -50,6 +50,9 @@ def _copy(op: ir.OpView, cx: Kernel, width: int, source: Source) -> None:
     memory = SharedBuffer(cx, pointer, stored)
     modifier, hint = asked(op)
     cache = modifier if modifier and acts(op, modifier) else ""
+    exists = operand_of(op, "exists")
+    wide = [Builder(cx).i32]
+    flag = [] if exists is None else [cx.create("arith.extui", [exists], wide).result]
     with when(cx, cx.state.holds_unique(cx, layout)):
         for access in side.accesses[0]:
             place = memory.at((*side.lane_map, *side.warp_map), access.offset)
@@ -58,8 +61,10 @@ def _copy(op: ir.OpView, cx: Kernel, width: int, source: Source) -> None:
                 raise cx.error("copies runs that lie differently in global and shared memory")
             address, read = source(start, side.vector)
             partial = () if read is None else (read,)
-            routine = device.copy_to_shared(size, partial=bool(partial), cache=cache, hint=hint)
-            run(cx, routine, place, address, *partial)
+            routine = device.copy_to_shared(
+                size, partial=bool(partial), flagged=bool(flag), cache=cache, hint=hint
+            )
+            run(cx, routine, place, address, *partial, *flag)
 
 
 @rules.on("nv_tileas.async_tiled_load")

@@ -8,7 +8,7 @@ from operator import or_
 from typing import Protocol
 
 from tile_cute import gf2
-from tile_cute.linear import LayoutError, MatrixSide
+from tile_cute.linear import LayoutError, LinearLayout, MatrixSide, SharedSide
 from tile_cute.linear.layout import log2
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dots import Fragments
@@ -90,23 +90,44 @@ class Staged:
         return [self._read(cx, self.reads.steps[step], moved) for step in range(count)]
 
     def _read(self, cx: Kernel, offset: int, moved: Moved | None) -> ir.Value:
-        """All registers of a step at `offset`; those that are copies of others are not read."""
-        b, side = Builder(cx), self.reads.load
-        accesses = side.accesses if isinstance(side, MatrixSide) else side.accesses[0]
-        loaded = [self._load(cx, access.offset ^ offset, moved) for access in accesses]
-        held = gf2.table(self.fragments.step.flat("register"))
-        order = [register for access in accesses for register in access.registers]
-        place = {held[register]: at for at, register in enumerate(order)}
-        in_order = b.shuffle(join(b, loaded), [place[element] for element in held])
-        return b.from_storage(in_order, self.element)
+        return read_part(
+            cx, self.memory, self.reads.load, self.fragments.step, self.element, offset, moved
+        )
 
-    def _load(self, cx: Kernel, offset: int, moved: Moved | None) -> ir.Value:
-        b, side, element = Builder(cx), self.reads.load, self.memory.element
-        pointer = self.memory.at((*side.lane_map, *side.warp_map), offset, moved)
-        if not isinstance(side, MatrixSide):
-            type_ = vector_of(side.vector, element)
-            return b.load(pointer, type_, side.vector * self.reads.elem_bytes)
-        name, body = load_matrices(side.matrices, transposed=side.transposed, rows=side.rows)
-        words = vector_of(side.words, b.i32)
-        found = cx.state.helpers.call(cx, name, body, [pointer], words).result
-        return b.bitcast(found, vector_of(count_of(words) * 32 // element.width, element))
+
+def read_part(
+    cx: Kernel,
+    memory: SharedBuffer,
+    side: SharedSide | MatrixSide,
+    part: LinearLayout,
+    element: ir.Type,
+    offset: int = 0,
+    moved: Moved | None = None,
+) -> ir.Value:
+    """A part of a tile, read at `offset`; registers that are copies of others are not read."""
+    b = Builder(cx)
+    accesses = side.accesses if isinstance(side, MatrixSide) else side.accesses[0]
+    loaded = [_load(cx, memory, side, access.offset ^ offset, moved) for access in accesses]
+    held = gf2.table(part.flat("register"))
+    order = [register for access in accesses for register in access.registers]
+    place = {held[register]: at for at, register in enumerate(order)}
+    in_order = b.shuffle(join(b, loaded), [place[one] for one in held])
+    return b.from_storage(in_order, element)
+
+
+def _load(
+    cx: Kernel,
+    memory: SharedBuffer,
+    side: SharedSide | MatrixSide,
+    offset: int,
+    moved: Moved | None,
+) -> ir.Value:
+    b, element = Builder(cx), memory.element
+    pointer = memory.at((*side.lane_map, *side.warp_map), offset, moved)
+    if not isinstance(side, MatrixSide):
+        type_ = vector_of(side.vector, element)
+        return b.load(pointer, type_, side.vector * (element.width // 8))
+    name, body = load_matrices(side.matrices, transposed=side.transposed, rows=side.rows)
+    words = vector_of(side.words, b.i32)
+    found = cx.state.helpers.call(cx, name, body, [pointer], words).result
+    return b.bitcast(found, vector_of(count_of(words) * 32 // element.width, element))

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 from itertools import product
 
-from tile_cute.linear import LinearLayout, subtile, subtile_registers
+from tile_cute.linear import LayoutError, LinearLayout, subtile, subtile_registers
+from tile_tileas.stages import offset_of, part_access, turns_bytes
 from tile_tileas.storage import row_major
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.rules.buffers import is_buffer, layout_in_memory
+from tile_nvptx.passes.tileas.rules.dot_operands import read_part
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.row_major import flat_indices
+from tile_nvptx.passes.tileas.thread.shared import SharedBuffer
 from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
@@ -47,7 +50,10 @@ def extract_slice(op: ir.OpView, cx: Kernel) -> ir.Value:
     """extract_slice => registers picked by the index, or a slice read from shared memory"""
     result = tile_layout(cx, op.results[0])
     if is_buffer(cx, op.operands[0]):
-        return _read(op, cx, layout_in_memory(cx, op.operands[0]), result)
+        memory, places = layout_in_memory(cx, op.operands[0]), _constants(op)
+        if places is not None:
+            return _read_known(op, cx, memory, result, places)
+        return _read(op, cx, memory, result)
     source = tile_layout(cx, op.operands[0])
     if subtile(source, result.shape) != result:
         raise error_at(op, _HINT)
@@ -87,6 +93,33 @@ def _constant(value: ir.Value) -> int | None:
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
         return None
     return ir.IntegerAttr(owner.attributes["value"]).value
+
+
+def _constants(op: ir.OpView) -> list[int] | None:
+    """The indices of a slice, if all are known here."""
+    found = [_constant(index) for index in list(op.operands)[1:]]
+    return [at for at in found if at is not None] if None not in found else None
+
+
+def _read_known(
+    op: ir.OpView, cx: Kernel, memory: LinearLayout, result: LinearLayout, places: list[int]
+) -> ir.Value:
+    """A slice that begins at a place known here, of a buffer in any layout: it lies where the first
+    one does, with offsets XORed.
+    """
+    corner = tuple(
+        at % (whole // part) * part
+        for at, whole, part in zip(places, memory.shape, result.shape, strict=True)
+    )
+    element = element_of(cx.type(op.results[0].type))
+    stored = storage_type(element)
+    first = LinearLayout(dict(result.bases), memory.shape)
+    try:
+        side = part_access(memory, first, stored.width, turns_bytes=turns_bytes(cx.target.chip))
+    except LayoutError as error:
+        raise error_at(op, f"cannot read a buffer: {error}") from error
+    where = SharedBuffer(cx, op.operands[0], stored)
+    return read_part(cx, where, side, first, element, offset_of(memory, corner))
 
 
 def _read(op: ir.OpView, cx: Kernel, memory: LinearLayout, result: LinearLayout) -> ir.Value:

@@ -1,0 +1,196 @@
+"""Loops whose products by mma.sync find their fragments in registers: those of the next part of K
+are read while this one is multiplied, from one iteration into the next, too.
+
+    stages 0 .. S-1 are filled, each if there is such an iteration
+    if there is an iteration: wait for stage 0; sync; read its first part
+    for i:
+        for each part of K but the last: read the next part; multiply this one
+        wait for stage i+1; sync
+        read the first part of stage i+1, or of stage i again where there is no more
+        multiply the last part
+        fill the stage that was read in this iteration for iteration i+S, if there is one
+
+As `Multistage`, but that the meeting stands before the last part: tensor cores have work while
+threads meet, and while shared memory answers behind that. All have read stage i by then, so that
+copies run one iteration further ahead. Where threads copy nothing branches: copies for iterations
+that do not exist are made by none, so that ptxas finds places for addresses and copies between
+products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from tile_cute.linear import LinearLayout
+
+from tile_core.mlir import ir
+from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dot_plan import WARPS, atom_name, family_of, warps_of
+from tile_tileas.dots import Fragments, atom_named, product_shape
+from tile_tileas.pipelining.cp_async import CpAsync
+from tile_tileas.pipelining.filling import Slot
+from tile_tileas.pipelining.multistage import Fillings, Multistage
+from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.storage import storage_bits
+
+_FAMILY, _DOT = "mma.sync", "nv_tileas.dot"
+#: Registers of a thread, and what a loop needs beside sums and fragments: addresses, counters.
+_REGISTERS, _OTHER = 255, 48
+_WORD = 32
+
+
+def product_to_feed(loop: ir.OpView, loads: Sequence[Prefetch]) -> ir.OpView | None:
+    """The product of a loop whose fragments may be read ahead; None if there is no such one.
+
+    It is the only one, on `mma.sync`, and reads all that `loads` bring. Its sums and two parts of
+    its operands have to fit into registers.
+    """
+    body = loop.regions[0].blocks[0].operations
+    products = [op for op in body if op.operation.name == _DOT]
+    if len(products) != 1 or family_of(products[0]) != _FAMILY:
+        return None
+    product = products[0]
+    if WARPS not in product.attributes:
+        return None
+    filled = [load.target.alloc.results[0] for load in loads if load.target is not None]
+    if len(loads) != 2 or set(filled) != set(list(product.operands)[:2]):
+        return None
+    if any(len(list(one.uses)) != 2 for one in filled):
+        return None  # a buffer has its copy and its product, or others read it
+    return product if _registers(product) <= _REGISTERS else None
+
+
+def _registers(product: ir.OpView) -> int:
+    """Registers of a thread, by what has to be there at once."""
+    sums = product.results[0].type
+    layout = layout_of(sums)
+    assert layout is not None, "layouts are assigned"
+    bits = layout.elements_per_thread * storage_bits(sums.element_type)
+    for tile, part in zip(_tiles(product), _parts(product), strict=True):
+        bits += 2 * part.elements_per_thread * storage_bits(tile.element_type)
+    return bits // _WORD + _OTHER
+
+
+def _tiles(product: ir.OpView) -> list[ir.RankedTensorType]:
+    """The types of A and B, which lie in buffers."""
+    buffers = [Buffer.of(value.type) for value in list(product.operands)[:2]]
+    return [buffer.tile for buffer in buffers if buffer is not None]
+
+
+def _parts(product: ir.OpView) -> list[LinearLayout]:
+    """The fragments of A and B of one step of the instruction along K."""
+    a, b = (tuple(tile.shape) for tile in _tiles(product))
+    atom = atom_named(atom_name(product))
+    shape = (*product_shape(a, b)[:3], atom.k)
+    return [Fragments.of(atom, name, shape, len(a), warps_of(product)).whole for name in "ab"]
+
+
+class FragmentsAhead(Multistage):
+    """One `scf.for` with the product that `product_to_feed` found."""
+
+    def __init__(
+        self, loop: ir.OpView, fillings: Fillings, stages: int, product: ir.OpView
+    ) -> None:
+        super().__init__(loop, fillings, stages, in_flight=-1)
+        self._product = product
+        self._count = _tiles(product)[0].shape[-1] // atom_named(atom_name(product)).k
+        self._types = [
+            distributed(ir.RankedTensorType.get(part.shape, tile.element_type), part)
+            for tile, part in zip(_tiles(product), _parts(product), strict=True)
+        ]
+
+    def _first_fillings(self) -> list[ir.Value]:
+        """What later loads carry, and the first fragments."""
+        places = super()._first_fillings()
+        at, phase = self._at, self._at.constant(0) if self.phased else None
+        slot = Slot(at.constant(0), phase)
+        runs = at.is_less(at.wide(self.lower), at.wide(self.upper))
+
+        def first() -> list[ir.Value]:
+            self._wait(slot, self.ahead - 1)
+            if any(isinstance(filling, CpAsync) for filling, _ in self.fillings):
+                at.sync()  # what others copied is there; engines tell each thread
+            return self._read_part(slot, 0)
+
+        return [*places, *at.choice(runs, first, [at.zeros(type_) for type_ in self._types])]
+
+    def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
+        at, (*places, left, right) = self._at, places
+        at.move(ir.InsertionPoint(self._product))
+        held, total = [left, right], self._product.operands[2]
+        for number in range(1, self._count):
+            following = self._read_part(slot, number)
+            total, held = self._multiplied(held, total), following
+        after = self._next_or_same(slot)
+        self._wait(after, self.ahead - 2)
+        at.sync()
+        following = self._read_part(after, 0)
+        total = self._multiplied(held, total)
+        places = self._fetch_next(slot, places)
+        self._product.results[0].replace_all_uses_with(total)
+        self._product.operation.erase()
+        return [*places, *following]
+
+    def _if_exists(
+        self,
+        exists: ir.Value,
+        copies: Callable[[], list[ir.Value]],
+        places: list[ir.Value],
+        *,
+        again: bool,
+    ) -> list[ir.Value]:
+        """In the loop without a branch, if addresses are harmless beyond its end."""
+        by_threads = [filling for filling, _ in self.fillings if isinstance(filling, CpAsync)]
+        if not again or len(by_threads) < len(self.fillings) or not self._harmless():
+            return super()._if_exists(exists, copies, places, again=again)
+        with ExitStack() as stack:
+            for filling in by_threads:
+                stack.enter_context(filling.only_if(exists))
+            return copies()
+
+    def _harmless(self) -> bool:
+        """Whether places can be computed where there is no such iteration: nothing divides."""
+        parts = [self.updates, *(load.slice for load in self.loads)]
+        names = [op.operation.name for part in parts for op in part.ops]
+        return not any("div" in name or "rem" in name for name in names)
+
+    def _next_or_same(self, slot: Slot) -> Slot:
+        """The slot of the next iteration; behind the last one its own, which holds something."""
+        at, following = self._at, self._following(slot)
+        _, exists = self._later(self.block.arguments[0], 1)
+
+        def chosen(then: ir.Value, other: ir.Value) -> ir.Value:
+            return at.create("arith.select", [exists, then, other], [at.i32]).result
+
+        index = chosen(following.index, slot.index)
+        if slot.phase is None or following.phase is None:
+            return Slot(index)
+        return Slot(index, chosen(following.phase, slot.phase))
+
+    def _wait(self, slot: Slot, pending: int) -> None:
+        """Until this thread's copies for a stage are there."""
+        for filling, _ in self.fillings:
+            filling.wait(self._at, slot, pending)
+
+    def _read_part(self, slot: Slot, number: int) -> list[ir.Value]:
+        """The fragments of part `number` along K of A and B."""
+        at, found = self._at, []
+        by_name = {load.target.alloc.results[0]: load for load in self.loads if load.target}
+        for operand, type_ in enumerate(self._types):
+            named = self._product.operands[operand]
+            stage = at.view(self._buffers[by_name[named].load.results[0]], slot.index)
+            along = type_.rank - (2 if operand else 1)
+            places = [at.constant(number if axis == along else 0) for axis in range(type_.rank)]
+            buffer = at.reinterpret(stage, named.type)
+            found.append(at.create("nv_tileas.extract_slice", [buffer, *places], [type_]).result)
+        return found
+
+    def _multiplied(self, held: Sequence[ir.Value], total: ir.Value) -> ir.Value:
+        """The sums with one part's products."""
+        old = self._product
+        attributes = {name: old.attributes[name] for name in old.attributes}
+        with self._at.instead_of(old):
+            made = self._at.create("nv_tileas.dot", [*held, total], [total.type], attributes)
+        return made.result
