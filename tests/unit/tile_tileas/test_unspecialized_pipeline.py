@@ -20,13 +20,13 @@ import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the 
 _GROUPS = re.compile(r"cp\.async\.wait_group\s+(\d+)")
 
 
-def ptx(name: str, target: str, strategy: str, stages: int = 4, *, fed: bool = True) -> str:
-    """PTX at -O2 with a strategy of its own; `fed`: fragments are read ahead."""
+def ptx(name: str, target: str, strategy: str, stages: int = 4, **of_passes: Any) -> str:
+    """PTX at -O2 with a strategy of its own."""
     options = {"pipeline-strategy": strategy, "unspecialized-pipeline-num-stages": stages}
     bytecode = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
     made = tile_core.compile(
         bytecode, target, opt_level=2, options=options, emit="ptx", keep_stages=False,
-        pass_options={"tileas-unspecialized-pipeline.fragments-ahead": fed},
+        pass_options=of_passes,
     )  # fmt: skip
     return str(made.stage("ptx"))
 
@@ -58,7 +58,8 @@ def test_every_trip_count_gives_the_same_bits(stages: int, schedule: str) -> Non
 @pytest.mark.parametrize("target", ["sm_80", "sm_120"])
 def test_fragments_ahead_or_not(target: str) -> None:
     """The same bits; without it a step waits for shared memory behind the meeting of its start."""
-    texts = [ptx("matmul_f16", target, "unspecialize", 3, fed=fed) for fed in (True, False)]
+    option = "tileas-unspecialized-pipeline.fragments-ahead"
+    texts = [ptx("matmul_f16", target, "unspecialize", 3, **{option: fed}) for fed in (True, False)]
     waits = [text.count("wait_group") + text.count("try_wait") for text in texts]
     assert waits[0] > waits[1]
     for k in (8, 96, 224):

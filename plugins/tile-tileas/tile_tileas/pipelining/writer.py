@@ -94,9 +94,9 @@ class Writer(Inserter):
         attribute = {"value": ir.IntegerAttr.get(kind, value)}
         return self.create("arith.constant", [], [kind], attribute).result
 
-    def zeros(self, type_: ir.RankedTensorType) -> ir.Value:
+    def zeros(self, type_: ir.Type) -> ir.Value:
         """A tile of zeros."""
-        element = type_.element_type
+        element = ir.RankedTensorType(type_).element_type
         floats = isinstance(element, ir.FloatType)
         zero = ir.FloatAttr.get(element, 0.0) if floats else ir.IntegerAttr.get(element, 0)
         attribute = {"value": ir.DenseElementsAttr.get_splat(type_, zero)}
