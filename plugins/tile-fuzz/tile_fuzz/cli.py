@@ -20,7 +20,7 @@ from tile_core.cli.as_json import json_option, print_json
 from tile_core.cli.output import read_bytes
 from tile_core.cli.progress import Progress
 from tile_core.diagnostics import ExitCode, TileError, UsageError, nearest
-from tile_fuzz.generator.favoured import FAVOURED
+from tile_fuzz.favoured import FAVOURED
 from tile_fuzz.witness import REFUSED, WITNESSES
 
 #: Programs between two signs of life.

@@ -15,9 +15,9 @@ from tile_cudatile.tree import Op
 from tile_cudatile.types import Tile
 from tile_fuzz.case import Case, launches_of
 from tile_fuzz.coverage import NEVER, expected, features
+from tile_fuzz.favoured import FAVOURED
 from tile_fuzz.generator import Settings, generate
 from tile_fuzz.generator.elementwise import signatures
-from tile_fuzz.generator.favoured import FAVOURED
 from tile_fuzz.generator.guards import approximate
 from tile_fuzz.oracle import certain
 

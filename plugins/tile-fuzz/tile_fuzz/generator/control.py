@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tile_cudatile.tree import Value
 from tile_cudatile.types import I8, I16, I32, I64, TOKEN, Scalar, Tile, Type
 
-from tile_fuzz.generator.favoured import LOOPS
+from tile_fuzz.favoured import LOOPS
 from tile_fuzz.generator.maker import TRUTH, Item, Maker
 
 #: Fills a block with random statements.

@@ -29,12 +29,12 @@ from tile_cudatile.types import (
 )
 
 from tile_fuzz.case import Argument, Case, Launch
+from tile_fuzz.favoured import LOADS, LOOPS, MORE, PRODUCTS
 from tile_fuzz.generator import cells, memory
 from tile_fuzz.generator.aggregates import aggregate, product
 from tile_fuzz.generator.control import control
 from tile_fuzz.generator.elementwise import convert, elementwise
 from tile_fuzz.generator.facts import strengthen
-from tile_fuzz.generator.favoured import LOADS, LOOPS, MORE, PRODUCTS
 from tile_fuzz.generator.maker import (
     IN_MEMORY,
     SCALAR_I32,
