@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -226,7 +227,11 @@ class Supervisor:
             if free is None:
                 if len(self.slots) >= self.settings.workers:
                     return
-                free = self._fork()
+                try:
+                    free = self._fork()
+                except OSError:  # no room for one: the client does its work itself
+                    _answer(self.waiting.popleft(), wire.AWAY, 0)
+                    continue
             connection = self.waiting.popleft()
             try:
                 socket.send_fds(free.control, [b"J"], [connection.fileno()])
@@ -252,29 +257,40 @@ class Supervisor:
     # --- workers ---------------------------------------------------------------------------------
 
     def _fork(self) -> _Slot:
+        """A new worker.
+
+        Raises:
+            OSError: the system has no room for its folder, or for a process.
+        """
+        folder = tempfile.mkdtemp(prefix="tilec-worker-")
         ours, theirs = socket.socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        pid = os.fork()
-        if pid:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        pid = -1
+        try:
+            pid = os.fork()
+        finally:
+            if pid:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            if pid < 0:
+                os.rmdir(folder)
         if pid == 0:
             code = 1
             try:
-                self._become_worker(ours, theirs)
+                self._become_worker(ours, theirs, folder)
                 code = 0
             except SystemExit:
                 pass
             finally:
                 os._exit(code)
         theirs.close()
-        slot = _Slot(pid, ours)
+        slot = _Slot(pid, ours, files=[folder])
         self.slots[ours.fileno()] = slot
         self.poll.register(ours, select.POLLIN)
         return slot
 
-    def _become_worker(self, ours: socket.socket, theirs: socket.socket) -> None:
+    def _become_worker(self, ours: socket.socket, theirs: socket.socket, folder: str) -> None:
         # First of all: the supervisor's own answer to SIGTERM would send its clients away.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
@@ -289,7 +305,7 @@ class Supervisor:
                 slot.connection.close()
         for connection in self.waiting:
             connection.close()
-        Worker(theirs, self.settings.memory).run()
+        Worker(theirs, self.settings.memory, folder).run()
 
     def _hear(self, slot: _Slot) -> None:
         try:

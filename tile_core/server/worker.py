@@ -51,12 +51,14 @@ class Worker:
     Args:
         control: to the supervisor; jobs come as open connections.
         memory: address space that it and its tools may use, bytes; 0 for no limit.
+        folder: of its temporary files. The supervisor has made it, and removes it after a worker
+            that could not, however early that ended.
     """
 
-    def __init__(self, control: socket.socket, memory: int) -> None:
+    def __init__(self, control: socket.socket, memory: int, folder: str) -> None:
         self.control = control
         self.memory = memory
-        self.folder = tempfile.mkdtemp(prefix="tilec-worker-")
+        self.folder = folder
         self.jobs = 0
 
     def run(self) -> None:
@@ -67,7 +69,6 @@ class Worker:
         # Where a job that does not end hangs, for the server's log; standard error is the client's.
         faulthandler.register(signal.SIGUSR1, file=os.fdopen(os.dup(2), "w"))
         self._limit_memory()
-        self._tell(FILE, self.folder)
         output.announce = lambda path: self._tell(FILE, os.path.abspath(path))
         tempfile.tempdir = self.folder
         prewarm()

@@ -97,6 +97,25 @@ def test_by_threads() -> None:
         check(text, copied)
 
 
+@pytest.mark.parametrize("kind", ["one", "loop"])
+@pytest.mark.parametrize(
+    ("target", "element", "tile"),
+    [("sm_90", t.I64, (128, 128)), ("sm_120", t.F32, (128, 128)), ("sm_120", t.I64, (64, 128))],
+)
+def test_tiles_without_room_for_two(
+    target: str, element: t.Scalar, tile: tuple[int, int], kind: str
+) -> None:
+    """Threads load where a second tile of that size has no place in shared memory."""
+    kernel = Copies(kind, element, tile)
+    made = compiled(kernel, target)
+    text = str(made.stage("ptx"))
+    assert not _LOAD.search(text)
+    assert _STORE.search(text)
+    if kind == "one":
+        assert any("does not fit into" in str(remark) for remark in made.remarks)
+    check(text, kernel, steps=1)
+
+
 def test_one_side_alone() -> None:
     """Whoever cannot have a map falls back alone, and says why."""
     kernel = Copies("loop")

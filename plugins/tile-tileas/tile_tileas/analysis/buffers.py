@@ -169,6 +169,17 @@ def lives_during(func: ir.Operation, op: ir.OpView) -> list[Life]:
     return [life for life in walk.lives if life.first <= last and first <= life.last]
 
 
+def lives_between(func: ir.Operation, first: ir.OpView, last: ir.OpView) -> list[Life]:
+    """The allocations in shared memory that hold something from `first` on until `last` is done."""
+    spans = []
+    for op in (first, last):
+        walk = _Walk(watched=op)
+        walk.function(func)
+        spans.append(walk.span)
+    begin, end = spans[0][0], spans[1][1]
+    return [life for life in walk.lives if life.first <= end and begin <= life.last]
+
+
 def allocated_bytes(func: ir.Operation) -> int:
     """Shared memory of a function whose buffers have their places."""
     ends = [

@@ -7,6 +7,7 @@ from __future__ import annotations
 from tile_core.mlir import ir
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.analysis.buffers import lives_between, stage_bytes
 from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
@@ -17,15 +18,27 @@ from tile_tileas.pipelining.slices import Slice
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.storage import BUFFER_ALIGNMENT
 
+#: Bytes of shared memory for the barriers of one load.
+_BARRIERS = 128
 
-def copy_by_engine(func: ir.Operation, load: ir.OpView, bounds: BoundsAnalysis) -> str | None:
-    """Let the copy engine make a load as its plan says; why it cannot, if so."""
+
+def copy_by_engine(
+    func: ir.Operation, load: ir.OpView, bounds: BoundsAnalysis, most: int
+) -> str | None:
+    """Let the copy engine make a load as its plan says; why it cannot, if so.
+
+    Args:
+        most: bytes of shared memory that a block may have.
+    """
     if is_inside_loop(load):
         return "its loop does not run ahead, and would begin and end a barrier in each iteration"
     made = EngineLoads(func, load, bounds)
     taken = _taken(load, made)
     if isinstance(taken, str):
         return taken
+    reason = _no_room(func, load, taken, most)
+    if reason is not None:
+        return reason
     at = Writer(load.location)
     at.move(ir.InsertionPoint(load))
     (filling, (taken,)), *_ = made.fillings([taken])
@@ -69,6 +82,18 @@ def _taken(load: ir.OpView, engines: EngineLoads) -> Prefetch | str:
     if engines.takes(load, rows):
         return Prefetch(load, layout, rows, BUFFER_ALIGNMENT, nothing, None, by_engine=True)
     return "its buffer is no sequence of what is copied at once"
+
+
+def _no_room(func: ir.Operation, load: ir.OpView, taken: Prefetch, most: int) -> str | None:
+    """Why the tile does not fit beside what lives until it is read; a product has room for it."""
+    if taken.target is not None:
+        return None
+    size = stage_bytes(taken.buffer)
+    beside = lives_between(func, load, _first_user(load).opview)
+    others = sum(-(-life.size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT for life in beside)
+    if size + others + _BARRIERS <= most:
+        return None
+    return f"its tile of {size} bytes does not fit into {most} of shared memory beside {others}"
 
 
 def _first_user(load: ir.OpView) -> ir.Operation:

@@ -58,7 +58,9 @@ class LowerTmaLoadStoreToAsync(Pass):
     def _load(func: ir.Operation, access: ir.OpView, plan: AccessPlan, cx: PassContext) -> None:
         reason: str | None = "nothing runs ahead that it is part of"
         if not plan.by_threads:
-            reason = copy_by_engine(func, access, cx.analysis(BoundsAnalysis, func))
+            reason = copy_by_engine(
+                func, access, cx.analysis(BoundsAnalysis, func), cx.target.max_shared
+            )
         if reason is None:
             cx.count("loads")
             return
