@@ -37,6 +37,8 @@ def test_levels(text: str, given: int | None, level: int) -> None:
         ("num-warps=8", "num-warps", 8),
         ("unspecialized-pipeline-num-stages=3", "unspecialized-pipeline-num-stages", 3),
         ("ftz=true", "ftz", True),
+        ("approx=true", "approx", True),
+        ("dynamic-persistent=true", "dynamic-persistent", True),
         ("rrt-size-threshold=0", "rrt-size-threshold", 0),
         ("max-constraint-iterations=16", "max-constraint-iterations", 16),
         ("pipeline-strategy=none", "pipeline-strategy", "none"),
@@ -81,8 +83,6 @@ def test_the_target() -> None:
         ("pipeline-strategy=magic", "cannot be 'magic'"),
         ("compute-capability=sm_1", "sm_1"),
         ("index-bitwidth=64", "index-bitwidth"),
-        ("approx=true", "approx"),
-        ("dynamic-persistent=true", "dynamic-persistent"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(text: str, words: str) -> None:

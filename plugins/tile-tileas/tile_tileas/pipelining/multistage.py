@@ -196,9 +196,9 @@ class Multistage:
     def _refilled(self, slot: Slot) -> Slot:
         """The slot of the iteration that is loaded while that of `slot` runs."""
         at, back = self._at, self.stages - self.ahead
-        if back == 0:
-            return slot
-        if back == 1:
+        if back == 0:  # the same stage, one turn later
+            index, turns = slot.index, at.constant(1)
+        elif back == 1:
             last = at.constant(self.stages - 1)
             index = at.select(slot.index, 0, last, at.plus(slot.index, -1))
             turns = at.select(slot.index, 0, at.constant(0), at.constant(1))
