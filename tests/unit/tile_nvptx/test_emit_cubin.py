@@ -14,7 +14,7 @@ import pytest
 from support.emit_kernels import VECTOR_ADD, VECTOR_ADD_ARGUMENTS, context, module
 from tile_cudatile.bytecode.writer import write_bytecode
 from tile_cudatile.tree import Module
-from tile_nvptx.emit import toolchain
+from tile_nvptx.emit import process, toolchain
 from tile_nvptx.emit.checks import check_toolchain
 from tile_nvptx.emit.cubin import CubinEmitter
 from tile_nvptx.emit.llvm_ir import LlvmIrEmitter
@@ -356,12 +356,19 @@ def test_the_doctor_names_the_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nvidia-nvvm" in missing["libdevice"].hint
 
 
-def test_a_tool_dies_with_its_caller(tmp_path: Path) -> None:
+@pytest.mark.parametrize("guard", ["setpriv", "none", "old"])
+def test_a_tool_dies_with_its_caller(guard: str, tmp_path: Path) -> None:
     note = tmp_path / "pid"
+    old = tmp_path / "setpriv"
+    old.write_text("#!/bin/sh\necho setpriv: unrecognized option >&2\nexit 1\n")
+    old.chmod(0o755)
+    guards = {"setpriv": "process._guard()", "none": "()", "old": repr((str(old), "--"))}
     script = f"""
         import sys
-        from tile_nvptx.emit.process import run_tool
-        run_tool(["/bin/sh", "-c", "echo $$ > {note}; exec sleep 60"], timeout=60)
+        from tile_nvptx.emit import process
+        found = {guards[guard]}
+        process._guard = lambda: found
+        process.run_tool(["/bin/sh", "-c", "echo $$ > {note}; exec sleep 60"], timeout=60)
     """
     caller = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
     deadline = time.monotonic() + 10
@@ -386,6 +393,14 @@ def running(pid: int) -> bool:
 def test_output_of_a_tool_is_kept() -> None:
     done = run_tool(["/bin/sh", "-c", "echo out; echo err >&2; exit 2"], timeout=10)
     assert (done.status, done.output, done.ending) == (2, "out\nerr\n", "exit code 2")
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_tool_that_cannot_be_started(guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not guarded:
+        monkeypatch.setattr(process, "_guard", lambda: ())
+    with pytest.raises(FileNotFoundError):
+        run_tool(["/nowhere/ptxas", "--version"], timeout=10)
 
 
 @pytest.mark.parametrize("opt_level", [0, 3])

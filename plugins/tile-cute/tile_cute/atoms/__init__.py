@@ -4,6 +4,7 @@ from tile_cute.atoms.records import CopyAtom, MmaAtom, MmaRow, Scale
 from tile_cute.atoms.registry import (
     copy_atoms,
     find_copies,
+    find_dense,
     find_mma,
     mma_rows,
     register_rows,
@@ -18,6 +19,7 @@ __all__ = [
     "Scale",
     "copy_atoms",
     "find_copies",
+    "find_dense",
     "find_mma",
     "mma_rows",
     "register_rows",

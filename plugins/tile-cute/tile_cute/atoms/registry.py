@@ -6,7 +6,7 @@ register_rows([MmaRow(...), CopyAtom(...)], owner="my-plugin")
 """
 
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from tile_cute.atoms import copies, mma_sync, tcgen05, wgmma
 from tile_cute.atoms.arch import parse_chip
@@ -34,12 +34,20 @@ def register_rows(rows: Iterable[MmaRow | CopyAtom], owner: str) -> None:
         if taken is not None:
             raise LayoutError(f"atom '{_key(row)}' of {owner} is already defined by {taken}")
         _added[_key(row)] = (row, owner)
+    _forget()
 
 
 def unregister_rows(owner: str) -> None:
     """Remove what an owner added."""
     for key in [key for key, (_, by) in _added.items() if by == owner]:
         del _added[key]
+    _forget()
+
+
+def _forget() -> None:
+    """What was looked up before rows came or went says nothing any more."""
+    for looked_up in (_found_mma, _dense_named, _mma_named, _copies_named):
+        looked_up.cache_clear()
 
 
 def _key(row: MmaRow | CopyAtom) -> str:
@@ -87,7 +95,17 @@ def find_mma(
     if chip is not None:
         parse_chip(chip)
     wanted = {"family": family, "a": a, "b": b or a, "acc": acc, "k": k, "kind": kind}
-    given = [(name, value) for name, value in wanted.items() if value is not None]
+    given = tuple((name, value) for name, value in wanted.items() if value is not None)
+    return _found_mma(chip, given, sparse, scaled)
+
+
+@lru_cache(maxsize=1024)
+def _found_mma(
+    chip: str | None,
+    given: tuple[tuple[str, str | int], ...],
+    sparse: bool | None,
+    scaled: bool | None,
+) -> tuple[MmaRow, ...]:
     return tuple(
         row
         for row in mma_rows()
@@ -96,6 +114,17 @@ def find_mma(
         and (scaled is None or (row.scale is not None) == scaled)
         and (chip is None or row.supported_on(chip))
     )
+
+
+def find_dense(name: str, family: str) -> MmaRow | None:
+    """The first dense row of `family` whose instruction is `name`; None if there is none."""
+    return _dense_named(family).get(name)
+
+
+@cache
+def _dense_named(family: str) -> dict[str, MmaRow]:
+    # The first of several rows of a name stays.
+    return {row.name: row for row in reversed(find_mma(family=family, sparse=False))}
 
 
 def find_copies(
@@ -126,7 +155,7 @@ def require_supported(row: MmaRow | CopyAtom, chip: str) -> None:
 
 
 @cache
-def _mma_named(_: tuple[str, ...]) -> dict[str, MmaAtom]:
+def _mma_named() -> dict[str, MmaAtom]:
     index: dict[str, MmaAtom] = {}
     for row in mma_rows():
         for atom in row.atoms():
@@ -135,7 +164,7 @@ def _mma_named(_: tuple[str, ...]) -> dict[str, MmaAtom]:
 
 
 @cache
-def _copies_named(_: tuple[str, ...]) -> dict[str, list[CopyAtom]]:
+def _copies_named() -> dict[str, list[CopyAtom]]:
     index: dict[str, list[CopyAtom]] = {}
     for atom in copy_atoms():
         index.setdefault(atom.instruction, []).append(atom)
@@ -144,7 +173,7 @@ def _copies_named(_: tuple[str, ...]) -> dict[str, list[CopyAtom]]:
 
 def mma_atom(instruction: str) -> MmaAtom:
     """The atom of a PTX instruction; LayoutError if there is none."""
-    found = _mma_named(tuple(_added)).get(instruction)
+    found = _mma_named().get(instruction)
     if found is None:
         raise LayoutError(f"'{instruction}' is no MMA instruction of the registry")
     return found
@@ -152,7 +181,7 @@ def mma_atom(instruction: str) -> MmaAtom:
 
 def copy_forms(instruction: str) -> list[CopyAtom]:
     """The copies of a PTX instruction, which differ in size; LayoutError if there is none."""
-    found = _copies_named(tuple(_added)).get(instruction)
+    found = _copies_named().get(instruction)
     if not found:
         raise LayoutError(f"'{instruction}' is no copy instruction of the registry")
     return found

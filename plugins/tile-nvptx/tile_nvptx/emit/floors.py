@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tile_core.target import Target
 
@@ -186,6 +187,7 @@ def missing(name: str, table: Iterable[Floor], target: Target) -> Floor | None:
     return None if row is None or row.holds(target) else row
 
 
+@lru_cache(maxsize=1024)
 def missing_in_ptx(text: str, target: Target) -> tuple[str, Floor] | None:
     """The first instruction of PTX `text` that `target` lacks, and the row that says so."""
     for found in _FIRST.finditer(text):

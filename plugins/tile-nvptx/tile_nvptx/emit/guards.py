@@ -37,27 +37,35 @@ def check_translatable(module: ir.Operation) -> None:
     Raises:
         CompileError: `module` (a `gpu.module`) is invalid, or holds another dialect's operation.
     """
-    strangers: list[ir.Operation] = []
     known = module.context.is_registered_operation
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
+    for name, operations in by_name(module).items():
         # The verifier passes operations that the llvm dialect does not know; translation crashes.
-        if op.name != "gpu.module" and not (op.name.startswith(_TRANSLATABLE) and known(op.name)):
-            strangers.append(op)
-            return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit, ir.WalkOrder.PRE_ORDER)
-    if strangers:
-        raise error_at(
-            strangers[0],
-            "is left over where only the llvm and nvvm dialects can be translated to LLVM IR",
-        )
+        if name != "gpu.module" and not (name.startswith(_TRANSLATABLE) and known(name)):
+            raise error_at(
+                operations[0],
+                "is left over where only the llvm and nvvm dialects can be translated to LLVM IR",
+            )
     try:
         module.verify()
     except ir.MLIRError as error:
         notes = tuple(line for d in error.error_diagnostics for line in str(d.message).splitlines())
         raise CompileError("the module does not verify before translation", notes=notes) from error
+
+
+def by_name(module: ir.Operation) -> dict[str, list[ir.Operation]]:
+    """The operations in `module`, itself among them, in program order, by name."""
+    found: dict[str, list[ir.Operation]] = {}
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        name = op.name
+        if name in found:
+            found[name].append(op)
+        else:
+            found[name] = [op]
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 _INTRINSIC = re.compile(r"@llvm\.nvvm\.([\w.]+)\(")

@@ -17,7 +17,7 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_core.target import Target
 from tile_nvptx.emit.floors import INTRINSICS, OPERATIONS, missing, missing_in_ptx
-from tile_nvptx.emit.guards import IDENTIFIER, IDENTIFIERS, pointer_space
+from tile_nvptx.emit.guards import IDENTIFIER, IDENTIFIERS, by_name, pointer_space
 from tile_nvptx.emit.runtime import DEVICE_RUNTIME
 
 _LAUNCHES = ("cudaLaunchDevice", "cudaGetParameterBuffer")
@@ -53,20 +53,14 @@ def check_operations(module: ir.Operation, target: Target) -> None:
     """Refuse operations of a `gpu.module` that cannot become code for `target`.
 
     Raises:
-        CompileError: at the first such operation.
+        CompileError: at the first such operation of its name.
     """
-    met: list[tuple[Rule, ir.Operation]] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        rule = _RULES.get(op.name) or _by_name(op.name)
-        if rule is not None:
-            met.append((rule, op))
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit, ir.WalkOrder.PRE_ORDER)
     symbols = Symbols(module)
-    for rule, op in met:  # an exception inside a walk would lose its type
-        rule(op, target, symbols)
+    for name, operations in by_name(module).items():
+        rule = _RULES.get(name) or _by_name(name)
+        if rule is not None:
+            for op in operations:
+                rule(op, target, symbols)
 
 
 @lru_cache(maxsize=512)
