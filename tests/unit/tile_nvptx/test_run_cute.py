@@ -104,7 +104,7 @@ def test_partitions_hold_each_element_once_for_each_warp_that_needs_it(
         lane = sum(weight for bit, weight in enumerate(part.lane) if thread >> bit & 1)
         warp = sum(thread // (32 * step) % extent * by for step, extent, by in part.warps)
         for value in range(part.layout.size):
-            index = lane + warp + int(part.layout(value))  # type: ignore[arg-type]
+            index = int(lane + warp + int(part.layout(value)))  # type: ignore[arg-type]
             seen[index] = seen.get(index, 0) + 1
     times = {"A": n, "B": m, "C": 1}[operand]
     assert seen == dict.fromkeys(map(int, tensor.indices()), times)  # type: ignore[arg-type]

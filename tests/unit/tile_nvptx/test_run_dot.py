@@ -210,7 +210,7 @@ def test_tf32(size):
     assert ("mma.sync.aligned.m16n8k8.row.col.f32.tf32" in p.ptx("sm_80")) == (m == 16)
     rng = np.random.default_rng(2)
     # 1 + 2^-12 is 1 in tf32; 1 + 3 * 2^-11 rounds to the even neighbour, 1 + 2^-9.
-    first = rng.choice(np.float32([1 + 2**-12, 1 + 3 * 2**-11, -3, 0]), (m, k))
+    first = rng.choice(np.array([1 + 2**-12, 1 + 3 * 2**-11, -3, 0], np.float32), (m, k))
     second = rng.integers(-4, 5, (k, n)).astype(np.float32)
     out = np.zeros((m, n), np.float32)
     p.run(first, second, np.ones((m, n), np.float32), out)
@@ -276,9 +276,9 @@ def test_no_conversion_remains_in_the_loop():
         emit="ptx",
         registry=registry(),
     )
-    assert "nv_tileas.dot" in artifact.stages["mlir:tileas"]
-    assert "convert_layout" not in artifact.stages["mlir:tileas"]
-    ptx = artifact.stages["ptx"]
+    tileas, ptx = str(artifact.stages["mlir:tileas"]), str(artifact.stages["ptx"])
+    assert "nv_tileas.dot" in tileas
+    assert "convert_layout" not in tileas
     loop = ptx[ptx.index("$L__BB0_1:") : ptx.index("bra", ptx.index("$L__BB0_1:"))]
     assert loop.count("bar.sync") <= 2
     assert "mma.sync" in loop
