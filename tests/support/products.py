@@ -90,19 +90,31 @@ def wanted(arrays: list[np.ndarray], turned: tuple[bool, bool]) -> np.ndarray:
     return (a.T if turned[0] else a) @ (b.T if turned[1] else b) + c
 
 
-def chained_kernel() -> Kernel:
-    """O = f16(A B) V + A B, as attention without its softmax."""
-    size = (64, 64, 64)
-    kernel = Kernel(4)
-    for name in "abv":
+def chained_kernel(rows: int = 64, warps: int = 4, turned: bool = False) -> Kernel:
+    """O = f16(A B) V + A B, as attention without its softmax; of so many rows, K and N of 64.
+    `turned`: f16(A B) and its product with V are made in three turns of a loop.
+    """
+    size, kernel = (rows, 64, 64), Kernel(warps)
+    kernel.load("%a", (rows, 64), "f16")
+    for name in "bv":
         kernel.load(f"%{name}", (64, 64), "f16")
-    kernel.op(f"%init = arith.constant dense<0.0> : {tile((64, 64), 'f32')}")
+    acc, half = tile((rows, 64), "f32"), tile((rows, 64), "f16")
+    kernel.op(f"%init = arith.constant dense<0.0> : {acc}")
     kernel.op(dot("%s", ("%a", "%b", "%init"), size, F16))
-    kernel.op(
-        f'%p = "nv_tileaa.fp_to_fp"(%s) : ({tile((64, 64), "f32")}) -> {tile((64, 64), "f16")}'
-    )
-    kernel.op(dot("%o", ("%p", "%v", "%s"), size, F16))
-    kernel.store("%o", (64, 64), "f32")
+    if turned:
+        for name, value in (("one", 1), ("three", 3)):
+            kernel.op(f"%{name} = arith.constant {value} : i32")
+        kernel.op(
+            f"%o = scf.for %i = %zero to %three step %one iter_args(%acc = %s) -> ({acc}) : i32 {{"
+        )
+        kernel.op(f"%n = arith.negf %acc : {acc}")
+    into, value = ("%d", "%n") if turned else ("%o", "%s")
+    kernel.op(f'%p = "nv_tileaa.fp_to_fp"({value}) : ({acc}) -> {half}')
+    kernel.op(dot(into, ("%p", "%v", "%s"), size, F16))
+    if turned:
+        kernel.op(f"scf.yield %d : {acc}")
+        kernel.op("}")
+    kernel.store("%o", (rows, 64), "f32")
     return kernel
 
 

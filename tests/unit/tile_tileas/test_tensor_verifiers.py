@@ -21,6 +21,7 @@ HEAD = f"""
 !a = !nv_tileas.buffer<tensor<64x16xf16, #a>, "shared", 1 : i32>
 !b = !nv_tileas.buffer<tensor<16x8xf16, #b>, "shared", 1 : i32>
 !c = !nv_tileas.buffer<tensor<64x8xf32, #c>, "tensor", 1 : i32>
+!at = !nv_tileas.buffer<tensor<64x16xf16>, "tensor", 1 : i32>
 !word = !nv_tileas.buffer<tensor<1xi32, #one>, "shared", 1 : i32>
 !bar = !nv_tileas.barrier<1 : i32, 1 : i32>
 !ring = !nv_tileas.barrier<1 : i32, 3 : i32>
@@ -88,6 +89,14 @@ CASES = [
     (FENCE, "expects a side of before, after, but got 'between'"),
     (
         umma("%a, %b, %b, %f", "!a, !b, !b, i1"),
+        "expects B in shared memory and the accumulator in tensor memory",
+    ),
+    (
+        umma("%a, %c, %c, %f", "!a, !c, !c, i1"),
+        "expects B in shared memory and the accumulator in tensor memory",
+    ),
+    (
+        scaled().replace("!a8, !b8", "!c8, !b8").replace("%a8", "%c8"),
         "expects A and B in shared memory and the accumulator in tensor memory",
     ),
     (umma("%b, %b, %c, %f", "!b, !b, !c, i1"), "cannot multiply [16, 8] by [16, 8] into [64, 8]"),
@@ -117,7 +126,7 @@ CASES = [
     (ARRIVE, "expects one thread of the agent to arrive for its products, but got 'warp'"),
 ]
 ARGUMENTS = "%a: !a, %b: !b, %c: !c, %w: !word, %bar: !bar, %ring: !ring, %i: i32, %l: i64, %f: i1"
-ARGUMENTS += ", %a8: !a8, %b8: !b8, %c8: !c8, %sa: !sa, %sb: !sb, %ta: !ta, %tb: !tb"
+ARGUMENTS += ", %at: !at, %a8: !a8, %b8: !b8, %c8: !c8, %sa: !sa, %sb: !sb, %ta: !ta, %tb: !tb"
 
 
 @pytest.mark.parametrize(("body", "message"), CASES)
@@ -128,7 +137,10 @@ def test_refusals(body: str, message: str) -> None:
     assert message in caught.value.message
 
 
-@pytest.mark.parametrize("body", [alloc(), placed(504), umma(), scaled(), turn()])
+HELD = umma("%at, %b, %c, %f", "!at, !b, !c, i1")
+
+
+@pytest.mark.parametrize("body", [alloc(), placed(504), umma(), HELD, scaled(), turn()])
 def test_what_is_right_is_taken(body: str) -> None:
     with function(f"{HEAD}func.func @f({ARGUMENTS}) {{\n{body}\nreturn\n}}"):
         pass

@@ -50,7 +50,8 @@ class TensorAccess:
 def tensor_access(tile: LinearLayout, buffer: LinearLayout) -> TensorAccess:
     """How threads that hold `tile` (register, lane, warp) reach it in `buffer` (row, column).
 
-    LayoutError if no instruction does.
+    Where elements of less than a word have a place in it (`element`), registers are words, which
+    hold neighbours as threads do. LayoutError if no instruction does.
     """
     words = _addresses(tile, buffer)
     for shape in _SHAPES:
@@ -64,6 +65,9 @@ def _addresses(tile: LinearLayout, buffer: LinearLayout) -> dict[str, list[int]]
     """What each bit of registers, lanes and warps adds to the address of an element."""
     if tile.shape != buffer.shape:
         raise LayoutError(f"{tile} and {buffer} are of different tiles")
+    packed = packing(buffer)
+    if list(tile.flat("register"))[: len(packed)] != packed:
+        raise LayoutError(f"threads that hold {tile} lack whole words of {buffer}")
     rows, columns = list(buffer.flat("row")), list(buffer.flat("column"))
     place = gf2.Span([*rows, *columns])
 
@@ -73,7 +77,14 @@ def _addresses(tile: LinearLayout, buffer: LinearLayout) -> dict[str, list[int]]
             raise LayoutError(f"{buffer} lacks elements that {tile} has")
         return (mask & (1 << len(rows)) - 1) << 16 | mask >> len(rows)
 
-    return {space: [word(v) for v in tile.flat(space)] for space in ("register", "lane", "warp")}
+    held = {space: list(tile.flat(space)) for space in ("register", "lane", "warp")}
+    held["register"] = held["register"][len(packed) :]
+    return {space: [word(v) for v in values] for space, values in held.items()}
+
+
+def packing(buffer: LinearLayout) -> list[int]:
+    """What each bit of an element's place in its word adds to the element."""
+    return list(buffer.flat("element")) if "element" in buffer.spaces else []
 
 
 def _word(place: tuple[int, ...]) -> int:

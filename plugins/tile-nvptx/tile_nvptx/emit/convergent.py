@@ -2,15 +2,19 @@
 
 MLIR has no word for it, and without one LLVM may copy such a statement into both arms of a branch
 that only some threads of a warp take: half a warp then waits for the other half, which waits at the
-other copy.
+other copy. A wait for an mbarrier is no such statement, but what waits in one arm may go first, in
+front of what ends its wait in the other.
 """
 
 from __future__ import annotations
 
 import re
 
-#: Of the warp (`tcgen05.ld.sync.aligned`, `mma.sync`, `shfl.sync`) or of the block (`bar.sync`).
-_COLLECTIVE = re.compile(r"\.(?:sync|aligned)\b|\b(?:bar|barrier)\.")
+#: Of the warp (`tcgen05.ld.sync.aligned`, `mma.sync`, `shfl.sync`) or of the block (`bar.sync`);
+#: waits for an mbarrier.
+_COLLECTIVE = re.compile(
+    r"\.(?:sync|aligned)\b|\b(?:bar|barrier)\.|\bmbarrier\.(?:try|test)_wait\b"
+)
 _ASSEMBLY = re.compile(r'^ +(?:%[^ ]+ = )?(?:tail )?call [^"\n]*\basm [^"\n]*"([^"]*)".*$', re.M)
 _FUNCTION = re.compile(r'^define [^@\n]*@("[^"]*"|[^\s(]+)\(.*?^}$', re.M | re.S)
 _CALLED = re.compile(r'\bcall [^@"\n]*@("[^"]*"|[^\s(]+)\(')

@@ -95,7 +95,9 @@ def _scales(op: ir.OpView) -> str | None:
 
 
 def _product(op: ir.OpView) -> str | None:
-    """A and B in shared memory, C in tensor memory; M x K by K x N into M x N."""
+    """A in either memory (with scales: in shared), B in shared, C in tensor memory; M x K by K x N
+    into M x N.
+    """
     for value in (op.a, op.b, op.accumulator):
         problem = buffer_problem(value.type)
         if problem is not None:
@@ -104,8 +106,10 @@ def _product(op: ir.OpView) -> str | None:
     assert a is not None
     assert b is not None
     assert c is not None
-    if TENSOR in (a.space, b.space) or c.space != TENSOR:
-        return "expects A and B in shared memory and the accumulator in tensor memory"
+    scaled = hasattr(op, "scale_a")
+    if b.space == TENSOR or (a.space == TENSOR and scaled) or c.space != TENSOR:
+        where = "A and B in shared memory" if scaled else "B in shared memory"
+        return f"expects {where} and the accumulator in tensor memory"
     if a.shape[1:] != b.shape[:1] or c.shape != [a.shape[0], b.shape[1]]:
         return f"cannot multiply {a.shape} by {b.shape} into {c.shape}"
     if not isinstance(op.accumulate.type, ir.IntegerType) or op.accumulate.type.width != 1:
@@ -117,7 +121,7 @@ def _product(op: ir.OpView) -> str | None:
         family = ""
     if family != FAMILY:
         return f"expects an atom of {FAMILY}, but got '{atom}'"
-    if SCALED_TIERS[FAMILY].has(atom) != hasattr(op, "scale_a"):
+    if SCALED_TIERS[FAMILY].has(atom) != scaled:
         return f"expects scales with an atom that takes them, and no other, but got '{atom}'"
     return None
 
@@ -162,8 +166,9 @@ SPECS = (
             "accumulate": Operand[Any],
             "atom": ir.StringAttr,
         },
-        "One thread of the agent begins accumulator = A B, + accumulator if `accumulate`. It is "
-        "done, and A, B free, when an arrival of kind 'tcgen05' behind it is.",
+        "One thread of the agent begins accumulator = A B, + accumulator if `accumulate`; A is in "
+        "shared or tensor memory. It is done, and A, B free, when an arrival of kind 'tcgen05' "
+        "behind it is.",
         (effects(reads=("a", "b"), writes=("accumulator",)),),
         (_product,),
     ),

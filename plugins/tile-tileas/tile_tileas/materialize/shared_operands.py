@@ -14,6 +14,7 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name, tensor_plan_of, warps_of
 from tile_tileas.dots import product_shape
 from tile_tileas.materialize.exchange import Exchange
+from tile_tileas.materialize.held_operands import hold_left
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.warpgroup import (
@@ -40,9 +41,13 @@ def warpgroup_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) 
 
 
 def tensor_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:
-    """A, B and block scales become buffers, stored as rarely as those of wgmma."""
-    plan = tensor_plan_of(op, layouts[2].in_size("warp"))
-    share_operands(op, layouts, range(2), plan.majors, target)
+    """A, B and block scales become buffers, stored as rarely as those of wgmma; A that threads make
+    where the product stands is in tensor memory, if there is room for it.
+    """
+    warps = layouts[2].in_size("warp")
+    plan = tensor_plan_of(op, warps)
+    first = int(_before_loops(op, op.operands[0], target) == op and hold_left(op, plan, target))
+    share_operands(op, layouts, range(first, 2), plan.majors, target)
     if isinstance(plan, ScaledTensorPlan):
         for at, buffer in enumerate(plan.scale_buffers, start=3):
             _share(op, at, buffer, target)

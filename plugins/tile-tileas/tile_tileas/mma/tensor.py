@@ -89,6 +89,23 @@ class TensorPlan:
         return LinearLayout({"row": row, "column": column}, (m, n))
 
     @property
+    def held(self) -> LinearLayout | None:
+        """A in tensor memory: (row, column, element) -> (m, k), elements packed along K; None where
+        M of 64 leaves rows unused.
+        """
+        m, _, k = self.shape
+        if self.atom.m != _ROWS[0]:
+            return None
+        word = _WORD_BITS // BITS[self.atom.row.a]
+        row = [(v, 0) for v in datapath(self.atom.m, 1, weight_stationary=False).rows]
+        column = [*steps(1, word, k), *steps(0, self.atom.m, m)]
+        return LinearLayout({"row": row, "column": column, "element": steps(1, 1, word)}, (m, k))
+
+    def held_column(self, m: int, k: int) -> int:
+        """The first column of A of instruction (m, k), where A is in tensor memory."""
+        return (m * self.shape[2] + k * self.atom.k) * BITS[self.atom.row.a] // _WORD_BITS
+
+    @property
     def fragments(self) -> LinearLayout:
         """C as warps read it in pieces of 16 rows: four lanes to a row, as fragments of mma.sync
         are (tcgen05.ld 16x256b).

@@ -125,10 +125,12 @@ def _words(access: TensorAccess, registers: tuple[int, ...], *, load: bool) -> s
 
 @dataclass(frozen=True)
 class TensorProduct:
-    """What one thread begins: all instructions of a product, K innermost."""
+    """What one thread begins: all instructions of a product, K innermost. A is None where it is
+    in tensor memory.
+    """
 
     plan: TensorPlan
-    a: SmemOperand
+    a: SmemOperand | None
     b: SmemOperand
 
     @property
@@ -144,23 +146,37 @@ class TensorProduct:
         """The instruction descriptor."""
         row, m, n = self.plan.atom.row, self.plan.atom.m, self.plan.atom.n
         return InstructionDescriptor(
-            row.kind, row.a, row.b, row.acc, m, n, self.a.major, self.b.major
+            row.kind, row.a, row.b, row.acc, m, n, self.a_major, self.b.major
         ).encode()
 
+    @property
+    def a_major(self) -> str:
+        """The order of A; in tensor memory it lies along K."""
+        return "K" if self.a is None else self.a.major
 
-def _spelt(operand: SmemOperand) -> str:
+    @property
+    def left(self) -> str:
+        """The PTX type of where A begins: a descriptor, or columns."""
+        return "b64" if self.a is not None else "b32"
+
+
+def _spelt(operand: SmemOperand | None) -> str:
+    if operand is None:
+        return "tensor"
     fields = operand.major, operand.swizzle, operand.leading, operand.stride
     return "_".join(map(str, fields))
 
 
 def multiply(made: TensorProduct) -> Routine:
-    """`(i32 accumulator, i64 A, i64 B, i32 accumulate)`: descriptors of the operands' beginnings;
-    what was in the accumulator counts if `accumulate` is not 0.
+    """`(i32 accumulator, i64 A, i64 B, i32 accumulate)`: descriptors of the operands' beginnings,
+    or of A its columns in tensor memory (i32); what was in the accumulator counts if `accumulate`
+    is not 0.
     """
     ms, ns, ks = made.plan.counts
     lines = [
         ".reg .pred begin, add;",
-        ".reg .b64 left, right;",
+        f".reg .{made.left} left;",
+        ".reg .b64 right;",
         ".reg .b32 place, kind;",
         "setp.ne.b32 begin, $3, 0;",
         "setp.eq.b32 add, 0, 0;",
@@ -168,22 +184,27 @@ def multiply(made: TensorProduct) -> Routine:
     ]
     lines += [_one(made, m, n, k) for m, n, k in product(range(ms), range(ns), range(ks))]
     asm = "{ " + " ".join(lines) + " }"
-    return routine(made.name, ["i32", "i64", "i64", "i32"], asm)
+    left = "i32" if made.a is None else "i64"
+    return routine(made.name, ["i32", left, "i64", "i32"], asm)
 
 
 def _one(made: TensorProduct, m: int, n: int, k: int) -> str:
-    atom = made.plan.atom
+    atom, left = made.plan.atom, "left" if made.a is not None else "[left]"
     return (
         f"{_places(made, m, n, k)}"
-        f"{atom.instruction} [place], left, right, kind, {'add' if k else 'begin'};"
+        f"{atom.instruction} [place], {left}, right, kind, {'add' if k else 'begin'};"
     )
 
 
 def _places(made: TensorProduct, m: int, n: int, k: int) -> str:
     """Where operands and sums of one instruction begin."""
     atom = made.plan.atom
+    if made.a is None:
+        left = f"add.s32 left, $1, {made.plan.held_column(m, k)}; "
+    else:
+        left = f"add.s64 left, $1, {_units(made.a.start(m * atom.m, k * atom.k))}; "
     return (
-        f"add.s64 left, $1, {_units(made.a.start(m * atom.m, k * atom.k))}; "
+        f"{left}"
         f"add.s64 right, $2, {_units(made.b.start(n * atom.n, k * atom.k))}; "
         f"add.s32 place, $0, {made.plan.column(m, n)}; "
     )
@@ -216,7 +237,7 @@ class ScaledProduct(TensorProduct):
         assert row.scale is not None, "its atoms take scales"
         return scaled_instruction_descriptor(
             row.kind, row.a, row.b, m, n, row.scale.type,
-            a_major=self.a.major, b_major=self.b.major, a_scale_id=first_a, b_scale_id=first_b,
+            a_major=self.a_major, b_major=self.b.major, a_scale_id=first_a, b_scale_id=first_b,
         )  # fmt: skip
 
 

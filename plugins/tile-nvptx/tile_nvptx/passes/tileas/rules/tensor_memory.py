@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tile_cute.atoms.descriptors import SmemOperand, blackwell_descriptor
-from tile_cute.atoms.tensor_access import TensorAccess, tensor_access
+from tile_cute.atoms.records import TENSOR
+from tile_cute.atoms.tensor_access import TensorAccess, packing, tensor_access
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
@@ -94,15 +95,29 @@ def _place(cx: Kernel, access: TensorAccess, address: ir.Value) -> ir.Value:
     return address if moved is None else Builder(cx).binary("addi", address, moved)
 
 
+def _is_packed(cx: Kernel, buffer: ir.Value) -> bool:
+    """Whether words of a buffer in tensor memory hold several elements."""
+    known = Buffer.of(cx.before(buffer))
+    assert known is not None
+    return known.layout is not None and bool(packing(known.layout))
+
+
+def _words(type_: ir.Type, *, packed: bool) -> int:
+    """Registers of a thread that move a vector of that type."""
+    bits = storage_type(element_of(type_)).width if packed else _WORD_BITS
+    return count_of(type_) * bits // _WORD_BITS
+
+
 def load(cx: Kernel, source: ir.Value, result: ir.Value) -> ir.Value:
-    """The thread's part of a tile in tensor memory, an element to a word."""
+    """The thread's part of a tile in tensor memory, where a word holds one element or is full."""
     b, access = Builder(cx), _access(cx, result, source)
     type_ = cx.type(result.type)
-    words = vector_of(count_of(type_), b.i32)
+    stored = storage_type(element_of(type_))
+    packed = _is_packed(cx, source)
+    words = vector_of(_words(type_, packed=packed), b.i32)
     place = _place(cx, access, source)
     found = cx.state.helpers.call(cx, *device.load(access), [place], words).result
-    stored = storage_type(element_of(type_))
-    if stored.width < _WORD_BITS:
+    if stored.width < _WORD_BITS and not packed:
         narrow = vector_of(count_of(type_), ir.IntegerType.get_signless(stored.width))
         found = cx.create("arith.trunci", [found], [narrow]).result
     return b.from_storage(b.bitcast(found, vector_of(count_of(type_), stored)), element_of(type_))
@@ -113,9 +128,13 @@ def store(cx: Kernel, value: ir.Value, destination: ir.Value) -> None:
     b, access = Builder(cx), _access(cx, value, destination)
     stored = b.to_storage(value)
     width = element_of(stored.type).width
-    bits = vector_of(count_of(stored.type), ir.IntegerType.get_signless(width))
-    words = b.bitcast(stored, bits)
-    if width < _WORD_BITS:
+    packed = _is_packed(cx, destination)
+    if packed:
+        words = b.bitcast(stored, vector_of(_words(stored.type, packed=True), b.i32))
+    else:
+        bits = vector_of(count_of(stored.type), ir.IntegerType.get_signless(width))
+        words = b.bitcast(stored, bits)
+    if width < _WORD_BITS and not packed:
         wide = vector_of(count_of(stored.type), b.i32)
         words = cx.create("arith.extui", [words], [wide]).result
     layout: LinearLayout = tile_layout(cx, value)
@@ -132,12 +151,12 @@ def umma(op: ir.OpView, cx: Kernel) -> None:
     """umma => tcgen05.mma of all its parts, by one thread"""
     a, b, accumulator, accumulate = op.operands
     plan = _plan(op, cx)
-    operands = [_in_memory(op, cx, plan, at) for at in (0, 1)]
-    made = device.TensorProduct(plan, *operands)
+    held, right_side = _held(op, cx, plan), _in_memory(op, cx, plan, 1)
+    left_side = None if held else _in_memory(op, cx, plan, 0)
+    made = device.TensorProduct(plan, left_side, right_side)
     with when(cx, first_thread(cx)):
-        left, right = (
-            _descriptor(cx, base, operand) for base, operand in zip((a, b), operands, strict=True)
-        )
+        left = a if left_side is None else _descriptor(cx, a, left_side)
+        right = _descriptor(cx, b, right_side)
         flag = cx.create("arith.extui", [accumulate], [Builder(cx).i32]).result
         run(cx, device.multiply(made), accumulator, left, right, flag)
 
@@ -182,6 +201,17 @@ def _plan(op: ir.OpView, cx: Kernel) -> TensorPlan:
     if known is None or known.layout != plan.buffer:
         raise error_at(op, f"has an accumulator that is no tile of {plan.atom}: {c}")
     return plan
+
+
+def _held(op: ir.OpView, cx: Kernel, plan: TensorPlan) -> bool:
+    """Whether A is in tensor memory, where it lies as the instruction reads it."""
+    buffer = Buffer.of(cx.before(op.operands[0]))
+    assert buffer is not None, "verified"
+    if buffer.space != TENSOR:
+        return False
+    if buffer.layout is None or buffer.layout != plan.held:
+        raise error_at(op, f"has an operand that does not lie as {plan.atom} reads it")
+    return True
 
 
 def _in_memory(op: ir.OpView, cx: Kernel, plan: TensorPlan, at: int) -> SmemOperand:

@@ -1,0 +1,122 @@
+"""A of tcgen05 in tensor memory: what threads make for a product is stored to where it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_cute.atoms.records import TENSOR
+from tile_cute.atoms.tensor_access import tensor_access
+from tile_cute.atoms.tensor_memory import COLUMNS
+from tile_cute.errors import LayoutError
+from tile_cute.linear import LinearLayout
+
+from tile_core.mlir import ir
+from tile_core.target import Target
+from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.tensor import LEAST_COLUMNS, tensor_columns
+from tile_tileas.dot_plan import family_of, tensor_plan_of
+from tile_tileas.materialize.exchange import Exchange
+from tile_tileas.mma.families import TENSOR as FAMILY
+from tile_tileas.mma.tensor import TensorPlan
+from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
+
+_DOT = "nv_tileas.dot"
+#: Loads, whose tiles the asynchronous proxy may bring to shared memory, and what moves no data.
+_LOADED = ("nv_tileas.load", "nv_tileas.tiled_load")
+_SAME_DATA = ("nv_tileas.convert_layout", "nv_tileaa.reshape", "nv_tileaa.permute")
+
+
+def hold_left(op: ir.OpView, plan: TensorPlan, target: Target) -> bool:
+    """Put A of a product into tensor memory, stored in front of it; False, and nothing is done,
+    where it is loaded, lies in threads as no tcgen05.st stores it, or has no room.
+
+    More than half of the columns are taken only where two blocks of a multiprocessor would not
+    have registers for their sums anyway.
+    """
+    tile = op.operands[0]
+    layout, home = layout_of(tile.type), plan.held
+    if isinstance(plan, ScaledTensorPlan) or layout is None or home is None or _is_loaded(tile):
+        return False
+    try:
+        tensor_access(layout, home)
+    except LayoutError:
+        return False
+    buffer = _buffer_type(ir.RankedTensorType(tile.type), home)
+    if not _is_room(op, plan, tensor_columns(buffer), target):
+        return False
+    cx = Exchange(op)
+    attributes = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), LEAST_COLUMNS)}
+    held = cx.create("nv_tileas.alloc_tensor", [], [buffer.type], attributes).result
+    cx.store(tile, held)
+    op.operands[0] = held
+    return True
+
+
+def _buffer_type(tile: ir.RankedTensorType, layout: LinearLayout) -> Buffer:
+    plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
+    return Buffer(ir.RankedTensorType(distributed(plain, layout)), TENSOR, 1)
+
+
+def _is_loaded(tile: ir.Value) -> bool:
+    """Whether memory has the tile as it is."""
+    while not isinstance(tile.owner, ir.Block):
+        owner = tile.owner
+        if owner.name in _LOADED:
+            return True
+        if owner.name not in _SAME_DATA:
+            return False
+        tile = owner.operands[0]
+    return False
+
+
+def _is_room(op: ir.OpView, plan: TensorPlan, columns: int, target: Target) -> bool:
+    """Whether all that may live at once fits beside so many `columns` more."""
+    func = _function(op.operation)
+    needed = _columns_at_once(func.regions, plan.num_warps) + columns
+    threads = target.warp_size * plan.num_warps
+    block = op.operation.block
+    sums = sum(
+        tensor_plan_of(inner, plan.num_warps).registers
+        for inner in block.operations
+        if _is_product(inner)
+    )
+    alone = 2 * threads * sums >= target.registers
+    return needed <= (COLUMNS if alone else COLUMNS // 2)
+
+
+def _function(op: ir.Operation) -> ir.Operation:
+    while op.name != "func.func":
+        assert op.parent is not None
+        op = op.parent.operation if isinstance(op.parent, ir.OpView) else op.parent
+    return op
+
+
+def _is_product(op: ir.OpView) -> bool:
+    return op.operation.name == _DOT and family_of(op) == FAMILY
+
+
+def _columns_at_once(regions: ir.RegionSequence, warps: int) -> int:
+    """Columns of sums, and of what is held already: those of a block live while its inner blocks
+    run, of which one runs at a time.
+    """
+    most = 0
+    for block in (block for region in regions for block in region.blocks):
+        own = sum(_columns_of(op, warps) for op in block.operations)
+        inner = max((_columns_at_once(op.regions, warps) for op in block.operations), default=0)
+        most = max(most, own + inner)
+    return most
+
+
+def _columns_of(op: ir.OpView, warps: int) -> int:
+    if _is_product(op):
+        return tensor_plan_of(op, warps).taken
+    return sum(map(tensor_columns, _held_by(op)))
+
+
+def _held_by(op: ir.OpView) -> Iterator[Buffer]:
+    if op.operation.name == ALLOC:
+        buffer = Buffer.of(op.results[0].type)
+        if buffer is not None and buffer.space == TENSOR:
+            yield buffer
