@@ -28,12 +28,19 @@ def codes(shape, element, rng):
     return rng.choice(few, count).astype(np.int8)
 
 
-def product(element, scale, block, shape, batch=()):
+def product(element, scale, block, shape, batch=(), turned=False):
+    """`turned`: B comes as N x K, and is transposed."""
     m, n, k = shape
     p = Program()
     shapes = [(m, k), (k, n), (m, k // block), (k // block, n), (m, n)]
     shapes = [(*batch, *s) for s in shapes]
-    a, b = (tile_of(p, s, element) for s in shapes[:2])
+    a = tile_of(p, shapes[0], element)
+    if turned:
+        order = (*range(len(batch)), len(batch) + 1, len(batch))
+        given = tile_of(p, (*batch, n, k), element)
+        b = p.emit("permute", [given], t.Tile(shapes[1], element), permutation=order)
+    else:
+        b = tile_of(p, shapes[1], element)
     sfa, sfb = (tile_of(p, s, scale) for s in shapes[2:4])
     acc = p.load(shapes[4], t.F32)
     p.store(
@@ -42,8 +49,8 @@ def product(element, scale, block, shape, batch=()):
     return p, shapes
 
 
-def check(element, scale, block, shape, *, batch=(), first=None, **settings):
-    p, shapes = product(element, scale, block, shape, batch)
+def check(element, scale, block, shape, *, batch=(), first=None, turned=False, **settings):
+    p, shapes = product(element, scale, block, shape, batch, turned)
     rng = np.random.default_rng(1)
     data = [codes(s, element, rng) for s in shapes[:2]]
     low = ORDINARY[scale] if first is None else first

@@ -42,11 +42,34 @@ def test_every_shape(element: t.Scalar, shape: tuple[int, int, int], batch: tupl
     check(element, t.F8E8M0FNU, 32, shape, batch=batch, target="sm_100")
 
 
+#: Scales, M x N x K, batch; of the last ones, the rows of A or the columns of B fill no copy.
+PACKED = [
+    (t.F8E8M0FNU, (128, 64, 128), ()),
+    (t.F8E4M3FN, (128, 64, 64), ()),
+    (t.F8E8M0FNU, (256, 128, 256), (1,)),
+    (t.F8E4M3FN, (128, 256, 256), ()),
+    (t.F8E4M3FN, (128, 32, 128), (1,)),
+    (t.F8E8M0FNU, (128, 8, 64), ()),
+]
+
+
+@pytest.mark.parametrize(("scale", "shape", "batch"), PACKED, ids=str)
+def test_elements_of_four_bits_are_read_two_to_a_byte(
+    scale: t.Scalar, shape: tuple[int, int, int], batch: tuple[int]
+) -> None:
+    block = 32 if scale == t.F8E8M0FNU else 16
+    p, _ = product(t.F4E2M1FN, scale, block, shape, batch, turned=True)
+    text = p.ptx(target="sm_100")
+    assert ("kind::mxf4.block_scale.scale_vec::2X" in text) == (block == 32)
+    assert ("kind::mxf4nvf4.block_scale.scale_vec::4X" in text) == (block == 16)
+    check(t.F4E2M1FN, scale, block, shape, batch=batch, turned=True, target="sm_100")
+
+
 @pytest.mark.parametrize(
     ("element", "scale", "block", "shape"),
     [
         (t.F8E4M3FN, t.F8E8M0FNU, 32, (64, 64, 64)),  # instructions have 128 rows
-        (t.F4E2M1FN, t.F8E4M3FN, 16, (128, 32, 64)),  # elements of four bits lie unpacked
+        (t.F4E2M1FN, t.F8E4M3FN, 16, (128, 32, 64)),  # two elements of a byte are along N
         (t.F4E2M1FN, t.F8E5M3FNU, 16, (128, 16, 64)),
     ],
     ids=str,
@@ -116,11 +139,23 @@ def unpacked(p: Program, value: Value) -> Value:
     return p.emit("reshape", [value], t.Tile((128, 4), kind))
 
 
+def unpack(p: Program, value: Value) -> Value:
+    """A tile of bytes as twice as many numbers of four bits."""
+    assert isinstance(value.type, t.Tile)
+    rows, bytes_ = (int(size) for size in value.type.shape if size is not None)
+    flat = p.emit("reshape", [value], t.Tile((rows * bytes_,), t.I8))
+    numbers = p.emit("unpack", [flat], t.Tile((2 * rows * bytes_,), t.F4E2M1FN))
+    return p.emit("reshape", [numbers], t.Tile((rows, 2 * bytes_), t.F4E2M1FN))
+
+
 @cache
-def loop(packed: bool) -> Program:
-    """sum over steps of (A SFA) (B SFB); scales in rows, or packed in 512 bytes."""
+def loop(packed: bool, narrow: bool = False) -> Program:
+    """sum over steps of (A SFA) (B SFB); scales in rows, or packed in 512 bytes. `narrow`: A and B
+    are numbers of four bits, two to a byte.
+    """
     p = Program()
-    sources = [pieces(p, shape, t.F8E4M3FN) for shape in ((M, K), (N, K))]
+    element, k = (t.I8, K // 2) if narrow else (t.F8E4M3FN, K)
+    sources = [pieces(p, shape, element) for shape in ((M, k), (N, k))]
     rows = [(32, 16) if packed else (M, BLOCKS), (N, BLOCKS)]
     scales = [pieces(p, shape, t.F8E8M0FNU) for shape in rows]
     bounds = [p.argument(I32), p.argument(I32), p.constant(I32, 1)]
@@ -129,6 +164,7 @@ def loop(packed: bool) -> Program:
     def body(i: Value, total: Value) -> list[Value]:
         a, b, sfa, sfb = (load(i) for load in (*sources, *scales))
         sfa = unpacked(p, sfa) if packed else sfa
+        a, b = (unpack(p, x) if narrow else x for x in (a, b))
         operands = [a, turned(p, b), total, sfa, turned(p, sfb)]
         return [p.emit("mmaf_scaled", operands, total.type)]
 
@@ -138,17 +174,18 @@ def loop(packed: bool) -> Program:
     return p
 
 
-def arguments(packed: bool, first: int, last: int) -> list[Any]:
+def arguments(packed: bool, first: int, last: int, narrow: bool = False) -> list[Any]:
     rng = np.random.default_rng(7)
-    a, b = (codes((MOST, *shape), t.F8E4M3FN, rng) for shape in ((M, K), (N, K)))
+    element = t.F4E2M1FN if narrow else t.F8E4M3FN
+    a, b = (codes((MOST, *shape), element, rng) for shape in ((M, K), (N, K)))
     shapes = (32, 16) if packed else (M, BLOCKS), (N, BLOCKS)
     scales = [rng.integers(126, 129, (MOST, *s)).astype(np.uint8).view(np.int8) for s in shapes]
     return [a, b, *scales, np.int32(first), np.int32(last), np.zeros((M, N), np.float32)]
 
 
 @cache
-def ptx(packed: bool, strategy: str = "unspecialize") -> str:
-    module = loop(packed).module()
+def ptx(packed: bool, strategy: str = "unspecialize", narrow: bool = False) -> str:
+    module = loop(packed, narrow).module()
     tile_cudatile.verify(module)
     options = {"pipeline-strategy": strategy, "tma-descriptors": "host"}
     made = tile_core.compile(
@@ -159,30 +196,35 @@ def ptx(packed: bool, strategy: str = "unspecialize") -> str:
 
 
 @cache
-def meant(packed: bool, first: int, last: int) -> np.ndarray:
-    given = arguments(packed, first, last)
-    tile_cudatile.evaluate(loop(packed).module(), "k", (1, 1, 1), given)
+def meant(packed: bool, first: int, last: int, narrow: bool = False) -> np.ndarray:
+    given = arguments(packed, first, last, narrow)
+    tile_cudatile.evaluate(loop(packed, narrow).module(), "k", (1, 1, 1), given)
     return given[-1]
 
 
-def agrees(text: str, packed: bool, schedule: str, first: int = 0, last: int = MOST) -> None:
-    given = arguments(packed, first, last)
+def agrees(
+    text: str, packed: bool, schedule: str, first: int = 0, last: int = MOST, narrow: bool = False
+) -> None:
+    given = arguments(packed, first, last, narrow)
     report = tile_sim.Module(text).launch(
         "k", (1, 1, 1), None, given, check=True, schedule=schedule, max_steps=20_000
     )
     assert not report.findings
-    np.testing.assert_array_equal(given[-1], meant(packed, first, last))
+    np.testing.assert_array_equal(given[-1], meant(packed, first, last, narrow))
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_loops_of_every_length(packed: bool) -> None:
-    text = ptx(packed)
+@pytest.mark.parametrize(
+    ("packed", "narrow"), [(False, False), (True, False), (False, True), (True, True)]
+)
+def test_loops_of_every_length(packed: bool, narrow: bool) -> None:
+    text = ptx(packed, narrow=narrow)
     assert "tcgen05.cp" in text
+    assert ("kind::mxf4." in text) == narrow
     assert "cp.async.bulk.tensor" in text
     assert "st.shared.b8" not in text  # scales come by copies
     for first, last in ((0, 0), (2, 3), (0, MOST)):
         for schedule in SCHEDULES:
-            agrees(text, packed, schedule, first, last)
+            agrees(text, packed, schedule, first, last, narrow)
 
 
 def test_one_product_after_the_other() -> None:
@@ -195,18 +237,19 @@ def test_one_product_after_the_other() -> None:
     [r"tcgen05\.cp[^;]*", r"tcgen05\.commit[^;]*", r"cp\.async\.wait_group[^;]*",
      r"cp\.async\.commit_group[^;]*", r"fence\.proxy\.async[^;]*", r"tcgen05\.wait::ld[^;]*"],
 )  # fmt: skip
-def test_nothing_of_it_can_go(instruction: str) -> None:
-    text = ptx(False)
+@pytest.mark.parametrize("narrow", [False, True])
+def test_nothing_of_it_can_go(instruction: str, narrow: bool) -> None:
+    text = ptx(False, narrow=narrow)
     found = list(re.finditer(instruction + ";", text))
     assert found
     for one in found:
-        assert _fails(text[: one.start()] + text[one.end() :]), one[0]
+        assert _fails(text[: one.start()] + text[one.end() :], narrow), one[0]
 
 
-def _fails(text: str) -> bool:
+def _fails(text: str, narrow: bool) -> bool:
     for schedule in SCHEDULES:
         try:
-            agrees(text, False, schedule)
+            agrees(text, False, schedule, narrow=narrow)
         except (AssertionError, SimError):
             return True
     return False

@@ -22,6 +22,11 @@ HEAD = f"""
 !b = !nv_tileas.buffer<tensor<16x8xf16, #b>, "shared", 1 : i32>
 !c = !nv_tileas.buffer<tensor<64x8xf32, #c>, "tensor", 1 : i32>
 !at = !nv_tileas.buffer<tensor<64x16xf16>, "tensor", 1 : i32>
+!a4 = tensor<128x32xi8>
+!b4 = tensor<32x8xi8>
+!c4 = tensor<128x8xf32>
+!sa4 = tensor<128x4xf8E8M0FNU>
+!sb4 = tensor<4x128xf8E8M0FNU>
 !word = !nv_tileas.buffer<tensor<1xi32, #one>, "shared", 1 : i32>
 !bar = !nv_tileas.barrier<1 : i32, 1 : i32>
 !ring = !nv_tileas.barrier<1 : i32, 3 : i32>
@@ -40,6 +45,7 @@ HEAD += f"""
 !tb = !nv_tileas.buffer<tensor<4x128xf8E8M0FNU, #tb>, "tensor", 1 : i32>
 """
 SCALED = "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.m128n8k32.f32.e4m3.e4m3"
+NARROW = "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.m128n8k64.f32.e2m1.e2m1"
 ATOM = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16"
 
 
@@ -69,6 +75,15 @@ def scaled(
     return (
         f'"nv_tileas.umma_scaled"(%a8, %b8, %c8, %f, {scales}) {{atom = "{atom}"}} : '
         f"(!a8, !b8, !c8, i1, {types}) -> ()"
+    )
+
+
+def packed(a: str = "!a4", b: str = "!b4") -> str:
+    """A product of numbers of four bits, two to a byte."""
+    return (
+        f'%x = "nv_tileas.dot"({a.replace("!", "%")}, {b.replace("!", "%")}, %c4, %sa4, %sb4) '
+        f'{{atom = "{NARROW}", operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>}} : '
+        f"({a}, {b}, !c4, !sa4, !sb4) -> !c4"
     )
 
 
@@ -120,12 +135,17 @@ CASES = [
         f"expects scales with an atom that takes them, and no other, but got '{ATOM}'",
     ),
     (umma(atom=SCALED), "expects scales with an atom that takes them, and no other, but got"),
+    (
+        packed("!a8", "!b8"),
+        "expects bytes of two elements and an f32 accumulator, but got f8E4M3FN, f8E4M3FN, f32",
+    ),
     (turn("%ring", "!ring"), "expects a barrier of one stage, but got 3"),
     (turn("%w", "!word"), "expects a barrier, but got !nv_tileas.buffer<"),
     (turn(result="i64"), "expects a phase of i32, but got i64"),
     (ARRIVE, "expects one thread of the agent to arrive for its products, but got 'warp'"),
 ]
 ARGUMENTS = "%a: !a, %b: !b, %c: !c, %w: !word, %bar: !bar, %ring: !ring, %i: i32, %l: i64, %f: i1"
+ARGUMENTS += ", %a4: !a4, %b4: !b4, %c4: !c4, %sa4: !sa4, %sb4: !sb4"
 ARGUMENTS += ", %at: !at, %a8: !a8, %b8: !b8, %c8: !c8, %sa: !sa, %sb: !sb, %ta: !ta, %tb: !tb"
 
 
@@ -140,7 +160,7 @@ def test_refusals(body: str, message: str) -> None:
 HELD = umma("%at, %b, %c, %f", "!at, !b, !c, i1")
 
 
-@pytest.mark.parametrize("body", [alloc(), placed(504), umma(), HELD, scaled(), turn()])
+@pytest.mark.parametrize("body", [alloc(), placed(504), umma(), HELD, scaled(), packed(), turn()])
 def test_what_is_right_is_taken(body: str) -> None:
     with function(f"{HEAD}func.func @f({ARGUMENTS}) {{\n{body}\nreturn\n}}"):
         pass

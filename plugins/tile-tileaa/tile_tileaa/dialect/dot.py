@@ -56,7 +56,8 @@ def _float_problem(types: _Types) -> str | None:
     return None
 
 
-def _type_problem(op: ir.OpView) -> str | None:
+def type_problem(op: ir.OpView) -> str | None:
+    """What is wrong with the element types of a product."""
     types = (
         element_of(op.a.type),
         element_of(op.b.type),
@@ -89,7 +90,7 @@ def _scales(op: ir.OpView) -> str | None:
 
 
 #: The contract of `dot` in both dialects, in the order of the specification.
-DOT_CHECKS: tuple[Check, ...] = (_type_problem, _shape_problem, _scales)
+DOT_CHECKS: tuple[Check, ...] = (type_problem, _shape_problem, _scales)
 
 DOT = OperationSpec(
     "dot",

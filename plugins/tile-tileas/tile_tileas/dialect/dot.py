@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tile_tileaa.dialect.dot import DOT
+from tile_tileaa.dialect.dot import DOT, DOT_CHECKS, type_problem
+from tile_tileaa.dialect.types import element_of
 
 from tile_core.dialect import Operand, OperationSpec, ReadsAndWrites, Result, declare
 from tile_core.mlir import ir
@@ -26,6 +27,18 @@ def _atom(op: ir.OpView) -> str | None:
     if (op.sfa is None) == any(tier.has(atom) for tier in SCALED_TIERS.values()):
         return f"expects SFA and SFB with an atom that takes them, and no other, but got '{atom}'"
     return None
+
+
+def _types(op: ir.OpView) -> str | None:
+    """Those of nv_tileaa, or bytes of two elements each."""
+    from tile_tileas.mma.tensor_scaled import reads_packed
+
+    if not reads_packed(ir.StringAttr(op.attributes["atom"]).value):
+        return type_problem(op)
+    types = [str(element_of(value.type)) for value in (op.a, op.b, op.c)]
+    if types == ["i8", "i8", "f32"]:
+        return None
+    return f"expects bytes of two elements and an f32 accumulator, but got {', '.join(types)}"
 
 
 def _warps(op: ir.OpView) -> str | None:
@@ -70,12 +83,19 @@ _SPEC = replace(
     fields={**DOT.fields, "atom": ir.StringAttr},
     doc=f"{DOT.doc} `atom` is the name of an MMA of tile_cute's registry, or 'fma': with an MMA "
     "the layouts are tiles of its fragments; with 'fma' each thread computes what its accumulator "
-    "holds. `warps` says how many warps stand along B, M and N, once layouts are assigned; "
-    "`promotes` that sums are kept outside of tensor cores; `in_flight` that nobody may touch the "
-    "result, or write A and B, before a wait. A and B are tiles or buffers: their types say where "
-    "they reside.",
+    "holds. An atom that reads elements of four bits packed takes A and B as bytes of two, next to "
+    "each other along K. `warps` says how many warps stand along B, M and N, once layouts are "
+    "assigned; `promotes` that sums are kept outside of tensor cores; `in_flight` that nobody may "
+    "touch the result, or write A and B, before a wait. A and B are tiles or buffers: their types "
+    "say where they reside.",
     traits=reads_buffers(("a", "b")),
-    checks=(*(on_tiles(check) for check in DOT.checks), _atom, _warps, _in_flight),
+    checks=(
+        on_tiles(_types),
+        *(on_tiles(check) for check in DOT_CHECKS[1:]),
+        _atom,
+        _warps,
+        _in_flight,
+    ),
 )
 
 _WAIT = OperationSpec(

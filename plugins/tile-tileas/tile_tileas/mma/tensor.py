@@ -59,6 +59,11 @@ class TensorPlan:
         return self.counts[0] * self.shape[1]
 
     @property
+    def packing(self) -> int:
+        """Elements of A and B, along K, that share a place in memory."""
+        return 1
+
+    @property
     def taken(self) -> int:
         """Columns of tensor memory that the product needs in all."""
         return self.columns

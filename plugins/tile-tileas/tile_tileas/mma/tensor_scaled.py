@@ -4,6 +4,8 @@ A scale of one byte is shared by so many elements along K. Scales lie in tensor 
 r of A (or column r of B) in row r % 32 of each warp's quarter and in column r / 32, the bytes of a
 column four along K. `tcgen05.cp` brings 128 rows of four scales there at a time, from 512 bytes of
 shared memory in the same order: 32 rows of 16 bytes (PTX ISA, "Block scaling for tcgen05.mma").
+
+Elements of four bits are read two to a byte, along K: A and B of such products are tiles of bytes.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ COPIED_ROWS, COPIED_SCALES = 128, 4
 _COPIED_COLUMNS, _COPIED_BYTES = 4, 512
 _QUARTER = 32
 _BYTE = 8
+#: Kinds that read two elements of four bits from a byte; others find each in a byte of its own.
+_PACKED = ("mxf4", "mxf4nvf4")
 #: How `tcgen05.cp` finds those bytes: groups of eight rows of 16 bytes, one behind the other.
 COPIED = SmemOperand("none", "K", 16, 128, (), ())
 
@@ -132,6 +136,11 @@ class ScaledTensorPlan(TensorPlan):
         )
 
     @property
+    def packing(self) -> int:
+        """Two to a byte, of the kinds that read them so."""
+        return 2 if is_packed(self.atom) else 1
+
+    @property
     def taken(self) -> int:
         """Columns of tensor memory, those of scales included."""
         return self.columns + sum(scale.columns for scale in self.scales)
@@ -174,10 +183,22 @@ def _atoms() -> dict[str, MmaAtom]:
     return {atom_title(atom): atom for row in one for atom in row.atoms() if _is_usable(atom)}
 
 
+def is_packed(atom: MmaAtom) -> bool:
+    """Whether an instruction reads two elements from a byte."""
+    return atom.row.kind in _PACKED
+
+
 def _is_usable(atom: MmaAtom) -> bool:
-    """Elements of a byte in memory: narrower ones would have to be packed."""
+    """Elements of a byte in memory, or two of them in one: others would have to be spread."""
     row = atom.row
-    return is_power_of_two(atom.n) and BITS[row.a] == BITS[row.b] == _BYTE
+    whole = BITS[row.a] == BITS[row.b] == _BYTE
+    return is_power_of_two(atom.n) and (whole or is_packed(atom))
+
+
+def reads_packed(atom: str) -> bool:
+    """Whether an instruction of this name takes A and B as bytes of two elements."""
+    found = _atoms().get(atom)
+    return found is not None and is_packed(found)
 
 
 class ScaledTensorTier(TensorTier):
@@ -197,7 +218,8 @@ class ScaledTensorTier(TensorTier):
         problem = product_problem(product, 128)
         if problem is not None:
             return problem
-        atoms = [atom for row in rows for atom in row.atoms() if _is_usable(atom)]
+        usable = (atom for row in rows for atom in row.atoms() if _is_usable(atom))
+        atoms = [atom for atom in usable if product.packed or not is_packed(atom)]
         if not atoms:
             return Unfit(f"{a} lies a byte an element in shared memory, and it reads it packed")
         return _instruction(product, atoms)
@@ -207,8 +229,12 @@ class ScaledTensorTier(TensorTier):
         return atom in _atoms()
 
     def plan(self, planned: Planned) -> ScaledTensorPlan:
-        """The plan of a product whose instruction is one of these."""
-        return ScaledTensorPlan(_atoms()[planned.atom], planned.shape[1:], planned.num_warps)
+        """The plan of a product whose instruction is one of these. Extents are those of A and B as
+        they lie in memory: K counts bytes of two elements where it reads these.
+        """
+        atom, (m, n, k) = _atoms()[planned.atom], planned.shape[1:]
+        each = 2 if is_packed(atom) else 1
+        return ScaledTensorPlan(atom, (m, n, each * k), planned.num_warps)
 
 
 def _instruction(product: Product, atoms: list[MmaAtom]) -> str | Unfit:

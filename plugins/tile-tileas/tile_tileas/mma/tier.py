@@ -33,6 +33,7 @@ class Product:
             without `fast_acc`.
         orders: how A and B lie in memory, along "K" or "MN"; "" if nobody knows.
         scale: PTX type of block scales, and how many elements along K have one; None without.
+        packed: A and B are there as bytes of two elements of four bits along K, too.
     """
 
     chip: str
@@ -44,6 +45,7 @@ class Product:
     promotes: bool = False
     orders: tuple[str, str] = ("", "")
     scale: tuple[str, int] | None = None
+    packed: bool = False
 
     def part(self, parts: int) -> Product:
         """One of `parts` products, each of as many of the rows."""

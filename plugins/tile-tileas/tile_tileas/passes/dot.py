@@ -27,9 +27,10 @@ from tile_tileas.dots import (
     product_shape,
 )
 from tile_tileas.mma.families import TENSOR, WARPGROUP
-from tile_tileas.mma.tensor_scaled import COPIED_ROWS, COPIED_SCALES
+from tile_tileas.mma.tensor_scaled import COPIED_ROWS, COPIED_SCALES, reads_packed
 from tile_tileas.mma.tier import Choice, Product, Tier, Unfit, choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
+from tile_tileas.nibbles import bytes_along_k
 from tile_tileas.passes.ruleset import DotState, rules
 from tile_tileas.passes.scaled_dot import ScaledProduct
 from tile_tileas.remedies import remedy
@@ -63,7 +64,7 @@ def _scaled(
     if scale is None:
         return None
     vector = shape_of(op.a)[-1] // shape_of(sfa)[-1]
-    asked = _Asked(op, cx, (scale, vector), [sfa, sfb])
+    asked = _Asked(op, cx, (scale, vector), [sfa, sfb], _packed(op))
     tiers = tiers_up_to(cx.state.highest, scaled=True)
     operands = [op.a, op.b, op.c]
     found = asked.of(operands, tiers)
@@ -78,6 +79,14 @@ def _scaled(
         elif reason and op.sfa is not None:
             _missed(op, cx, family, reason)
     return found
+
+
+def _packed(op: ir.OpView) -> list[ir.Value]:
+    """A and B as bytes of two elements along K; nothing where one of them is not there so."""
+    if any(str(value.type.element_type) != _NIBBLE for value in (op.a, op.b)):
+        return []
+    a, b = bytes_along_k(op.a, turned=False), bytes_along_k(op.b, turned=True)
+    return [] if a is None or b is None else [a, b]
 
 
 def _in_bytes(asked: _Asked, tiers: Sequence[Tier]) -> ir.Value | None:
@@ -104,13 +113,15 @@ class _Asked:
     cx: Conversion[DotState]
     scale: tuple[str, int]
     scales: list[ir.Value]
+    packed: list[ir.Value]
 
     def product(self, operands: list[ir.Value], rank: int = 0) -> Product:
         """What tiers are asked."""
         warps = self.cx.state.num_warps
-        return product_of(
+        found = product_of(
             self.op, operands, self.cx.target, warps, rank=rank, scale=self.scale
         )  # fmt: skip
+        return replace(found, packed=bool(self.packed))
 
     def is_taken(
         self, operands: list[ir.Value], types: Sequence[str | None], tiers: Sequence[Tier]
@@ -129,9 +140,23 @@ class _Asked:
             if choice is not None and tier_of(choice.atom).family in _OF_MATRICES:
                 values = (*operands, *self.scales)
                 flat = [_reshaped(cx, value, shape_of(value)[1:]) for value in values]
-                return _reshaped(cx, _scaled_by(op, cx, flat, choice), shape_of(op.c))
+                return _reshaped(cx, self._made(flat, choice), shape_of(op.c))
         choice = choose(self.product(operands), tiers)
-        return None if choice is None else _scaled_by(op, cx, [*operands, *self.scales], choice)
+        return None if choice is None else self._made([*operands, *self.scales], choice)
+
+    def _made(self, operands: list[ir.Value], choice: Choice) -> ir.Value:
+        """It by that instruction, on bytes where this reads them."""
+        if not reads_packed(choice.atom):
+            return _scaled_by(self.op, self.cx, operands, choice)
+        (m, k), n = shape_of(operands[0]), shape_of(operands[1])[1]
+        a, b = (
+            _reshaped(self.cx, value, [rows, k // 2])
+            for value, rows in zip(self.packed, (m, n), strict=True)
+        )
+        type_ = ir.RankedTensorType.get([k // 2, n], b.type.element_type)
+        order = {"permutation": ir.DenseI32ArrayAttr.get([1, 0])}
+        turned = self.cx.create("nv_tileaa.permute", [b], [type_], order).result
+        return _scaled_by(self.op, self.cx, [a, turned, *operands[2:]], choice)
 
 
 def _scaled_by(

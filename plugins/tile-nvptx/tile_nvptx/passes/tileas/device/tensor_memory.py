@@ -199,13 +199,14 @@ def _one(made: TensorProduct, m: int, n: int, k: int) -> str:
 def _places(made: TensorProduct, m: int, n: int, k: int) -> str:
     """Where operands and sums of one instruction begin."""
     atom = made.plan.atom
+    along = k * atom.k // made.plan.packing
     if made.a is None:
         left = f"add.s32 left, $1, {made.plan.held_column(m, k)}; "
     else:
-        left = f"add.s64 left, $1, {_units(made.a.start(m * atom.m, k * atom.k))}; "
+        left = f"add.s64 left, $1, {_units(made.a.start(m * atom.m, along))}; "
     return (
         f"{left}"
-        f"add.s64 right, $2, {_units(made.b.start(n * atom.n, k * atom.k))}; "
+        f"add.s64 right, $2, {_units(made.b.start(n * atom.n, along))}; "
         f"add.s32 place, $0, {made.plan.column(m, n)}; "
     )
 

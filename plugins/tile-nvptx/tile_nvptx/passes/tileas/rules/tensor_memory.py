@@ -219,10 +219,11 @@ def _in_memory(op: ir.OpView, cx: Kernel, plan: TensorPlan, at: int) -> SmemOper
     buffer = Buffer.of(cx.before(op.operands[at]))
     assert buffer is not None, "verified"
     row = plan.atom.row
+    bits = BITS[row.a if at == 0 else row.b] * plan.packing
     if buffer.layout is None:
         raise error_at(op, "reads a buffer without a layout")
     try:
-        return read_operand(buffer.layout, "ab"[at], BITS[row.a if at == 0 else row.b])
+        return read_operand(buffer.layout, "ab"[at], bits)
     except LayoutError as error:
         raise error_at(op, f"cannot read a buffer: {error}") from error
 
