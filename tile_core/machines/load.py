@@ -213,10 +213,9 @@ def machine_for(target: str, machines: Mapping[str, Machine] | None = None) -> M
     that of the highest target below it.
     """
     if machines is None:
-        # Each has hundreds of numbers to check: only of the one that is asked for.
-        for name, text in _builtin_texts().items():
-            if target in _tables(name, text, name, _builtin_texts(), ()).get("stands-for", ()):
-                return _builtin_machine(name)
+        own = _standing_for(target)
+        if own is not None:
+            return own
     found = builtin_machines() if machines is None else machines
     for machine in found.values():
         if target in machine.stands_for:
@@ -224,6 +223,16 @@ def machine_for(target: str, machines: Mapping[str, Machine] | None = None) -> M
     ordered = sorted(found.values(), key=lambda m: (_sm(m.target), m.name))
     below = [m for m in ordered if _sm(m.target) <= _sm(target)]
     return below[-1] if below else ordered[0]
+
+
+@cache
+def _standing_for(target: str) -> Machine | None:
+    """The machine of this project whose file names `target`."""
+    # Each has hundreds of numbers to check: only of the one that is asked for.
+    for name, text in _builtin_texts().items():
+        if target in _tables(name, text, name, _builtin_texts(), ()).get("stands-for", ()):
+            return _builtin_machine(name)
+    return None
 
 
 def _sm(target: str) -> int:

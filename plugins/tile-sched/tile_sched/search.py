@@ -14,6 +14,7 @@ from tile_core.sched import (
     MachineModel,
     ReservationTable,
     Schedule,
+    topological_order,
     violations,
 )
 from tile_core.sched.graph import Use
@@ -68,8 +69,8 @@ class Problem:
                      delays=_delays(self.loop))  # fmt: skip
 
 
-def problem_of(loop: LoopGraph, model: MachineModel) -> Problem | Infeasible:
-    """The problem, or why it has no solution at any interval."""
+def why_impossible(loop: LoopGraph, model: MachineModel) -> Infeasible | None:
+    """Why there is no solution at any interval, not even one iteration after the other."""
     longest = ReservationTable(longest_interval(loop), model)
     for op in loop.ops:
         conflict = None if longest.fits(op.footprint) else longest.conflict(op.footprint, 0)
@@ -78,9 +79,18 @@ def problem_of(loop: LoopGraph, model: MachineModel) -> Problem | Infeasible:
             return Infeasible(
                 f"'{op.name}' needs '{conflict.resource}', of which the SM has {have}"
             )
-    found = bounds(loop, model)
-    if found is None:
+    if topological_order(loop) is None:
         return Infeasible("it depends on itself within one iteration")
+    return None
+
+
+def problem_of(loop: LoopGraph, model: MachineModel) -> Problem | Infeasible:
+    """The problem, or why it has no solution at any interval."""
+    impossible = why_impossible(loop, model)
+    if impossible is not None:
+        return impossible
+    found = bounds(loop, model)
+    assert found is not None, "no cycle within an iteration"
     near = Neighbours.of(loop)
     fallback = list_schedule(loop, model, near)
     return Problem(loop, model, near, found, fallback, Exclusions(loop, model))

@@ -16,21 +16,40 @@ _COLLECTIVE = re.compile(
     r"\.(?:sync|aligned)\b|\b(?:bar|barrier)\.|\bmbarrier\.(?:try|test)_wait\b"
 )
 _ASSEMBLY = re.compile(r'^ +(?:%[^ ]+ = )?(?:tail )?call [^"\n]*\basm [^"\n]*"([^"]*)".*$', re.M)
-_FUNCTION = re.compile(r'^define [^@\n]*@("[^"]*"|[^\s(]+)\(.*?^}$', re.M | re.S)
-_CALLED = re.compile(r'\bcall [^@"\n]*@("[^"]*"|[^\s(]+)\(')
+_HEAD = re.compile(r'^define [^@\n]*@("[^"]*"|[^\s(]+)\(', re.M)
 _TAIL = re.compile(r"(?:,? ![^()\n]*| #\d+)*$")
 
 
 def marked(text: str) -> str:
     """LLVM IR whose statements of that kind are `convergent`, and so are functions with one."""
-    text = _ASSEMBLY.sub(_call, text)
-    known = {found[1] for found in _FUNCTION.finditer(text) if _has_marked(found[0])}
-    if not known:
-        return text
-    callers = {found[1]: set(_CALLED.findall(found[0])) for found in _FUNCTION.finditer(text)}
-    while more := {name for name, of in callers.items() if of & known} - known:
+    between, functions = _parts(text)
+    bodies = {name: _ASSEMBLY.sub(_call, body) for name, body in functions}
+    more = {name for name, body in functions if bodies[name] != body}
+    known = set[str]()
+    while more:
         known |= more
-    return _FUNCTION.sub(lambda found: _function(found, known), text)
+        called = [f"@{name}(" for name in more]
+        more = {
+            name
+            for name, body in bodies.items()
+            if name not in known and any(call in body for call in called)
+        }
+    done = [_function(body) if name in known else body for name, body in bodies.items()]
+    return "".join(part for pair in zip(between, (*done, ""), strict=True) for part in pair)
+
+
+def _parts(text: str) -> tuple[list[str], list[tuple[str, str]]]:
+    """What stands between functions, and the functions, by name: one more of the former."""
+    between: list[str] = []
+    functions: list[tuple[str, str]] = []
+    done = 0
+    while head := _HEAD.search(text, done):
+        end = text.find("\n}\n", head.end())
+        end = len(text) if end < 0 else end + len("\n}")
+        between.append(text[done : head.start()])
+        functions.append((head[1], text[head.start() : end]))
+        done = end
+    return [*between, text[done:]], functions
 
 
 def _call(found: re.Match[str]) -> str:
@@ -42,16 +61,8 @@ def _call(found: re.Match[str]) -> str:
     return f"{line[: end.start()]} convergent{line[end.start() :]}"
 
 
-def _has_marked(function: str) -> bool:
-    return " convergent" in function and any(
-        _COLLECTIVE.search(found[1]) for found in _ASSEMBLY.finditer(function)
-    )
-
-
-def _function(found: re.Match[str], known: set[str]) -> str:
+def _function(text: str) -> str:
     """Attributes stand behind the parameters, before those of a group, of debug data, the body."""
-    if found[1] not in known:
-        return found[0]
-    head, line, rest = found[0].partition("\n")
+    head, line, rest = text.partition("\n")
     opened = re.sub(r"((?: #\d+)?(?: !\w+ !\d+)*) \{$", r" convergent\1 {", head)
     return f"{opened}{line}{rest}"

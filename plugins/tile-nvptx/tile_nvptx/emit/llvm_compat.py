@@ -22,7 +22,7 @@ class Rule:
     apply: Callable[[str], str]
 
 
-_HAS_FLOAT = re.compile(r"^.*(?:f0x|[+-](?:inf|q?nan|snan)|\d\.\d).*$", re.MULTILINE)
+_HAS_FLOAT = re.compile(r"f0x|[+-](?:inf|q?nan|snan)|\d\.\d")
 _TOKEN = re.compile(
     r"""
       "[^"]*"                       # strings; a quote inside is written \22
@@ -40,7 +40,15 @@ _TOKEN = re.compile(
 
 
 def _float_literals(text: str) -> str:
-    return _HAS_FLOAT.sub(lambda line: _floats_of_line(line[0]), text)
+    # Lines are looked for from what makes one interesting, which few have.
+    parts: list[str] = []
+    done = 0
+    while found := _HAS_FLOAT.search(text, done):
+        start, end = text.rfind("\n", done, found.start()) + 1, text.find("\n", found.end())
+        start, end = max(start, done), len(text) if end < 0 else end
+        parts += text[done:start], _floats_of_line(text[start:end])
+        done = end
+    return "".join((*parts, text[done:]))
 
 
 def _floats_of_line(line: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
@@ -54,7 +55,7 @@ def value(tree: ast.expr, machine: Any, work: Mapping[str, float]) -> float:
         case ast.Name():
             return float(work.get(tree.id, 1 if tree.id == "scale" else 0))
         case ast.Attribute():
-            return _number(machine, ast.unparse(tree))
+            return _number(machine, _path(tree))
         case ast.Call(func=ast.Name(id=name)):
             return _CALLS[name](*(value(argument, machine, work) for argument in tree.args))
         case ast.BinOp():
@@ -77,6 +78,12 @@ def _nodes(tree: ast.expr) -> list[ast.expr]:
         case ast.Constant(value=int() | float()):
             return [tree]
     raise ValueError(f"'{ast.unparse(tree)}' is more than numbers, names, + - * / max min ceil")
+
+
+@lru_cache(maxsize=1024)
+def _path(tree: ast.Attribute) -> str:
+    """ "dram.latency": machine tables, and so their trees, are kept."""
+    return ast.unparse(tree)
 
 
 def _number(machine: Any, path: str) -> float:

@@ -14,7 +14,8 @@ from tile_core.sched import (
 )
 from tile_sched.graph.bounds import longest_interval
 from tile_sched.listing import one_iteration
-from tile_sched.search import problem_of
+from tile_sched.placement.state import Neighbours
+from tile_sched.search import why_impossible
 
 
 class SerialScheduler:
@@ -27,17 +28,18 @@ class SerialScheduler:
     name: ClassVar[str] = "serial"
 
     def schedule(self, loop: LoopGraph, model: MachineModel) -> Schedule | Infeasible:
-        problem = problem_of(loop, model)
-        if isinstance(problem, Infeasible):
-            return problem
+        impossible = why_impossible(loop, model)
+        if impossible is not None:
+            return impossible
         order = topological_order(loop)
-        assert order is not None, "the problem has no cycle within an iteration"
+        assert order is not None, "no cycle within an iteration"
+        near = Neighbours.of(loop)
         horizon = longest_interval(loop) + len(loop.ops) + 1
         table = ReservationTable(horizon, model)
         start, last = [0] * len(loop.ops), -1
         for op in order:
             first = last + 1
-            for edge in problem.near.before[op]:
+            for edge in near.before[op]:
                 if edge.distance == 0:
                     first = max(first, start[edge.src] + edge.latency)
             uses = loop.ops[op].footprint

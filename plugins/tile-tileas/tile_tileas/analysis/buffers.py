@@ -90,7 +90,8 @@ class _Walk:
     def _operation(self, op: ir.OpView, loops: list[list[int]]) -> None:
         self.place += 1
         begin = self.place
-        used = {one for value in op.operands for one in self._known.get(value, ())}
+        known = self._known
+        used = {one for value in op.operands for one in known.get(value, ())} if known else set()
         for one in used:
             self.lives[one].last = max(self.lives[one].last, self.place)
             # What lives on around a loop is wanted in its next iteration, too.

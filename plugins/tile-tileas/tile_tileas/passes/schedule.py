@@ -230,7 +230,7 @@ def graphs_of(
         cx.target, num_warps(func), cx.machine_model(machine_model), staged=staged
     )
     model = machinery.model(cx.target.max_shared)
-    aliases, pipes = AliasAnalysis(func), pipes_of(func)
+    aliases, pipes = cx.analysis(AliasAnalysis, func), pipes_of(func)
     symbol = ir.StringAttr(func.attributes["sym_name"]).value
     found = []
     for body in bodies_of(func):
