@@ -56,6 +56,11 @@ def messages_of(registry: Registry) -> list[Message]:
     return found
 
 
+def message_of(registry: Registry, said: str) -> Message | None:
+    """What the installed plugins explain of a message that says exactly `said`."""
+    return next((message for message in messages_of(registry) if message.text == said), None)
+
+
 def explanations(registry: Registry, words: str) -> list[str]:
     """All that is known of `words`, a text for each thing of that name.
 

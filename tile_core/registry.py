@@ -148,9 +148,15 @@ class Registry:
         found = self._entries[kind].get(name)
         if found is not None:
             return found
+        from tile_core.explain import message_of  # who asks for what is there needs none
+
+        said = f"there is no {kind} '{name}'"
+        known = message_of(self, said)
+        if known is not None:
+            raise ConfigurationError(said, notes=(known.why,), hint=known.do)
         close = nearest(name, list(self._entries[kind]))
         raise ConfigurationError(
-            f"there is no {kind} '{name}'",
+            said,
             notes=(f"known: {', '.join(self.names(kind)) or 'none'}",),
             hint=f"did you mean '{close}'?"
             if close

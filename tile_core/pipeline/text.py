@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from tile_core.diagnostics import ConfigurationError, nearest
+from tile_core.explain import message_of
 from tile_core.nesting import MAX_DEPTH, too_deep
 from tile_core.options import Spelled
 from tile_core.pipeline.build import ANY, ROOT
@@ -107,10 +108,13 @@ class _Reader:
 
     def _call(self, name: str) -> PassCall:
         if not name.startswith(NATIVE) and not self._registry.has("pass", name):
-            known = self._registry.names("pass")
-            close = nearest(name, known)
+            said = f"there is no pass '{name}'"
+            known = message_of(self._registry, said)
+            if known is not None:
+                raise ConfigurationError(said, notes=(known.why,), hint=known.do)
+            close = nearest(name, self._registry.names("pass"))
             hint = f"did you mean '{close}'?" if close else f"MLIR's own passes: {NATIVE}{name}"
-            raise ConfigurationError(f"there is no pass '{name}'", hint=hint)
+            raise ConfigurationError(said, hint=hint)
         if self._peek() != "{":
             return PassCall(name, name, {})
         body = self._braces()
