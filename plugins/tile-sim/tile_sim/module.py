@@ -195,7 +195,10 @@ class Module:
         `trace` is told what every warp does; `clusters` are the numbers of those clusters of
         CTAs to run, others are left out. `skipped` may have "products" (of tensor cores),
         "copies" (data of tensor loads), "values" (arithmetic that reaches no branch and no
-        address) and "addresses" (all that reaches no branch): the kernel runs on without them.
+        address), "addresses" (all that reaches no branch) and "memory" (with "values": data that
+        are stored and copied, but for those that loads which count read): the kernel runs on
+        without them. With "memory" arrays are not written, and `unmade.Wanted` says that the launch
+        is to be run again.
         `names` is what errors call the arguments.
 
         Raises SimError: `launch` for what does not fit the kernel, or what the kernel did wrong.

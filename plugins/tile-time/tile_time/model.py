@@ -12,7 +12,7 @@ from tile_sim import Module
 from tile_sim.errors import SimError
 from tile_sim.machine.counters import instructions_of
 from tile_sim.machine.parameters import HiddenFilled
-from tile_sim.machine.trace import Trace
+from tile_sim.machine.unmade import Wanted
 
 from tile_core.diagnostics import CompileError, UsageError
 from tile_core.machines import Machine
@@ -26,7 +26,7 @@ from tile_time.graph import PtxGraph
 from tile_time.listing import Listing, make_listing
 from tile_time.occupancy import Demand, Occupancy, occupancy
 from tile_time.ptx import from_cubin, one_instruction_a_line
-from tile_time.record import Recorder, TooLong
+from tile_time.record import Recorder, Recording, TooLong
 from tile_time.result import Launch, Result, make_result
 from tile_time.traffic import traffic_of
 from tile_time.variety import Counter, variety_of
@@ -37,7 +37,7 @@ MOST_STEPS = 3_000_000
 MOST_ISSUED = 600_000
 MOST_COUNTED = 200_000
 MOST_COUNTED_AGAIN = 50_000
-_WAY_ALONE = ("values", "products", "copies", "addresses")
+_WAY_ALONE = ("values", "products", "copies", "memory", "addresses")
 _COUNTED_AT_ONCE = 16  # clusters that are simulated side by side to count their steps
 
 
@@ -186,28 +186,33 @@ def _steps(
 
 def record(
     kernel: Kernel,
-    recorder: Trace,
+    recorder: Recording,
     grid: Dim,
     block: Dim | None,
     args: Sequence[Any],
     clusters: Sequence[int],
     options: dict[str, Any],
-    skipped: Sequence[str] = ("values", "products"),
+    skipped: Sequence[str] = ("values", "products", "memory"),
 ) -> tuple[int, int, int]:
     """Run some clusters in the simulator; (threads of a CTA, CTAs of a cluster, of the grid).
 
     Values that reach no branch and no address are not computed, nor are those of products: no
-    branch is made of them but in kernels that skip work by what they computed.
+    branch is made of them but in kernels that skip work by what they computed. Where it turns out
+    that a value counts which was left out, the clusters are run again.
     """
     program = kernel.module.program(kernel.entry)
-    try:
-        report = kernel.module.launch(
-            kernel.entry, grid, block, args, schedule="early", check_uninitialised=False,
-            trace=recorder, clusters=clusters, skipped=frozenset(skipped),
-            wave_threads=1 << 20, **options,
-        )  # fmt: skip
-    except TooLong:
-        raise too_large(kernel.entry) from None
+    while True:
+        try:
+            report = kernel.module.launch(
+                kernel.entry, grid, block, args, schedule="early", check_uninitialised=False,
+                trace=recorder, clusters=clusters, skipped=frozenset(skipped),
+                wave_threads=1 << 20, **options,
+            )  # fmt: skip
+            break
+        except Wanted:
+            recorder.restart()
+        except TooLong:
+            raise too_large(kernel.entry) from None
     wanted = program.entry.directives.get("reqnctapercluster")
     size = 1
     for n in options.get("cluster") or wanted or (1,):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from tile_sim.isa.barrier import CtaBarrier
+from tile_sim.machine.trace import Trace
 
 if TYPE_CHECKING:
     from tile_sim.machine.access import Part
@@ -102,6 +103,14 @@ class TooLong(Exception):
     """The record has more steps than the model takes."""
 
 
+class Recording(Trace, Protocol):
+    """A recorder that can forget what it was told."""
+
+    def restart(self) -> None:
+        """The launch begins anew."""
+        ...
+
+
 @dataclass
 class Recorder:
     """Records a launch; `warps[(cta, warp)]` are the steps of a warp."""
@@ -113,6 +122,11 @@ class Recorder:
     per_cta: int = 0
     _now: dict[int, Step] = field(default_factory=dict)
     _patterns: dict[Any, int] = field(default_factory=dict)
+
+    def restart(self) -> None:
+        self.warps.clear()
+        self._now.clear()
+        self.steps = self.most_columns = 0
 
     # --- calls of the simulator -------------------------------------------------------------
 

@@ -40,7 +40,7 @@ _WAVE_BYTES = 64 << 20  # of registers
 _PROBE_BLOCKS = 1000  # loads behind so many blocks of a warp are not looked for
 _UNSEEN = np.iinfo(np.int64).min
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it lie evenly
-_ADDRESSES = ("values", "products", "copies")  # what is skipped where only they count
+_ADDRESSES = ("values", "products", "copies", "memory")  # what is skipped where only they count
 _APART = 48  # bits: no two addresses are that far apart
 
 
@@ -56,8 +56,12 @@ class _Probe:
     """
 
     def __init__(self, wanted: dict[int, Array]) -> None:
+        self._all = wanted
+        self.restart()
+
+    def restart(self) -> None:
         self.first: dict[int, Array] = {}
-        self.wanted = dict(wanted)
+        self.wanted = dict(self._all)
 
     def block(self, wave: Wave, block: Block, g: Group) -> None:
         if not self.wanted:

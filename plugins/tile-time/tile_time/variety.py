@@ -35,8 +35,12 @@ class Counter:
     """
 
     def __init__(self, most: int) -> None:
-        self.left = most
+        self.left = self.most = most
         self.counts: dict[int, int] = {}
+
+    def restart(self) -> None:
+        self.left = self.most
+        self.counts = {}
 
     def block(self, wave: Wave, block: Block, g: Group) -> None:
         self.left -= len(g.rows)

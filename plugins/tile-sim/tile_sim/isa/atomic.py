@@ -114,6 +114,8 @@ class Atomic:
             g.wave.observe("atomic", g, part, 1)
             if g.wave.check_uninitialised:
                 check_written(part, part.index, WRITTEN_WORD[dtype.itemsize])
+            if g.wave.unmade is not None and g.wave.unmade.spares(part, 1):
+                continue
             mine = [a if part.pick is None else a[part.pick] for a in args]
             old = self._apply(g, part, mine)
             if out is not None:
@@ -241,6 +243,8 @@ def _atom128(cx: Decode, op: str, space: str) -> Exec:
         out = [np.zeros(len(addresses), np.uint64) for _ in range(2)]
         for part in parts(g, where, addresses, 16, u64.dtype):
             g.wave.observe("atomic", g, part, 2)
+            if g.wave.unmade is not None:
+                g.wave.unmade.spares(part, 2)
             lanes = np.arange(len(addresses)) if part.pick is None else np.flatnonzero(part.pick)
             for turn in turns(part.index):
                 here, who = part.index[turn], lanes[turn]

@@ -171,10 +171,21 @@ def _copy_in(
     if wave.trace is not None:
         known = [(bar, shared.barrier_place(wave, bar, bar_offset)) for _, bar in ends]
         wave.trace.bulk(wave, row, amount, origin, min(amount, _ROW), known)
+    skipped = wave.unmade is not None and wave.skips_copy()
     for to, bar in ends:
         where = shared.flat(wave, to, span, "bulk copy")
+        if wave.unmade is not None:
+            wave.unmade.filled(to, offset, amount, origin if origin >= 0 else None)
+        if skipped:
+            end = _signaller(wave, bar, bar_offset, amount)
+            wave.asyncs.issue(row, Operation(end, signals=True))
+            continue
         shared.mark_pending(wave, row, where, "bulk copy")
         wave.asyncs.issue(row, _incoming(wave, where, read, bar, bar_offset, amount))
+
+
+def _signaller(wave: Wave, cta: int, barrier: int, amount: int) -> Callable[[], None]:
+    return lambda: signal(wave, cta, barrier, amount)
 
 
 def _incoming(
@@ -208,12 +219,17 @@ def _to_global(cx: Decode, op: str | None, type_: str | None, masked: bool = Fal
             read = _reader(g.wave, int(row), "shared", origin, amount)
             source = shared.locate(g.wave, int(row), origin, "bulk copy")
             span = shared.flat(g.wave, source[0], source[1] + np.arange(amount), "bulk copy")
+            if g.wave.unmade is not None:
+                g.wave.unmade.emptied(span, target)
             write = _global_writer(g.wave, target, op, type_)
             if g.wave.trace is not None:
                 g.wave.trace.bulk(g.wave, int(row), amount, target, min(amount, _ROW), [])
             if bits != 0xFFFF:
                 write = _masked_writer(g.wave, target, bits)
-            outgoing(g.wave, int(thread), span, read, write)
+            if g.wave.unmade is not None and g.wave.skips_copy():
+                outgoing_nothing(g.wave, int(thread))
+            else:
+                outgoing(g.wave, int(thread), span, read, write)
 
     return execute
 
@@ -239,6 +255,14 @@ def outgoing(
     if wave.monitor is not None:
         wave.monitor.source(span, 1)
     operation = Operation(lambda: write(taken[0]), take, awaited=awaited)
+    wave.asyncs.groups(thread).open.append(operation)
+    wave.asyncs.issue(thread // 32, operation)
+
+
+def outgoing_nothing(wave: Wave, thread: int) -> None:
+    """An operation in the bulk group of a thread whose data are left out."""
+    wave.progress += 1
+    operation = Operation(lambda: None)
     wave.asyncs.groups(thread).open.append(operation)
     wave.asyncs.issue(thread // 32, operation)
 

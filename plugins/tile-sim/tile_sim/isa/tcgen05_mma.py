@@ -26,6 +26,9 @@ def mma(cx: Decode) -> Exec:
 
     def execute(g: Group) -> None:
         works = operands.read(g)
+        if g.wave.unmade is not None and "products" in g.wave.settings.skipped:
+            _only_told(g, variant, works)
+            return
         for i, (thread, row) in enumerate(zip(threads(g), g.lane_rows(), strict=True)):
             work, word = works[i]
             form = umma.decode(word, variant.kind, variant.group, variant.sparse, variant.ws)
@@ -43,6 +46,17 @@ def mma(cx: Decode) -> Exec:
             g.wave.tmem.issue(int(thread), Step(run, writes=writes))
 
     return execute
+
+
+def _only_told(g: Group, variant: Variant, works: list[tuple[Work, int]]) -> None:
+    """Of products whose results nobody asks for, a recorder hears."""
+    wave = g.wave
+    for (work, word), row in zip(works, g.lane_rows(), strict=True):
+        form = umma.decode(word, variant.kind, variant.group, variant.sparse, variant.ws)
+        if wave.trace is not None:
+            shape = (form.m, form.n, form.k)
+            wave.trace.product(wave, int(row), shape, variant.group == 2, work.a_in_tmem)
+        wave.progress += 1
 
 
 def _variant(cx: Decode) -> Variant:

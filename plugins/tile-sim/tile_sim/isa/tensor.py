@@ -9,7 +9,15 @@ import numpy as np
 
 from tile_sim.errors import SimError
 from tile_sim.isa.address import Addresses, address, address_of, take_space
-from tile_sim.isa.bulk import REDUCTIONS, addresses_of, lanes_of, outgoing, receivers, signal
+from tile_sim.isa.bulk import (
+    REDUCTIONS,
+    addresses_of,
+    lanes_of,
+    outgoing,
+    outgoing_nothing,
+    receivers,
+    signal,
+)
 from tile_sim.machine import shared, tma
 from tile_sim.machine.access import parts
 from tile_sim.machine.asyncs import Awaited, Operation
@@ -61,6 +69,8 @@ def _map(g: Group, row: int, place: int, rank: int, what: str) -> tuple[int, Ten
     """The tensor map at a generic address, and the tensor's address; warp `row` uses it."""
     if g.wave.monitor is not None:
         g.wave.monitor.map_used(row, place)
+    if g.wave.unmade is not None:
+        g.wave.unmade.taken(place)
     if place % 64:
         raise SimError("misaligned", f"tensor map at {place:#x} is not 64-byte aligned")
     base, tensor = decode(g.wave.memory.read(place, SIZE))
@@ -112,7 +122,8 @@ def _load(cx: Decode, rank: int) -> Exec:
         rows = g.lane_rows()
         masks = [None] * len(rows) if mask is None else lanes_of(g, mask)
         shifts = [lanes_of(g, get) for get in offsets]
-        places_skipped = "addresses" in g.wave.settings.skipped
+        skipped = g.wave.skips_copy()
+        places_skipped = skipped and "addresses" in g.wave.settings.skipped
         items = zip(
             rows, addresses_of(g, to), source.read(g), addresses_of(g, bar), masks, strict=True
         )
@@ -120,9 +131,16 @@ def _load(cx: Decode, rank: int) -> Exec:
             base, tensor = _map(g, int(row), place, rank, "tensor copy")
             if places_skipped and mode == "tile":
                 start = (0,) * rank  # where it lies counts for nothing
-            where = _load_coordinates(tensor, mode, start, tuple(s[i] for s in shifts))
             load = _TensorLoad(g.wave, int(row), target, barrier, m, pair == "2")
-            load.issue(tensor, base, where)
+            if skipped and mode == "tile" and not tensor.pixels:
+                first = (tma.first_unit(tensor, start[0]), *start[1:])
+                load.skip(tensor, base, first, tma.box_units(tensor))
+                continue
+            where = _load_coordinates(tensor, mode, start, tuple(s[i] for s in shifts))
+            if skipped:
+                load.skip(tensor, base, tuple(where[0].tolist()), len(where))
+            else:
+                load.issue(tensor, base, where)
 
     return execute
 
@@ -152,7 +170,36 @@ class _TensorLoad:
     mask: int | None
     pair: bool
 
+    def skip(self, tensor: TensorMap, base: int, first: tuple[int, ...], units: int) -> None:
+        """Begin and end a copy of so many units, from the first one's coordinates, without its
+        data."""
+        amount = units * tensor.shared_bytes
+        ends, bar_offset, offset = self._begin(tensor, amount, tma.place_of(tensor, base, first))
+        wave = self.wave
+        for to, bar in ends:
+            if wave.unmade is not None:
+                wave.unmade.filled(to, offset, amount, None)
+            wave.asyncs.issue(
+                self.row, Operation(self._signaller(bar, bar_offset, amount), signals=True)
+            )
+
     def issue(self, tensor: TensorMap, base: int, coordinates: Array) -> None:
+        wave = self.wave
+        amount = len(coordinates) * tensor.shared_bytes
+        first = tma.first_byte(tensor, base, coordinates)
+        ends, bar_offset, offset = self._begin(tensor, amount, first)
+        for to, bar in ends:
+            where = tma.shared_places(wave, to, offset, tensor, len(coordinates))
+            shared.mark_pending(wave, self.row, where, "tensor copy")
+            if wave.unmade is not None:
+                wave.unmade.filled(to, offset, amount, first)
+            write = self._writer(tensor, base, coordinates, where, bar, bar_offset, amount)
+            wave.asyncs.issue(self.row, Operation(write, signals=True))
+
+    def _begin(
+        self, tensor: TensorMap, amount: int, first: int
+    ) -> tuple[list[tuple[int, int]], int, int]:
+        """The CTAs that receive, each with that of its barrier; offsets of barrier and box."""
         wave = self.wave
         cta, offset = shared.locate(wave, self.row, self.target, "tensor copy")
         bar_cta, bar_offset = shared.locate(wave, self.row, self.barrier, "tensor copy")
@@ -161,23 +208,12 @@ class _TensorLoad:
             ends = [
                 (c, self._barrier_cta(c, bar_cta)) for c in receivers(wave, self.row, self.mask)
             ]
-        amount = len(coordinates) * tensor.shared_bytes
         if wave.counters is not None:
             wave.counters.moved(wave, amount * len(ends))
         if wave.trace is not None:
             known = [(bar, shared.barrier_place(wave, bar, bar_offset)) for _, bar in ends]
-            first = tma.first_byte(tensor, base, coordinates)
             wave.trace.bulk(wave, self.row, amount, first, tensor.inner_bytes, known)
-        if "copies" in wave.settings.skipped:
-            for _, bar in ends:
-                done = self._signaller(bar, bar_offset, amount)
-                wave.asyncs.issue(self.row, Operation(done, signals=True))
-            return
-        for to, bar in ends:
-            where = tma.shared_places(wave, to, offset, tensor, len(coordinates))
-            shared.mark_pending(wave, self.row, where, "tensor copy")
-            write = self._writer(tensor, base, coordinates, where, bar, bar_offset, amount)
-            wave.asyncs.issue(self.row, Operation(write, signals=True))
+        return ends, bar_offset, offset
 
     def _signaller(self, bar: int, offset: int, amount: int) -> Callable[[], None]:
         return lambda: signal(self.wave, bar, offset, amount)
@@ -224,8 +260,9 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
 
     def execute(g: Group) -> None:
         items = zip(threads(g), g.lane_rows(), target.read(g), addresses_of(g, of), strict=True)
+        wave = g.wave
+        skipped = wave.unmade is not None and wave.skips_copy()
         for thread, row, (place, start), origin in items:
-            wave = g.wave
             base, tensor = _map(g, int(row), place, rank, "tensor store")
             where = _store_coordinates(tensor, mode, start)
             cta, offset = shared.locate(wave, int(row), origin, "tensor store")
@@ -236,6 +273,11 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
                 amount = len(where) * tensor.shared_bytes
                 first = tma.first_byte(tensor, base, where)
                 wave.trace.bulk(wave, int(row), amount, first, tensor.inner_bytes, [])
+            if wave.unmade is not None:
+                wave.unmade.emptied(places, tma.first_byte(tensor, base, where))
+            if skipped:
+                outgoing_nothing(wave, int(thread))
+                continue
             give = _giver(wave, tensor, base, where, op)
             awaited = None
             if wave.monitor is not None:

@@ -234,6 +234,8 @@ def store(g: Group, space: str, address: Array, dtype: np.dtype, values: list[Ar
             raise SimError("read-only", f"write to {part.name!r}, which is read-only")
         picked = values if part.pick is None else [value[part.pick] for value in values]
         g.wave.observe_write(g, part, picked)
+        if g.wave.unmade is not None and g.wave.unmade.spares(part, len(values)):
+            continue
         for i, value in enumerate(picked):
             index = part.index + i if i else part.index
             part.data[index] = value

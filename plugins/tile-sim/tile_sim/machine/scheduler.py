@@ -22,7 +22,6 @@ from tile_sim.ptx.syntax import Instr
 
 if TYPE_CHECKING:
     from tile_sim.machine.wave import Wave
-    from tile_sim.program.decode import Exec
 
 # Rounds of pure polling without any change of memory before it counts as a deadlock.
 _IDLE_ROUNDS = 200
@@ -30,14 +29,6 @@ _IDLE_ROUNDS = 200
 _COUNTED = 5000
 # Loop iterations of one group while others could run.
 _QUANTUM = 4096
-
-
-def _way(wave: Wave) -> list[list[Exec]] | None:
-    """The code of each block that is left; None where all of it runs."""
-    skipped = wave.settings.skipped
-    if "addresses" in skipped:
-        return wave.program.control
-    return wave.program.way if "values" in skipped else None
 
 
 class Scheduler:
@@ -60,7 +51,8 @@ class Scheduler:
         ]
         self._ticking = wave.settings.schedule == "random"
         #: What to run of each block, where values that decide nothing are left out.
-        self._way = _way(wave)
+        left = wave.program.left(wave.settings.skipped)
+        self._way = None if left is None else left.code
         self._limit = wave.settings.max_steps or 1 << 62
         self._iterations = 0
         self._idles = 0

@@ -74,5 +74,6 @@ def barrier_place(wave: Wave, cta: int, offset: int) -> int:
     """The word index of an mbarrier."""
     if offset % 8:
         raise SimError("misaligned", f"mbarrier at offset {offset} is not 8-byte aligned")
-    where = int(flat(wave, cta, np.array([offset, offset + 7]), "mbarrier")[0])
-    return where // 8
+    if offset >= SHARED_START and offset + 7 < wave.shared.size:
+        return (cta * wave.shared.stride + offset) // 8
+    return int(flat(wave, cta, np.array([offset, offset + 7]), "mbarrier")[0]) // 8

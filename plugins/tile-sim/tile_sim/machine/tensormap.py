@@ -6,6 +6,7 @@ The places of the fields are `tile_cute.tensor_map`'s; this module knows what th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,7 @@ def _type_of(array: np.ndarray) -> str:
     raise SimError("tensormap", f"no tensor element type for {array.dtype}")
 
 
+@lru_cache(maxsize=256)
 def decode(raw: bytes) -> tuple[int, TensorMap]:
     """(address, map) of 128 bytes. Raises SimError (`tensormap`) for what cannot be a map."""
     bits = int.from_bytes(raw[:SIZE], "little")

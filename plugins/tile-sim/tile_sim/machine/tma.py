@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,12 +22,21 @@ def tile_coordinates(tensor: TensorMap, start: tuple[int, ...]) -> Array:
     """Coordinates of the units of a box in shared order, `[units, rank]`; dimension 0 in units."""
     start = (first_unit(tensor, start[0]), *start[1:])
     box = (tensor.box[0] // tensor.per_unit, *tensor.box[1:])
-    counts = [-(-b // s) for b, s in zip(box, tensor.element_strides, strict=True)]
-    axes = [
-        c + np.arange(n) * s for c, n, s in zip(start, counts, tensor.element_strides, strict=True)
-    ]
+    return _box(box, tensor.element_strides) + np.array(start)
+
+
+@lru_cache(maxsize=64)
+def _box(box: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """The units of a box at 0."""
+    axes = [np.arange(-(-b // s)) * s for b, s in zip(box, strides, strict=True)]
     grid = np.meshgrid(*reversed(axes), indexing="ij")
     return np.stack([axis.reshape(-1) for axis in reversed(grid)], axis=1)
+
+
+def box_units(tensor: TensorMap) -> int:
+    """Units of a box."""
+    box = (tensor.box[0] // tensor.per_unit, *tensor.box[1:])
+    return prod(-(-b // s) for b, s in zip(box, tensor.element_strides, strict=True))
 
 
 def im2col_coordinates(
@@ -84,8 +95,13 @@ def addresses(tensor: TensorMap, base: int, coordinates: Array) -> Array:
 
 def first_byte(tensor: TensorMap, base: int, coordinates: Array) -> int:
     """The address of the first unit, which may lie outside the tensor."""
+    return place_of(tensor, base, tuple(coordinates[0].tolist()))
+
+
+def place_of(tensor: TensorMap, base: int, unit: tuple[int, ...]) -> int:
+    """The address of a unit, which may lie outside the tensor."""
     steps = (tensor.unit_bytes, *tensor.strides)
-    return base + sum(int(c) * s for c, s in zip(coordinates[0], steps, strict=True))
+    return base + sum(int(c) * s for c, s in zip(unit, steps, strict=True))
 
 
 def shared_places(wave: Wave, cta: int, offset: int, tensor: TensorMap, count: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from tile_sim.machine.group import LANES, Group
 from tile_sim.machine.mbarrier import Barriers64
 from tile_sim.machine.tensorloads import TensorLoads
 from tile_sim.machine.tmem import TensorMemory
+from tile_sim.machine.unmade import follows
 from tile_sim.machine.warpgroups import ProductQueue
 from tile_sim.program.layout import RANK_SHIFT, SHARED_START, SHARED_UNIT, align_up
 from tile_sim.program.types import STORAGE
@@ -112,8 +114,8 @@ class Settings:
     monitor: Any = None
     counters: Counters | None = None
     trace: Trace | None = None
-    #: "products", "copies", "values", "addresses": what is neither computed nor moved, for who asks
-    #: only what runs.
+    #: "products", "copies", "values", "addresses", "memory": what is neither computed nor moved,
+    #: for who asks only what runs.
     skipped: frozenset[str] = frozenset()
     max_steps: int | None = None
     strict: bool = True
@@ -155,6 +157,7 @@ class Wave:
         self.monitor = self.settings.monitor
         self.counters = self.settings.counters
         self.trace = self.settings.trace
+        self.unmade = follows(self)
 
     # --- identity ---------------------------------------------------------------------------
 
@@ -206,6 +209,16 @@ class Wave:
 
     def _make_registers(self) -> None:
         file = self.program.file
+        if "memory" in self.settings.skipped:
+            # Most are never touched; memory that is not written takes no room.
+            kinds = {bits: file.bits.count(bits) for bits in STORAGE}
+            whole = {
+                bits: iter(np.zeros((count, self.warps, 32), STORAGE[bits]))
+                for bits, count in kinds.items()
+            }
+            self.registers = [next(whole[bits]) for bits in file.bits]
+            self.slots = [self.registers[index].view(dtype) for index, dtype in file.slots]
+            return
         self.registers = [
             np.full((self.warps, 32), _POISON[bits], STORAGE[bits]) for bits in file.bits
         ]
@@ -213,12 +226,22 @@ class Wave:
 
     # --- hooks ------------------------------------------------------------------------------
 
+    def skips_copy(self) -> bool:
+        """Whether the data of the copy that runs, an engine's, are left out."""
+        if "copies" not in self.settings.skipped and self.unmade is None:
+            return False
+        block, steps = self.cursor
+        running = block.instrs[len(block.code) - 1 - length_hint(steps)]
+        return id(running) not in self.program.made
+
     def observe(self, kind: str, g: Group, part: Part, count: int) -> None:
         """Tell the checker, the counters and the recorder, where there are any, about an access."""
         if self.counters is not None:
             self.counters.access(self, kind, g, part, count)
         if self.trace is not None:
             self.trace.access(self, kind, g, part, count)
+        if self.unmade is not None:
+            self.unmade.access(kind, part, count)
         if self.monitor is not None:
             self.monitor.access(kind, g, part, count)
 
@@ -229,6 +252,8 @@ class Wave:
             self.counters.access(self, "write", g, part, len(values))
         if self.trace is not None:
             self.trace.access(self, "write", g, part, len(values))
+        if self.unmade is not None:
+            self.unmade.access("write", part, len(values))
         if self.monitor is not None:
             if self.settings.strict:
                 self.monitor.access("write", g, part, len(values))
@@ -241,6 +266,8 @@ class Wave:
         the same place race with nobody."""
         if self.counters is not None:
             self.counters.access(self, "write", g, part, width)
+        if self.unmade is not None:
+            self.unmade.copied(part, width, sources)
         if self.monitor is not None:
             written = part if self.settings.strict else without_repeats(part, [sources])
             self.monitor.access("write", g, written, width)

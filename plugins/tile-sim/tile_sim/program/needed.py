@@ -7,11 +7,17 @@ so it may keep too much, never too little: where a needed register is loaded fro
 kernel itself writes, what it writes is needed. Who only counts blocks wants no addresses either
 (`skipped={"addresses"}`): then accesses are left out as well, but for those that others wait for
 and those that make what a branch goes by.
+
+By spaces alone nearly all stays where one load of shared memory counts, such as that of an address
+in tensor memory: whatever is stored in that space may be what it reads. `guided` therefore takes
+which stores count, and the run tells where that was wrong (`skipped={"memory"}`,
+`machine/unmade.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from tile_sim.program.reach import operand_names, statements
 from tile_sim.ptx.syntax import Address, Function, Group, Instr, Operand, Vector
@@ -37,6 +43,83 @@ _DATA = frozenset({
     "shfl",
 })  # fmt: skip
 _TENSOR_DATA = frozenset({"mma", "ld", "st", "cp", "shift"})
+
+
+#: Whose effects on memory marks of words do not follow.
+_UNFOLLOWED = frozenset({("tensormap", ""), ("st", "async"), ("red", "async"), ("cp", "reduce")})
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Ids of the instructions that stay, and of the loads among them whose results count."""
+
+    kept: frozenset[int]
+    loads: frozenset[int]
+
+
+def followed(functions: Iterable[Function]) -> bool:
+    """Whether marks of memory tell all that stores and copies of these functions do."""
+    return not any(
+        (ins.op, "") in _UNFOLLOWED or any((ins.op, mod) in _UNFOLLOWED for mod in ins.mods)
+        or (ins.op == "cp" and {"bulk", "shared::cluster", "shared::cta"} <= set(ins.mods))
+        for ins in _instructions(functions)
+    )  # fmt: skip
+
+
+def guided(functions: Iterable[Function], made: frozenset[int], accesses: bool) -> Needed:
+    """What has to run where of all stores only `made` (ids) are read by loads that count.
+
+    With `accesses` loads and stores run, whatever their data are, for who asks where they go;
+    without, only those stay that decide a branch.
+    """
+    every = _instructions(functions)
+    may_go = _moves_data if accesses else _left
+    needed = {name for ins in every if not may_go(ins) for name in _decisive(ins)}
+    needed |= {ins.guard.name for ins in every if ins.guard is not None and not may_go(ins)}
+    while True:
+        giving = [ins for ins in every if _makes(ins, needed)]
+        writers = _writers(every, giving, made)
+        more = {name for ins in (*giving, *writers) for name in _inputs(ins, may_go)}
+        if more <= needed:
+            break
+        needed |= more
+    kept = {id(ins) for ins in every if not may_go(ins)}
+    kept |= {id(ins) for ins in (*giving, *writers)}
+    return Needed(frozenset(kept), frozenset(id(ins) for ins in giving if ins.op in _LOADS))
+
+
+def _moves_data(ins: Instr) -> bool:
+    """Whether an instruction may be left out where accesses of memory count, but not their data."""
+    if "param" in ins.mods:
+        return False
+    if ins.op == "wgmma":
+        return "mma_async" in ins.mods
+    if ins.op == "tcgen05":
+        return ins.mods[:1] in (("ld",), ("st",))
+    return ins.op in ("shfl", "mma") or _pure(ins)
+
+
+def _writers(every: list[Instr], giving: list[Instr], made: frozenset[int]) -> list[Instr]:
+    """What writes memory that loads which count may read."""
+    loads = any(ins.op in _LOADS for ins in giving)
+    tensor = any(ins.op == "tcgen05" for ins in giving)
+    return [
+        ins for ins in every
+        if (loads and id(ins) in made)
+        or (tensor and ins.op == "tcgen05" and ins.mods[:1] in (("st",), ("cp",), ("shift",)))
+    ]  # fmt: skip
+
+
+def _inputs(ins: Instr, may_go: Callable[[Instr], bool]) -> Iterator[str]:
+    """What an instruction that counts reads, as far as `_decisive` does not say so."""
+    if not may_go(ins) and ins.op not in (*_THROUGH, "st", "red", "stmatrix"):
+        return
+    first = 1 if _pure(ins) else 0
+    for operand in ins.operands[first:]:
+        yield from operand_names(operand)
+    if ins.guard is not None:
+        yield ins.guard.name
+        yield from _results(ins)
 
 
 def controlling_instructions(functions: Iterable[Function]) -> frozenset[int]:

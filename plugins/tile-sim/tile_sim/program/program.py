@@ -18,12 +18,26 @@ from tile_sim.program.layout import (
     size_of,
 )
 from tile_sim.program.names import Names, Reg, RegisterFile, Var
-from tile_sim.program.needed import controlling_instructions, needed_instructions
+from tile_sim.program.needed import (
+    controlling_instructions,
+    followed,
+    guided,
+    needed_instructions,
+)
 from tile_sim.program.order import weak_topological_order
 from tile_sim.program.reach import reachable, statements
 from tile_sim.program.types import TYPES
 from tile_sim.ptx.lexer import Source
 from tile_sim.ptx.syntax import Function, Instr, Module, Variable
+
+
+@dataclass(frozen=True)
+class Left:
+    """The code of each block that is left; with marks, ids of the loads whose results count."""
+
+    code: list[list[Exec]]
+    loads: frozenset[int] = frozenset()
+    marked: bool = False
 
 
 @dataclass
@@ -54,6 +68,9 @@ class Program:
     def __post_init__(self) -> None:
         self.formals: dict[str, tuple[list[Var | Reg], list[Var | Reg]]] = {}
         self._copies: dict[tuple[int, ...], list[int]] = {}
+        #: Ids of stores and copies whose data were found to count, by launches that left them out.
+        self.made: set[int] = set()
+        self._left: dict[tuple[bool, frozenset[int]], Left] = {}
         self.order, self.variables = reachable(self.module, self.entry)
         self.shared: dict[str, Var] = {}
         self._shared_owner: dict[tuple[str, str], Var] = {}
@@ -80,6 +97,25 @@ class Program:
     def control(self) -> list[list[Exec]]:
         """The code of each block without what decides no branch, accesses included."""
         return self._without(controlling_instructions(self.order))
+
+    @cached_property
+    def _followed(self) -> bool:
+        return followed(self.order)
+
+    def left(self, skipped: frozenset[str]) -> Left | None:
+        """What is left of the code where a launch skips something; None where all of it is."""
+        control = "addresses" in skipped
+        if "memory" in skipped and self._followed:
+            key = control, frozenset(self.made)
+            found = self._left.get(key)
+            if found is None:
+                needed = guided(self.order, key[1], accesses=not control)
+                code = self._without(needed.kept)
+                found = self._left[key] = Left(code, needed.loads, marked=not control)
+            return found
+        if control:
+            return Left(self.control)
+        return Left(self.way) if "values" in skipped else None
 
     def _without(self, kept: frozenset[int]) -> list[list[Exec]]:
         return [
