@@ -177,9 +177,18 @@ def _in_process(options: argparse.Namespace) -> dict[str, Any]:
 
 def _stages(root: Any) -> dict[str, float]:
     """Milliseconds of every direct part of a compilation, and what lies between them."""
-    found = {span.name: span.wall * 1e3 for span in root.children}
+    found = {span.name: span.wall * 1e3 for span in _parts(root)}
     found["(between)"] = root.wall * 1e3 - sum(found.values())
     return found
+
+
+def _parts(root: Any) -> list[Any]:
+    """The direct parts; for a named scope, those inside of it."""
+    return [
+        part
+        for span in root.children
+        for part in (_parts(span) if span.kind == "scope" else [span])
+    ]
 
 
 # --- printing ------------------------------------------------------------------------------------

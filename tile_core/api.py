@@ -28,7 +28,7 @@ from tile_core.pipeline.build import Plan, build
 from tile_core.pipeline.instrument import Instrumentation, watchers
 from tile_core.pipeline.merge import Merged
 from tile_core.pipeline.resolve import PassCall, Request, Resolved, load, resolve
-from tile_core.pipeline.timing import Clock
+from tile_core.pipeline.timing import SERIALIZE, Clock, EmissionSpans
 from tile_core.registry import Registry, default_registry
 from tile_core.rehearsal import rehearse
 
@@ -372,6 +372,12 @@ class _Job:
         artifact.stages.add(name, lambda: _printed(kept, module))
 
     def _emit(self, product: Any, course: _Course, artifact: Artifact, clock: Clock) -> None:
+        with clock.span(SERIALIZE, "scope"):
+            self._emit_all(product, course, artifact, EmissionSpans(clock))
+
+    def _emit_all(
+        self, product: Any, course: _Course, artifact: Artifact, spans: EmissionSpans
+    ) -> None:
         cx = EmitContext(artifact.target, artifact.options, self.toolchain)
         calls = course.resolved.emitters
         if course.reads and course.plan is None:
@@ -379,7 +385,7 @@ class _Job:
             calls = calls[1:]
         for call in calls:
             emitter = make_emitter(call, self.registry)
-            with clock.span(call.name, "emitter"):
+            with spans.emitter(call.name, getattr(emitter, "scope", "")):
                 try:
                     product = emitter.emit(product, cx)
                 except TileError:
@@ -394,6 +400,7 @@ class _Job:
             artifact.remarks += getattr(emitter, "remarks", ())
             if self.on_stage is not None:
                 self.on_stage(kind, product)
+        spans.close()
 
     def _of_nothing(self, call: PassCall, cx: EmitContext, artifact: Artifact) -> Any:
         """What the first emitter makes of a program without anything to compile."""

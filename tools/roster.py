@@ -28,8 +28,8 @@ specification, one file per area. A file has `title` and `[[group]]`s; a group h
     names = [...]
 
     [[group.absent]]           # is not there
-    why = "..."
-    names = [...]
+    test = "..."               # optional: what happens instead
+    names = { "name" = "why this one is not there" }
 
 In a diagnostic, `{}` stands for a value. `own = true` marks a group of names which the
 specification does not have.
@@ -40,6 +40,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -61,8 +62,10 @@ _KEYS = {
     "verified": {"test", "texts", "why", "names"},
     "declared": {"why", "names"},
     "refused": {"test", "texts", "why", "names"},
-    "absent": {"why", "names"},
+    "absent": {"test", "why", "names"},
 }
+#: Keys that a table may be without.
+_OPTIONAL = {"texts"}
 
 
 @dataclass(frozen=True)
@@ -138,11 +141,18 @@ def _group(table: dict[str, Any], file: str) -> Group:
 
 
 def _rows(state: str, table: dict[str, Any], kind: str) -> Iterator[Row]:
-    if set(table) - _KEYS[state] or not (set(table) | {"texts"}) >= _KEYS[state]:
+    optional = _OPTIONAL | ({"test", "why"} if state == "absent" else set())
+    if set(table) - _KEYS[state] or not (set(table) | optional) >= _KEYS[state]:
         raise ValueError(f"a table '{state}' has the keys {sorted(table)}")
     names = table["names"]
-    pairs = names.items() if isinstance(names, dict) else ((name, name) for name in names)
+    if state == "absent" and not isinstance(names, dict) and "why" not in table:
+        raise ValueError(f"a table '{state}' has the keys {sorted(table)}, and no reasons")
     rest = {key: table.get(key, "") for key in ("test", "texts", "why")}
+    if state == "absent":
+        reasons = names if isinstance(names, dict) else dict.fromkeys(names, rest["why"])
+        yield from (Row(n, state, n, **{**rest, "why": why}) for n, why in reasons.items())
+        return
+    pairs = names.items() if isinstance(names, dict) else ((name, name) for name in names)
     for name, ours in pairs:
         if kind == "operation":
             # MLIR's bindings take neither dots nor capitals in names of operations.
@@ -177,6 +187,7 @@ def _own_distributions() -> set[str]:
 def problems(found: list[Area], registry: Registry) -> Iterator[str]:
     """What is wrong with the roster: each sentence is one mistake."""
     known = registered(registry)
+    yield from _shared_reasons(found)
     listed: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for area in found:
         for group in area.groups:
@@ -190,6 +201,15 @@ def problems(found: list[Area], registry: Registry) -> Iterator[str]:
             yield f"the {kind} '{name}' is in no file of the roster"
 
 
+def _shared_reasons(found: list[Area]) -> Iterator[str]:
+    """A name that is not there has been looked at by itself: its reason is no other's."""
+    absent = [row for area in found for g in area.groups for row in g.rows if row.state == "absent"]
+    counts = Counter(row.why for row in absent)
+    for row in absent:
+        if counts[row.why] > 1:
+            yield f"'{row.name}' shares its reason with another name: {row.why}"
+
+
 def _wrong(group: Group, row: Row, known: dict[str, set[str]]) -> Iterator[str]:
     if row.state in ("verified", "declared", "refused", "absent") and len(row.why) < 12:
         yield "has no reason"
@@ -197,6 +217,8 @@ def _wrong(group: Group, row: Row, known: dict[str, set[str]]) -> Iterator[str]:
     if row.state == "absent":
         if here:
             yield "is said to be absent, but it is registered"
+        if row.test:
+            yield from _missing(row)
         return
     if group.kind == "operation" and row.state != "refused" and not here:
         yield f"is no registered operation ('{group.registered(row)}')"
@@ -206,19 +228,24 @@ def _wrong(group: Group, row: Row, known: dict[str, set[str]]) -> Iterator[str]:
 
 def _untested(group: Group, row: Row) -> Iterator[str]:
     path, _, function = row.test.partition("::")
-    for named in filter(None, (path, row.texts)):
-        if not (ROOT / named).is_file():
-            yield f"names '{named}', which does not exist"
-            return
-    if not path:
-        yield "has no test"
-        return
-    if function and function not in _functions(ROOT / path):
-        yield f"names '{row.test}', but there is no such test"
+    missing = list(_missing(row))
+    if missing or not path:
+        yield from missing or ["has no test"]
         return
     text = _said(ROOT / (row.texts or path), "" if row.texts else function)
     if not _mention(group, row).search(text):
         yield f"is not mentioned in '{row.texts or row.test}'"
+
+
+def _missing(row: Row) -> Iterator[str]:
+    """What a row names and is not there."""
+    path, _, function = row.test.partition("::")
+    for named in filter(None, (path, row.texts)):
+        if not (ROOT / named).is_file():
+            yield f"names '{named}', which does not exist"
+            return
+    if function and function not in _functions(ROOT / path):
+        yield f"names '{row.test}', but there is no such test"
 
 
 def _mention(group: Group, row: Row) -> re.Pattern[str]:

@@ -101,6 +101,28 @@ def test_what_is_left_out_is_found(roster: ModuleType) -> None:
         assert any(f"the {kind} '" in text and name in text for text in said), (kind, name)
 
 
+def test_names_that_are_absent_have_reasons_of_their_own(roster: ModuleType) -> None:
+    reason = "nobody has needed it so far"
+    table = {**OPERATION, "absent": [{"names": {"first": reason, "second": reason}}]}
+    area = roster.Area("a.toml", "t", (roster._group(table, "a.toml"),))
+    found = list(roster.problems([area], Registry.discover()))
+    assert sum("shares its reason with another name" in problem for problem in found) == 2
+    table["absent"] = [{"names": {"first": reason, "second": "another one"}}]
+    area = roster.Area("a.toml", "t", (roster._group(table, "a.toml"),))
+    found = list(roster.problems([area], Registry.discover()))
+    assert not any("shares its reason" in problem for problem in found)
+
+
+def test_what_happens_instead_is_a_test_that_exists(roster: ModuleType) -> None:
+    table = {
+        **OPERATION,
+        "absent": [{"test": "tests/none.py", "names": {"first": "no reason yet"}}],
+    }
+    area = roster.Area("a.toml", "t", (roster._group(table, "a.toml"),))
+    found = list(roster.problems([area], Registry.discover()))
+    assert any("names 'tests/none.py', which does not exist" in problem for problem in found)
+
+
 def test_tables_without_form_are_refused(roster: ModuleType) -> None:
     for table in (
         {**OPERATION, "kind": "thing"},

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.difference import unified
 from tile_core.pipeline.instrument import Instrumentation
+from tile_core.pipeline.timing import spans_of
 from tile_core.pretty import pretty
 from tile_core.remarks import as_json
 
@@ -111,8 +112,7 @@ def page_data(
         "passes": recorder.passes,
         "emitters": [
             {"name": span.name, "ms": round(1e3 * span.wall, 3)}
-            for span in artifact.timings.children
-            if span.kind == "emitter"
+            for span in spans_of(artifact.timings, "emitter")
         ],
         "remarks": as_json(artifact.remarks),
         "views": [{"title": v.title, "text": v.text, "svg": v.svg} for v in views],

@@ -68,6 +68,7 @@ class _Reader:
         self._text = text.strip()
         self._at = 0
         self._registry = registry
+        self._nest: tuple[str, ...] = ()
 
     def pipeline(self) -> list[tuple[tuple[str, ...], list[PassCall]]]:
         found: list[tuple[tuple[str, ...], list[PassCall]]] = []
@@ -92,10 +93,12 @@ class _Reader:
         self, nest: tuple[str, ...], found: list[tuple[tuple[str, ...], list[PassCall]]]
     ) -> None:
         self._take("(")
+        self._nest = nest or (ROOT,)
         while self._peek() != ")":
             name = self._name()
             if self._peek() == "(":
                 self._list((*nest, name), found)
+                self._nest = nest or (ROOT,)
             else:
                 call = self._call(name)
                 if found and found[-1][0] == nest:
@@ -114,10 +117,16 @@ class _Reader:
                 raise ConfigurationError(said, notes=(known.why,), hint=known.do)
             close = nearest(name, self._registry.names("pass"))
             hint = f"did you mean '{close}'?" if close else f"MLIR's own passes: {NATIVE}{name}"
-            raise ConfigurationError(said, hint=hint)
+            known = message_of(self._registry, f"there is no pass '{name}'")
+            said = f"unknown pass '{name}' at {self._level()}"
+            if known is not None:
+                raise self._error(said, known.do, known.why)
+            close = nearest(name, self._registry.names("pass"))
+            hint = f"did you mean '{close}'?" if close else f"MLIR's own passes: {NATIVE}{name}"
+            raise self._error(said, hint)
         if self._peek() != "{":
             return PassCall(name, name, {})
-        body = self._braces()
+        body = self._braces(name)
         if name.startswith(NATIVE):
             return PassCall(f"{name}{{{body}}}", name, {})
         options = {}
@@ -126,14 +135,14 @@ class _Reader:
             options[key] = Spelled(value if sign else "true")
         return PassCall(name, name, options)
 
-    def _braces(self) -> str:
+    def _braces(self, name: str) -> str:
         start, depth = self._at + 1, 0
         while self._at < len(self._text):
             depth += {"{": 1, "}": -1}.get(self._text[self._at], 0)
             self._at += 1
             if depth == 0:
                 return self._text[start : self._at - 1].strip()
-        raise self._error("'{' is not closed")
+        raise self._error(f"invalid option block for pass '{name}': '{{' is not closed")
 
     def _name(self) -> str:
         self._peek()
@@ -153,9 +162,13 @@ class _Reader:
             raise self._error(f"expected '{wanted}'")
         self._at += 1
 
-    def _error(self, message: str) -> ConfigurationError:
+    def _level(self) -> str:
+        """What the passes here run on, by the nest that is open."""
+        return f"the level of '{self._nest[-1]}'" if self._nest else "the level of its own anchor"
+
+    def _error(self, message: str, hint: str | None = None, *notes: str) -> ConfigurationError:
         shown = f"{self._text[: self._at]}<here>{self._text[self._at :]}"
-        return ConfigurationError(f"{message} in pass pipeline", notes=(shown,))
+        return ConfigurationError(f"{message} in pass pipeline", notes=(*notes, shown), hint=hint)
 
 
 def _words(body: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,45 @@ class Clock:
         self.root.wall = time.perf_counter() - self._origin
         self.root.cpu = sum(child.cpu for child in self.root.children)
         return self.root
+
+
+#: The scope around all emitters (page 060 of the specification).
+SERIALIZE = "SerializeGPUModule"
+
+
+class EmissionSpans:
+    """Times emitters, those that follow each other and name one scope inside of one span."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._stack = ExitStack()
+        self._scope = ""
+
+    @contextmanager
+    def emitter(self, name: str, scope: str) -> Iterator[Span]:
+        """Time an emitter of a scope; none is empty. A failure closes the scope, too."""
+        if scope != self._scope:
+            self.close()
+            self._scope = scope
+            if scope:
+                self._stack.enter_context(self._clock.span(scope, "scope"))
+        try:
+            with self._clock.span(name, "emitter") as span:
+                yield span
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the scope that is open."""
+        self._stack.close()
+        self._scope = ""
+
+
+def spans_of(root: Span, kind: str) -> list[Span]:
+    """The spans of a kind below one, in order."""
+    inside = [span for child in root.children for span in spans_of(child, kind)]
+    return [root, *inside] if root.kind == kind else inside
 
 
 def as_list(root: Span) -> str:

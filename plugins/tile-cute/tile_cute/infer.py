@@ -106,6 +106,11 @@ def make_identity_layout(operands: Sequence[Operand], _: Attributes) -> Value:
     return Value("layout", identity_layout(_ints(operands[0], "expects a shape")))
 
 
+@rule("make_identity_tensor")
+def make_identity_tensor(operands: Sequence[Operand], _: Attributes) -> Value:
+    return Value("coord_tensor", identity_layout(_ints(operands[0], "expects a shape")))
+
+
 @rule("make_composed_layout", "make_composed_layout_raw")
 def make_composed_layout(operands: Sequence[Operand], attributes: Attributes) -> Value:
     inner, offset, outer = operands
@@ -126,7 +131,10 @@ def make_composed_layout(operands: Sequence[Operand], attributes: Attributes) ->
 @rule("coalesce")
 def coalesce(operands: Sequence[Operand], _: Attributes) -> Operand:
     profile = _ints(operands[1], "expects a profile", known=True) if len(operands) > 1 else 0
-    return _rewrap(operands[0], lambda l: la.coalesce(l, profile), "expects a layout")
+    try:
+        return _rewrap(operands[0], lambda l: la.coalesce(l, profile), "expects a layout")
+    except LayoutError as error:
+        raise LayoutError(f"unable to coalesce input of type {operands[0]}: {error}") from error
 
 
 @rule("filter_zeros")
@@ -141,7 +149,10 @@ def filter_zeros(operands: Sequence[Operand], _: Attributes) -> Operand:
                 "Expects target_profile has the same profile with the src, but src_profile is: "
                 f"{it.text(source.shape)} and target_profile is: {profile.text}"
             )
-    return _rewrap(operands[0], la.filter_zeros, "expects a layout")
+    try:
+        return _rewrap(operands[0], la.filter_zeros, "expects a layout")
+    except LayoutError as error:
+        raise LayoutError(f"unable to filter zeros for input {operands[0]}: {error}") from error
 
 
 @rule("filter")
@@ -251,7 +262,9 @@ def tile_to_shape(operands: Sequence[Operand], _: Attributes) -> Operand:
         raise LayoutError(f"invalid input types for tile_to_shape, got {operands[0]} and {shape}")
     order = None
     if len(operands) > 2:
-        order = _ints(operands[2], "expects only static order modes", known=True)
+        order = _tuple(operands[2], "expects only static order modes")
+        if not it.is_static(order):
+            raise LayoutError(f"expects only static order modes, but got {operands[2]}")
     extents = _ints(shape, "invalid input types for tile_to_shape, got a shape", known=True)
     message = "invalid input types for tile_to_shape, got"
     return _rewrap(operands[0], lambda l: tiling.tile_to_shape(l, extents, order), message)
@@ -260,8 +273,43 @@ def tile_to_shape(operands: Sequence[Operand], _: Attributes) -> Operand:
 @rule("stencil_divide")
 def stencil_divide(operands: Sequence[Operand], attributes: Attributes) -> Value:
     layout = _plain(operands[0], "expects a layout")
+    if isinstance(attributes["window"], list):
+        return Value("layout", tiling.stencil_divide_modes(layout, _stencil(layout, attributes)))
     parts = (attributes["window"], attributes.get("dilation", 1), attributes.get("stride", 1))
     return Value("layout", tiling.stencil_divide(layout, *parts))
+
+
+def _stencil(layout: Layout, attributes: Attributes) -> list[tiling.Stencil]:
+    """How a window goes over each mode, from attributes that have a number for each."""
+    rank = len(layout)
+
+    def numbers(name: str, default: int, message: str) -> list[int]:
+        given = attributes.get(name, [default] * rank)
+        if not isinstance(given, list) or len(given) != rank:
+            raise LayoutError(f"{message}, but got {name} {given} for {layout}")
+        return given
+
+    parts = (
+        numbers("window", 1, "Target and kernel shapes must be congruent."),
+        numbers("dilation", 1, "expects a dilation for each mode"),
+        numbers("stride", 1, "Traversal stride must be congruent with target shape"),
+        numbers("lower_padding", 0, "Lower padding shape must be congruent with target shape"),
+        numbers("upper_padding", 0, "Upper padding shape must be congruent with target shape"),
+    )
+    return [tiling.Stencil(*one) for one in zip(*parts, strict=True)]
+
+
+@rule("partition")
+def partition(operands: Sequence[Operand], _: Attributes) -> View:
+    view, tiler, coord = operands
+    tile = _tiler(tiler, "unexpected tiler type, got")
+    if not isinstance(view, View):
+        raise LayoutError(f"expected a view as an input but got {view}")
+    if not (isinstance(coord, Value) and coord.kind in ("coord", "int_tuple")):
+        raise LayoutError(f"unexpected coordinate type, got {coord}")
+    _ints(coord, "failed to construct a valid coordinate from")
+    cut = _on_outer(view.layout, lambda l: tiling.partition(l, tile, coord.value)[0])
+    return View(view.element, view.space, cut)
 
 
 @rule("local_tile")
@@ -289,9 +337,23 @@ def local_partition(operands: Sequence[Operand], _: Attributes) -> Operand:
         raise LayoutError(f"expects LayoutType tiler with static shape, but got {tiler}")
     if isinstance(source, Other) or (isinstance(source, Value) and source.kind not in LAYOUT_KINDS):
         raise LayoutError(f"expects `input` to be a layout or a view, got {source}")
+    threads = projected(tiler.value, operands[3]) if len(operands) > 3 else tiler.value
     # every thread has the same layout; only its offset differs
-    first = tiler.value(0)
-    return _rewrap(source, lambda l: tiling.local_partition(l, tiler.value, first)[0], "")
+    first = threads(0)
+    return _rewrap(source, lambda l: tiling.local_partition(l, threads, first)[0], "")
+
+
+def projected(threads: Layout, profile: Operand) -> Layout:
+    """The modes of a layout of threads at which the profile has a number; threads that differ in
+    the others alone have the same part."""
+    if not (isinstance(profile, Value) and profile.kind == "coord"):
+        raise LayoutError(f"expects `target_profile` be CoordType, but got {profile}")
+    if it.rank(profile.value) != len(threads) or all(v is None for v in it.modes(profile.value)):
+        raise LayoutError(
+            "unable to construct a coordinate for local_partition: "
+            f"{profile} does not choose modes of {threads}"
+        )
+    return la.dice_layout(threads, profile.value)
 
 
 # -- queries ---------------------------------------------------------------------------------
@@ -299,9 +361,12 @@ def local_partition(operands: Sequence[Operand], _: Attributes) -> Operand:
 
 @rule("get_layout")
 def get_layout(operands: Sequence[Operand], _: Attributes) -> Value:
-    if isinstance(operands[0], View):
-        return of_layout(operands[0].layout)
-    raise LayoutError(f"expects a view, but got {operands[0]}")
+    source = operands[0]
+    if isinstance(source, View):
+        return of_layout(source.layout)
+    if isinstance(source, Value) and source.kind == "coord_tensor":
+        return Value("layout", source.value)
+    raise LayoutError(f"expects a view, but got {source}")
 
 
 @rule("get_shape")

@@ -201,12 +201,21 @@ def add(left: IntTuple, right: IntTuple) -> IntTuple:
 
 
 def _as_coordinate(value: IntTuple) -> IntTuple:
-    if not isinstance(value, Basis):
-        return value
-    result: IntTuple = value.count
-    for mode in reversed(value.path):
-        result = (0,) * mode + (result,)
-    return result
+    return _placed(value.count, value.path) if isinstance(value, Basis) else value
+
+
+def _placed(number: IntTuple, path: tuple[int, ...]) -> IntTuple:
+    """The coordinate that has a number at one place."""
+    for mode in reversed(path):
+        number = (0,) * mode + (number,)
+    return number
+
+
+def _along(number: Dynamic, step: Basis) -> IntTuple:
+    """A number that is known at run time only, times a step along a mode."""
+    if not isinstance(step.count, int):
+        raise LayoutError(f"cannot scale {step} by {number}, which is known at run time only")
+    return _placed(number * step.count, step.path)
 
 
 def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> IntTuple:
@@ -219,6 +228,8 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> IntTuple:
             raise LayoutError(f"coordinate {text(coord)} does not fit shape {text(shape)}")
         return reduce(add, map(crd2idx, coord, shape, stride), 0)
     if not is_tuple(shape):
+        if isinstance(coord, Dynamic) and isinstance(stride, Basis):
+            return _along(coord, stride)
         return coord * stride
     if not _divisible(coord, shape[:-1]):
         if any(isinstance(leaf, Basis) for leaf in flatten(stride)):

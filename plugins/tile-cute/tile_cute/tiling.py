@@ -1,5 +1,8 @@
 """Divides and products: how layouts are cut into tiles and repeated."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from tile_cute import int_tuple as it
 from tile_cute.errors import LayoutError
 from tile_cute.int_tuple import IntTuple
@@ -160,6 +163,17 @@ def local_tile(layout: Layout, tiler: Tiler, coord: IntTuple) -> tuple[Layout, I
     return concat([*modes, *(kept if kept.shape != () else [])]), offset
 
 
+def partition(layout: Layout, tiler: Tiler, coord: IntTuple) -> tuple[Layout, IntTuple]:
+    """What a layout has at one coordinate of each tile, a mode for each of the tile's, and its
+    offset."""
+    tiles, rests = zipped_divide(layout, tiler)
+    if it.rank(coord) != len(tiles):
+        raise LayoutError(
+            f"expected a coordinate of rank {len(tiles)} but got {it.text(coord)} for {layout}"
+        )
+    return rests, tiles(coord)
+
+
 def local_partition(layout: Layout, threads: Layout, index: int) -> tuple[Layout, IntTuple]:
     """What thread `index` of a thread layout owns of the tensor, and its offset."""
     tiler = tuple(mode.size for mode in threads)
@@ -194,7 +208,47 @@ def stencil_divide(layout: Layout, window: int, dilation: int = 1, stride: int =
     return composition(layout, Layout((window, count), (dilation, stride)))
 
 
+@dataclass(frozen=True)
+class Stencil:
+    """How a window goes over one mode: `window` elements `dilation` apart, a step of `stride` from
+    one to the next. The first begins `lower` elements before the mode, the last ends `upper` at
+    most behind it. All in elements of the mode.
+    """
+
+    window: int
+    dilation: int = 1
+    stride: int = 1
+    lower: int = 0
+    upper: int = 0
+
+
+def stencil_divide_modes(layout: Layout, stencils: Sequence[Stencil]) -> Layout:
+    """((window, ..), (positions, ..)) of a window over several modes.
+
+    Index 0 is where the first window begins, which with a lower padding is before the layout's
+    own: the pointer of a tensor has to be moved back by as much, and what is outside left out.
+
+    Raises:
+        LayoutError: a mode whose elements are no constant distance apart, or too few.
+    """
+    windows, positions = [], []
+    for mode, one in zip(layout, stencils, strict=True):
+        if min(one.window, one.dilation, one.stride) < 1 or min(one.lower, one.upper) < 0:
+            raise LayoutError("stencil_divide: window, dilation and stride must be positive")
+        reach, extent = (one.window - 1) * one.dilation + 1, mode.size + one.lower + one.upper
+        if extent < reach:
+            raise LayoutError(f"stencil_divide: {mode} is smaller than the window of {reach}")
+        leaves = coalesce(mode).int_leaves()
+        if len(leaves) != 1:
+            raise LayoutError(f"stencil_divide: {mode} has no single stride for a window")
+        step = leaves[0][1]
+        windows.append(Layout(one.window, step * one.dilation))
+        positions.append(Layout(1 + (extent - reach) // one.stride, step * one.stride))
+    return concat([concat(windows), concat(positions)])
+
+
 __all__ = [
+    "Stencil",
     "Tiler",
     "blocked_product",
     "dice_layout",
@@ -205,8 +259,10 @@ __all__ = [
     "logical_divide",
     "logical_product",
     "outer_divide",
+    "partition",
     "raked_product",
     "stencil_divide",
+    "stencil_divide_modes",
     "tile_to_shape",
     "tiled_divide",
     "tiled_product",

@@ -16,7 +16,7 @@ from tile_cute.swizzle import ComposedLayout, Swizzle
 
 TUPLE_KINDS = ("shape", "stride", "coord", "int_tuple")
 LAYOUT_KINDS = ("layout", "composed_layout")
-KINDS = ("composed_layout", "layout", "swizzle", "tile", *TUPLE_KINDS)
+KINDS = ("composed_layout", "layout", "coord_tensor", "swizzle", "tile", *TUPLE_KINDS)
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ Operand = Value | View | Other
 _READERS = {
     "layout": text.parse_layout,
     "composed_layout": text.parse_layout,
+    "coord_tensor": text.parse_layout,
     "swizzle": text.parse_swizzle,
     "tile": text.parse_tile,
 }

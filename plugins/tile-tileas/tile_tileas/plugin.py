@@ -101,6 +101,11 @@ def tile_passes() -> Iterable[Lazy]:
             "what loops carry for nothing goes",
         ),
         Lazy(
+            "tileir-verify-ops-analysis",
+            "tile_tileas.passes.verify_module:VerifyModule",
+            "a whole module: names, kernels, instructions, schedules, pipes",
+        ),
+        Lazy(
             "tileas-verify-pipes",
             "tile_tileas.passes.verify_pipes:VerifyPipes",
             "pipes are used in turn, and all agents can finish",

@@ -126,6 +126,25 @@ gpu.module @m {
   }
 }
 // -----
+// CHECK: func.func @factory(%[[X:.*]]: i32, %[[D:.*]]: i32) -> i32
+// CHECK-NEXT: %[[Q:.*]] = arith.divui %[[X]], %[[D]] : i32
+!d = !cute.fast_divmod_divisor<32 : i32>
+gpu.module @m {
+  func.func @factory(%x: i32, %n: i32) -> i32 {
+    %d = "cute.fast_divmod_make_divisor"(%n) : (i32) -> !d
+    %q = "cute.fast_divmod_divide"(%x, %d) : (i32, !d) -> i32
+    return %q : i32
+  }
+}
+// -----
+// CHECK: error: 'cute.print' op prints integers and floats, but got vector<2xi32>
+gpu.module @m {
+  func.func @print(%x: vector<2xi32>) {
+    "cute.print"(%x) : (vector<2xi32>) -> ()
+    return
+  }
+}
+// -----
 // Tensor memory has addresses of its own.
 // CHECK: func.func @tensor(%{{.*}}: i32)
 !t = !cute.memref<f32, "tmem", "(8,8):(8,1)">

@@ -46,11 +46,18 @@ def test_values_with_braces_and_quotes(registry) -> None:
     [
         ("func.func(toy-mark)", ["starts with 'builtin.module('"]),
         ("builtin.module(toy-mark", ["expected ','", "<here>"]),
-        ("builtin.module(toy-mark{value=1)", ["'{' is not closed"]),
+        ("builtin.module(toy-mark{value=1)", ["invalid option block for pass 'toy-mark'"]),
+        (
+            "builtin.module(func.func(toy-mrk))",
+            ["unknown pass 'toy-mrk' at the level of 'func.func'"],
+        ),
         ("builtin.module(toy-module) x", ["unexpected text"]),
         ("builtin.module(,)", ["expected a pass or an operation name"]),
-        ("builtin.module(toy-mrk)", ["no pass 'toy-mrk'", "did you mean 'toy-mark'?"]),
-        ("builtin.module(cse)", ["no pass 'cse'", "mlir:cse"]),
+        (
+            "builtin.module(toy-mrk)",
+            ["unknown pass 'toy-mrk' at the level of 'builtin.module'", "did you mean 'toy-mark'?"],
+        ),
+        ("builtin.module(cse)", ["unknown pass 'cse'", "mlir:cse"]),
     ],
 )
 def test_wrong_text(registry, text: str, words: list[str]) -> None:
@@ -58,6 +65,11 @@ def test_wrong_text(registry, text: str, words: list[str]) -> None:
         parse_text(text, registry)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_lists_name_the_pass_that_is_unknown(registry) -> None:
+    with pytest.raises(ConfigurationError, match="unknown pass 'toy-mrk' at the level of its own"):
+        parse_list("toy-mark,toy-mrk", registry)
 
 
 def test_lists_need_commas(registry) -> None:

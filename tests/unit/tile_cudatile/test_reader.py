@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tile_cudatile import BytecodeError, read_bytecode
 from tile_cudatile.attrs import Bounded, DivBy
 from tile_cudatile.bytecode.attributes import Attributes
+from tile_cudatile.bytecode.attributes import _ints as read_ints
 from tile_cudatile.bytecode.body import BodyReader
 from tile_cudatile.bytecode.debug import DebugInfo
 from tile_cudatile.bytecode.tables import Strings
 from tile_cudatile.bytecode.typetable import Types
 from tile_cudatile.bytecode.wire import Cursor, encode_svarint, encode_varint
+from tile_cudatile.disassembler import main as disassemble
 from tile_cudatile.locations import DebugLoc, Subprogram
 from tile_cudatile.ops import ALL_OPS, BODY_OPS
 from tile_cudatile.types import I1, I32, Scalar, Tile
@@ -188,6 +192,7 @@ def _file(version: bytes = b"\x0d\x01\x00\x00", rest: bytes = b"\x00") -> bytes:
             _file(rest=b"\x01\x05"),
             "error at offset 14: section length 5 exceeds remaining data size 0",
         ),
+        (_file(rest=b"\x01\x80"), "error at offset 14: failed to read section length"),
         (_file(rest=b"\x81\x01\x03\x00"), "error at offset 15: invalid alignment value: 3"),
         (
             _file(rest=b"\x01\x00"),
@@ -212,6 +217,49 @@ def test_what_is_said_about_a_broken_container(data: bytes, line: str) -> None:
     assert caught.value.exit_code == 3
 
 
+def _without_locations(code: str) -> BodyReader:
+    """A reader of operations whose list of locations has ended."""
+    reader = _body(code)
+    none = SimpleNamespace(next=lambda: None)
+    return BodyReader(reader.cursor, reader.version, reader.attributes, none)  # type: ignore[arg-type]
+
+
+def test_an_operation_without_location_is_refused() -> None:
+    with pytest.raises(BytecodeError, match=r"failed to read operation location\."):
+        _without_locations("03 01 00 00 01").op()
+
+
+def test_numbers_that_a_list_cannot_hold_are_refused() -> None:
+    words = b"\x01" + (0x7FFFFFFF).to_bytes(4, "little")
+    with pytest.raises(BytecodeError, match="array contains unsupported value 2147483647"):
+        read_ints(Cursor(words), 4)
+    assert read_ints(Cursor(b"\x01\x05\x00\x00\x00"), 4) == (5,)
+
+
+@pytest.mark.parametrize(
+    ("place", "byte", "line"),
+    [
+        (9, 3, "failed to parse function body for function 'vector_add'"),  # another version
+        (19, 4, "un-expected non-entry function 'vector_add'"),  # its flags
+    ],
+)
+def test_what_is_said_about_a_broken_function(place: int, byte: int, line: str) -> None:
+    data = bytearray(samples.sample("vector_add.13.1"))
+    data[place] = byte
+    with pytest.raises(BytecodeError) as caught:
+        read_bytecode(bytes(data))
+    assert any(line in said for said in caught.value.lines)
+
+
+def test_the_disassembler_says_that_it_could_not_read(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "k.tileirbc"
+    path.write_bytes(samples.sample("vector_add.13.1")[:-9])
+    assert disassemble([str(path)]) == 3
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "error: failed to read provided Tile IR bytecode"
+    )
+
+
 def test_empty_module() -> None:
     rest = b"\x82\x01\x08\xcb\x00" + b"\x81\x01\x04" + b"\x00\x00"
     module = read_bytecode(_file(rest=rest))
@@ -228,7 +276,10 @@ def test_truncated_files_are_refused(name: str) -> None:
 
 
 def test_newer_types_are_refused_in_older_files() -> None:
-    with pytest.raises(BytecodeError, match=r"requires bytecode version 13\.2"):
+    with pytest.raises(
+        BytecodeError,
+        match=r"type 'f8E8M0FNU' requires bytecode version 13\.2\+, file version is 13\.1",
+    ):
         _types([b"\x12"], (13, 1))[0]
     assert _types([b"\x12"], (13, 2))[0] == Scalar("f8E8M0FNU", 8, True, (13, 2))
     with pytest.raises(BytecodeError, match=r"requires bytecode version 13\.3"):

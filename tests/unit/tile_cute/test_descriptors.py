@@ -122,12 +122,26 @@ def test_base_offset() -> None:
 
 
 def test_not_canonical() -> None:
-    with pytest.raises(LayoutError, match=r"Not a canonical GMMA_K Layout: .*another swizzle"):
+    with pytest.raises(
+        LayoutError, match=r"Not a canonical GMMA_K Layout: unsupported swizzle, got"
+    ):
         match_operand(
             LinearLayout({"offset": [(0, 1), (0, 2), (0, 4), (1, 4), (2, 0), (4, 0)]}, (8, 8)), 16
         )
     with pytest.raises(LayoutError, match="Not a canonical GMMA_MN Layout"):
         match_operand(strided((4, 16), (0, 1)), 16)
+    for offsets, shape, words in (
+        ([(0, 1), (0, 2), (0, 4), (1, 0), (2, 0)], (4, 8),
+         "GMMA_K Layout: Expected MN-size multiple of 8"),
+        ([(0, 1), (0, 2), (0, 4), (8, 0), (1, 0), (2, 0), (4, 0)], (16, 8),
+         "GMMA_K Layout: Expected stride failure"),
+        ([(1, 0), (2, 0), (0, 1), (4, 0), (0, 2), (0, 4)], (8, 8),
+         "GMMA_MN Layout: No flat offset mode"),
+        ([(1, 0), (2, 0), (4, 0), (0, 1), (0, 2)], (8, 4),
+         "GMMA_MN Layout: Expected stride failure"),
+    ):  # fmt: skip
+        with pytest.raises(LayoutError, match=f"Not a canonical {words}"):
+            match_operand(LinearLayout({"offset": offsets}, shape), 16)
     with pytest.raises(LayoutError, match="once each"):
         match_operand(LinearLayout({"offset": [(1, 0)]}, (8, 8)), 16)
     with pytest.raises(LayoutError, match="no multiple of 16"):

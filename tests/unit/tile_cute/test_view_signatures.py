@@ -48,12 +48,13 @@ LEGAL: dict[str, tuple[list[str], list[str]]] = {
     "make_desc_iter": ([SWIZZLED], [ITERATOR]),
     "deref_desc_iter": ([ITERATOR], [DESCRIPTOR]),
     "fast_divmod_create_divisor": (["i32"], [DIVISOR]),
+    "fast_divmod_make_divisor": (["i32"], [DIVISOR]),
     "fast_divmod_get_divisor": ([DIVISOR], ["i32"]),
     "fast_divmod_divide": (["i32", DIVISOR], ["i32"]),
 }
 
 #: What operations cannot be without.
-ATTRIBUTES = dict.fromkeys(("tiled_mma_partition", "tiled_mma_partition_shape"), ' {operand = "A"}')
+ATTRIBUTES: dict[str, str] = dict.fromkeys(("tiled_mma_partition", "tiled_mma_partition_shape"), ' {operand = "A"}')
 
 
 def text_of(name: str, operands: list[str], results: list[str]) -> str:

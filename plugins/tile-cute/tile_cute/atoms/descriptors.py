@@ -69,7 +69,8 @@ def match_operand(buffer: LinearLayout, elem_bits: int) -> SmemOperand:
         unit = buffer.shape[1] if dim == 0 else 1
         found = [place.solve(unit << bit) or 0 for bit in range(log2(extent))]
         columns.append([v * elem_bits for v in found])
-    faults = []
+    kind = "MN" if columns[0] and columns[0][0] == elem_bits else "K"
+    faults, nearest = [], (0, "")
     for major in ("K", "MN"):
         for name in SPANS:
             if name == "128B_32B_atom" and major == "K":
@@ -77,36 +78,42 @@ def match_operand(buffer: LinearLayout, elem_bits: int) -> SmemOperand:
             operand, fault = _match(columns, elem_bits, major, name)
             if operand is not None:
                 return operand
-            faults.append(f"{major}/{name}: {fault}")
-    kind = "GMMA_MN" if columns[0] and columns[0][0] == elem_bits else "GMMA_K"
-    raise LayoutError(f"Not a canonical {kind} Layout: {buffer} ({'; '.join(faults)})")
+            assert fault is not None
+            faults.append(f"{major}/{name}: {fault[1]}")
+            nearest = max(nearest, fault, key=lambda f: f[0]) if major == kind else nearest
+    reason = nearest[1] if nearest[0] else "unsupported swizzle"
+    raise LayoutError(
+        f"Not a canonical GMMA_{kind} Layout: {reason}, got {buffer} ({'; '.join(faults)})"
+    )
 
 
 def _match(
     columns: list[list[int]], elem_bits: int, major: str, name: str
-) -> tuple[SmemOperand | None, str]:
+) -> tuple[SmemOperand | None, tuple[int, str] | None]:
+    """(operand, None) or (None, (how far it went, what does not fit))."""
     swizzle = BYTE_SWIZZLES[name].recast(8, 1)
     mn, k = ([swizzle(v) for v in column] for column in columns)
     if any(v & (v - 1) for v in (*mn, *k)):
-        return None, "another swizzle"
+        return None, (0, "unsupported swizzle")
     fast, slow = (k, mn) if major == "K" else (mn, k)
     per_unit = log2(_UNIT * 8 // elem_bits)
     span = SPANS[name] * 8
     inside = [elem_bits << bit for bit in range(log2(span // elem_bits))]
     inside = inside[: len(fast)] if name != "none" else inside[:per_unit]
     if fast[: len(inside)] != inside:
-        return None, f"not contiguous along {major}"
+        return None, (1, f"No flat offset mode along {major}")
     group = 2 if name == "128B_32B_atom" else 3  # log2 of the rows of a core matrix
     if len(fast) < per_unit or len(slow) < group:
-        return None, f"smaller than a core matrix of {1 << group} rows of 16 bytes"
+        other = "MN" if major == "K" else "K"
+        return None, (2, f"Expected {other}-size multiple of {1 << group}, in rows of 16 bytes")
     if slow[:group] != [span << bit for bit in range(group)]:
-        return None, f"its {1 << group} rows are not {SPANS[name]} bytes apart"
+        return None, (3, f"Expected stride failure: rows are not {SPANS[name]} bytes apart")
     rows = _common_step(slow[group:], span << group)
     columns_apart = _common_step(fast[len(inside) :], _UNIT * 8)
     if rows is None or columns_apart is None:
-        return None, "strides are not uniform"
+        return None, (3, "Expected stride failure: steps are not uniform")
     leading, stride = _offsets(major, name, rows // 8, columns_apart // 8)
-    return SmemOperand(name, major, leading, stride, tuple(mn), tuple(k)), ""
+    return SmemOperand(name, major, leading, stride, tuple(mn), tuple(k)), None
 
 
 def _common_step(values: list[int], absent: int) -> int | None:

@@ -3,7 +3,7 @@
 
 def load() -> None:
     """Declare `cute` in the current context."""
-    from tile_cute.dialect import algebra_ops, sugar_ops, view_ops  # noqa: F401
+    from tile_cute.dialect import algebra_ops, fragment_ops, sugar_ops, view_ops  # noqa: F401
     from tile_cute.dialect.base import Cute
 
     Cute.load()

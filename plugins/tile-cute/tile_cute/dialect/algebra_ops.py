@@ -53,6 +53,7 @@ INFERRED = {
     "make_layout": (("shape", "stride?"), "shape:stride; compact column-major by default"),
     "make_ordered_layout": (("shape", "order"), "compact, strides in the order of the keys"),
     "make_identity_layout": (("shape",), "coordinates lead to themselves"),
+    "make_identity_tensor": (("shape",), "a tensor whose elements are their coordinates"),
     "make_composed_layout": (("inner", "offset", "outer"), "swizzle(offset + layout(c))"),
     "make_layout_raw": (("shape", "stride"), "shape:stride of two tuples"),
     "make_composed_layout_raw": (("outer", "inner", "offset"), "swizzle(offset + layout(c))"),
@@ -77,7 +78,11 @@ INFERRED = {
     "blocked_product": (("block", "tiler"), "by mode (block, repetition)"),
     "raked_product": (("block", "tiler"), "by mode (repetition, block)"),
     "tile_to_shape": (("block", "shape", "order?"), "repeat a block until it fills a shape"),
-    "stencil_divide": (("source",), "sliding windows"),
+    "stencil_divide": (
+        ("source",),
+        "sliding windows: `window`, `dilation`, `stride`; by mode where "
+        "those are arrays, with `lower_padding` and `upper_padding`",
+    ),
     "get_layout": (("view",), "the layout of a view"),
     "get_shape": (("source",), "the shape of a layout or view"),
     "get_stride": (("source",), "the stride of a layout"),
@@ -94,7 +99,11 @@ INFERRED = {
     "to_int_tuple": (("source",), "a shape, stride or coordinate as int tuple"),
     "make_fragment_like": (("source",), "a compact register tensor for a view's part"),
     "local_tile": (("view", "tiler", "coord"), "one tile of a view"),
-    "local_partition": (("source", "tiler", "index"), "what one thread owns"),
+    "partition": (("view", "tiler", "coord"), "what a view has at one coordinate of each tile"),
+    "local_partition": (
+        ("source", "tiler", "index", "target_profile?"),
+        "what one thread owns; of the tiler's modes at which the profile has a number",
+    ),
 }
 
 _NOT_PURE = ("make_fragment_like",)

@@ -50,7 +50,7 @@ def _check_fragment(atom: MmaAtom, name: str, type_: ir.Type) -> None:
     if not isinstance(type_, ir.VectorType):
         raise LayoutError(f"expects rmem for input operands, but got {name.upper()}: {type_}")
     check_element(atom, name, str(type_.element_type))
-    count = _elements(atom, name)
+    count = count_of(atom, name.upper())
     if type_.shape != [count]:
         raise LayoutError(
             f"invalid layout of {name.upper()}: {atom.instruction} has {count} elements per "
@@ -58,12 +58,23 @@ def _check_fragment(atom: MmaAtom, name: str, type_: ir.Type) -> None:
         )
 
 
-def _elements(atom: MmaAtom, name: str) -> int:
-    if name in "cd":
+def count_of(atom: MmaAtom, operand: str) -> int:
+    """How many elements of operand A, B, C or D a thread has in registers.
+
+    Raises:
+        LayoutError: the instruction does not take that one from registers.
+    """
+    if operand in "CD":
         return atom.m * atom.n // atom.row.threads
-    layout = atom.a_layout if name == "a" else atom.b_layout
-    assert layout is not None
+    layout = atom.a_layout if operand == "A" else atom.b_layout
+    if layout is None:
+        raise LayoutError(f"'{atom.instruction}' does not take {operand} from registers")
     return layout.elements_per_thread
+
+
+def element_of(atom: MmaAtom, operand: str) -> str:
+    """The type that elements of operand A, B or C have where nothing says another one."""
+    return _ELEMENTS[getattr(atom.row, "acc" if operand == "C" else operand.lower())][0]
 
 
 def _check_family(op: ir.OpView, families: tuple[str, ...]) -> MmaAtom:

@@ -48,7 +48,7 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "atom_make_tma_reduce": (("map",), ("[tma reduce]",)),
     "atom_make_s2t_copy": (("descriptor",), ("[tcgen05.cp]",)),
     "atom_make_tmem_copy": (("tensor view",), ("[tcgen05.ld|tcgen05.st]",)),
-    "atom_tma_partition": (("[tma load|tma store|tma reduce]", "view"), ("view",)),
+    "atom_tma_partition": (("any", "any"), ("view",)),
     "make_sm120_mma_bs": (("i32", "i32"), ("atom",)),
     "make_tma_desc_tiled": (("global view",), ("tiled map",)),
     "make_tma_desc_tiled_at": (("global view", "global"), ()),
@@ -110,6 +110,17 @@ def _same_instruction(op: ir.OpView) -> None:
         raise LayoutError("expects a barrier for a load, and none for a store or reduction")
 
 
+def _partitioned(op: ir.OpView) -> None:
+    """A block's part of a tensor has its elements and is where that is."""
+    atom, tensor = (operand.type for operand in op.operation.operands)
+    view, result = operand_of(tensor), operand_of(op.operation.results[0].type)
+    families = ("tma load", "tma store", "tma reduce")
+    if family_of(atom) not in families or not isinstance(view, View):
+        raise LayoutError(f"invalid operand types, got {atom} and {tensor}")
+    if not isinstance(result, View) or (result.element, result.space) != (view.element, view.space):
+        raise LayoutError(f"Failed to construct the TMA tensor type of {view}, got {result}")
+
+
 def _mutable(op: ir.OpView) -> None:
     field = attributes_of(op).get("field")
     if not isinstance(field, str):
@@ -137,6 +148,7 @@ _RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
     "make_tma_desc_tiled": _elements,
     "make_tma_desc_im2col": _elements,
     "atom_make_exec_tma": _same_instruction,
+    "atom_tma_partition": _partitioned,
     "update_tma_desc": _mutable,
 }
 

@@ -5,11 +5,13 @@ import re
 from tile_core.mlir import ir
 from tile_cute.dialect.base import Cute, operand_of
 from tile_cute.dialect.define import define
+from tile_cute.dialect.mma_calls import check_mma_call
 from tile_cute.dialect.view_signatures import CHECKS
 from tile_cute.errors import LayoutError
 from tile_cute.swizzle import ComposedLayout
 from tile_cute.values import Value, View
 
+_POINTER = re.compile(r"!cute\.ptr<")
 _ATOM = re.compile(r'!cute_nvgpu\.atom<"(.*)">')
 
 
@@ -26,6 +28,8 @@ def _types(op: ir.OpView) -> list[ir.Type]:
 
 
 def _check_make_view(op: ir.OpView) -> None:
+    if op.operation.name == "cute.make_tensor" and not _POINTER.match(str(_types(op)[0])):
+        raise LayoutError(f"expects iter to be a cute.ptr, but got {_types(op)[0]}")
     view = view_of(op.operation.results[0].type, "the result")
     layout = operand_of(_types(op)[1])
     if not isinstance(layout, Value) or layout.value != view.layout:
@@ -110,6 +114,10 @@ def _check_gemm(op: ir.OpView) -> None:
         raise LayoutError(f"expects A, B to have the same rank, but got A: {a}, B: {b}")
     if len(c) != len(d):
         raise LayoutError(f"expects C, D to have the same rank, but got C: {c}, D: {d}")
+    if len(a) not in (2, 3):
+        raise LayoutError(f"expects A, B to have rank 2 or 3, but got A: {a}, B: {b}")
+    if len(c) != len(a):
+        raise LayoutError(f"expects C to have rank {len(a)}, but got C: {c}, A: {a}")
     m, n, k = (layout[mode].size for layout, mode in ((a, -2), (b, -2), (a, -1)))
     if b[-1].size != k or (d[-2].size, d[-1].size) != (m, n) or c.shape != d.shape:
         raise LayoutError(
@@ -118,21 +126,13 @@ def _check_gemm(op: ir.OpView) -> None:
 
 
 def _check_mma_call(op: ir.OpView) -> None:
-    """The atom's element types first, then where its operands are, then the product."""
-    from tile_cute.dialect.nvgpu_ops import check_element, mma_atom
-
+    """The atom's element types first, then where its operands are and how they are laid out, then
+    the product."""
     types = _types(op)
     named = _ATOM.fullmatch(str(types[0]))
-    if named is not None:
-        atom = mma_atom(named[1])
-        views = dict(zip("dabc", (view_of(t, "the operand") for t in types[1:]), strict=True))
-        for name in "abcd":
-            check_element(atom, name, views[name].element)
-        for name in "abcd":
-            if atom.family.startswith("mma.") and views[name].space != "rmem":
-                raise LayoutError(
-                    f"expects rmem for input operands, but got {name.upper()}: {views[name]}"
-                )
+    if named is None:
+        raise LayoutError(f"expects Mma atom layout of an instruction, but got {types[0]}")
+    check_mma_call(named[1], dict(zip("DABC", types[1:], strict=True)))
     _check_gemm(op)
 
 
@@ -146,6 +146,7 @@ def _check_alloc(op: ir.OpView) -> None:
 # name: (operands, results, check, pure, what it does)
 _TABLE = {
     "make_view": (("iter", "layout"), ("view",), _check_make_view, True, "a tensor"),
+    "make_tensor": (("iter", "layout"), ("view",), _check_make_view, True, "a tensor"),
     "get_iter": (("view",), ("iter",), None, True, "where a tensor begins"),
     "add_offset": (("iter", "offset"), ("result",), None, True, "advance a pointer by elements"),
     "recast_iter": (("iter",), ("result",), None, True, "the pointer with another element type"),
@@ -175,6 +176,7 @@ _TABLE = {
     "prefetch": (("atom", "source"), (), None, False, "announce a copy"),
     "prefetch_atom_call": (("atom", "source"), (), None, False, "announce one instruction"),
     "fast_divmod_create_divisor": (("divisor",), ("result",), None, True, "magic numbers"),
+    "fast_divmod_make_divisor": (("divisor",), ("result",), None, True, "magic numbers"),
     "fast_divmod_get_divisor": (("divisor",), ("result",), None, True, "the divisor itself"),
     "fast_divmod_divide": (("value", "divisor"), ("result",), None, True, "the quotient"),
     "make_desc_iter": (("view",), ("result",), None, True, "the descriptor of an MMA operand"),

@@ -40,6 +40,7 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "make_desc_iter": (("shared view",), ("descriptors",)),
     "deref_desc_iter": (("descriptors",), ("descriptor",)),
     "fast_divmod_create_divisor": (("integer",), ("divisor",)),
+    "fast_divmod_make_divisor": (("integer",), ("divisor",)),
     "fast_divmod_get_divisor": (("divisor",), ("integer",)),
     "fast_divmod_divide": (("integer", "divisor"), ("integer",)),
 }
@@ -52,7 +53,7 @@ _TILED_MMA = re.compile(r'!cute\.tiled_mma<"([^"]*)", "([^"]*)"')
 _TILED = re.compile(r'!cute\.tiled_(?:mma|copy)<"([^"]*)"')
 
 
-def _pointer(type_: ir.Type) -> tuple[str, str]:
+def pointer_of(type_: ir.Type) -> tuple[str, str]:
     """(element, space)."""
     match = _POINTER.fullmatch(str(type_))
     if match is None:
@@ -63,7 +64,7 @@ def _pointer(type_: ir.Type) -> tuple[str, str]:
 def _of_view(op: ir.OpView) -> None:
     """The pointer to a tensor has its element and space."""
     view = operand_of(op.operation.operands[0].type)
-    found = _pointer(op.operation.results[0].type)
+    found = pointer_of(op.operation.results[0].type)
     if isinstance(view, View) and found != (view.element, view.space):
         raise LayoutError(
             f"expects a pointer to {view.element} in {view.space}, but got one to {found[0]} in "
@@ -73,20 +74,26 @@ def _of_view(op: ir.OpView) -> None:
 
 def _moved(op: ir.OpView) -> None:
     """Moving a pointer changes neither element nor space."""
-    before, after = _pointer(op.operation.operands[0].type), _pointer(op.operation.results[0].type)
+    before, after = (
+        pointer_of(op.operation.operands[0].type),
+        pointer_of(op.operation.results[0].type),
+    )
     if before != after:
         raise LayoutError(f"expects a pointer to {before[0]} in {before[1]}, but got {after}")
 
 
 def _recast(op: ir.OpView) -> None:
     """Another element in the same space."""
-    before, after = _pointer(op.operation.operands[0].type), _pointer(op.operation.results[0].type)
+    before, after = (
+        pointer_of(op.operation.operands[0].type),
+        pointer_of(op.operation.results[0].type),
+    )
     if before[1] != after[1]:
         raise LayoutError(f"cannot recast a pointer in {before[1]} to one in {after[1]}")
 
 
 def _stored(op: ir.OpView) -> None:
-    value, (element, _) = op.operation.operands[0].type, _pointer(op.operation.operands[1].type)
+    value, (element, _) = op.operation.operands[0].type, pointer_of(op.operation.operands[1].type)
     if str(value) != element:
         raise LayoutError(f"stores {value} through a pointer to {element}")
 
@@ -151,7 +158,7 @@ def _with_layout(view: View, layout: Layout) -> View:
     return View(view.element, view.space, layout)
 
 
-def _makes(op: ir.OpView, made: Operand) -> None:
+def makes(op: ir.OpView, made: Operand) -> None:
     """The result's type says what the operation makes."""
     declared = operand_of(op.operation.results[0].type)
     if str(made) != str(declared):
@@ -174,7 +181,7 @@ def _copy_part(side: str) -> Callable[[ir.OpView], None]:
 
     def check(op: ir.OpView) -> None:
         copy, view = _copied(op)
-        _makes(op, _with_layout(view, copy.part(memory_shape(view), side, _bits(view))[1]))
+        makes(op, _with_layout(view, copy.part(memory_shape(view), side, _bits(view))[1]))
 
     return check
 
@@ -183,7 +190,7 @@ def _retiled(op: ir.OpView) -> None:
     copy, view = _copied(op)
     if view.space != "rmem":
         raise LayoutError(f"expects a fragment in registers, but got {view}")
-    _makes(op, _with_layout(view, copy.retiled(memory_shape(view), _bits(view))))
+    makes(op, _with_layout(view, copy.retiled(memory_shape(view), _bits(view))))
 
 
 def _product_part(op: ir.OpView) -> None:
@@ -195,11 +202,11 @@ def _product_part(op: ir.OpView) -> None:
     source, operand = operand_of(type_), attributes_of(op).get("operand", "")
     if isinstance(source, View):
         part = partition_of(match[1], match[2], operand, memory_shape(source))
-        _makes(op, _with_layout(source, part.layout))
+        makes(op, _with_layout(source, part.layout))
         return
     assert isinstance(source, Value), "a shape"
     part = partition_of(match[1], match[2], operand, Layout(source.value))
-    _makes(op, Value("shape", part.layout.shape))
+    makes(op, Value("shape", part.layout.shape))
 
 
 def memory_shape(view: View) -> Layout:
@@ -222,6 +229,11 @@ _RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
     "make_desc_iter": _source,
     "deref_desc_iter": _part,
 }
+
+#: Parts of a tiled copy and of a tiled product by the role of the tensor.
+COPY_PARTS = {"S": _copy_part("source"), "D": _copy_part("target")}
+PARTS = ("A", "B", "C")
+MMA_PART = _product_part
 
 #: All of them.
 CHECKS = Signatures(SIGNATURES, _RELATIONS)

@@ -32,6 +32,8 @@ class LlvmIrEmitter:
     name: ClassVar[str] = "llvm-ir"
     consumes: ClassVar[str] = "mlir"
     produces: ClassVar[str] = "llvm"
+    #: Under which its time is reported, with that of the emitter behind it.
+    scope: ClassVar[str] = "CompileNVVM"
 
     @classmethod
     def prewarm(cls) -> None:

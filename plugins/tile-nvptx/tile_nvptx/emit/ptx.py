@@ -32,6 +32,8 @@ class PtxEmitter:
     name: ClassVar[str] = "ptx"
     consumes: ClassVar[str] = "llvm"
     produces: ClassVar[str] = "ptx"
+    #: Under which its time is reported, with that of the emitter before it.
+    scope: ClassVar[str] = "CompileNVVM"
 
     tile_launch: bool = option(
         True,

@@ -76,10 +76,11 @@ class MaterializeSchedule(Pass):
             graphs = [_published(analysis, body, schedule) for body, schedule in scheduled]
         for body, _ in scheduled:
             clear(body)
-        found = [
-            _Found(body, schedule, graph, self._planned(body, schedule, graph))
-            for (body, schedule), graph in zip(scheduled, graphs, strict=True)
-        ]
+        with cx.scope("legalizeLoopScheduleForMaterialization"):
+            found = [
+                _Found(body, schedule, graph, self._planned(body, schedule, graph))
+                for (body, schedule), graph in zip(scheduled, graphs, strict=True)
+            ]
         overlapping = [one for one in found if isinstance(one.made, Rings)]
         for one in found:
             if isinstance(one.made, Rings) and not any(one.is_around(o) for o in overlapping):
@@ -116,7 +117,8 @@ class MaterializeSchedule(Pass):
             name="IterationsOverlapped",
             facts={"stages": made.stages, "interval": one.schedule.ii},
         )
-        Expander(made).run()
+        with cx.scope("Schedule::unrollStaticForLoop"):
+            Expander(made).run()
 
     def _piped(
         self, func: ir.Operation, made: Rings, graph: LoopGraph, schedule: Schedule, cx: PassContext

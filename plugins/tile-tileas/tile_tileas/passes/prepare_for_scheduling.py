@@ -35,11 +35,15 @@ class PrepareForScheduling(Pass):
     }
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
+        with cx.scope("TileASPrepareForScheduling"):
+            self._stages(op, cx)
+
+    def _stages(self, op: ir.Operation, cx: PassContext) -> None:
         with cx.scope("decomposeTiledLoadStoreView"):
             cx.count("views", decompose_views(op))
         with cx.scope("refineVecSizeOfAtoms"):
             cx.count("vectors", refine_vectors(op, cx.target))
-        with cx.scope("sliceAndFuse"):
+        with cx.scope("TileASSliceAndFuse"), cx.scope("sliceAndFuse"):
             cx.count("marks", mark_loops(op))
         with cx.scope("runCanonicalizer"):
             with cx.scope("unrollSmallLoopsForScheduling"):

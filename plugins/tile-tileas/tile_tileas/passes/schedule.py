@@ -87,6 +87,10 @@ class GenerateScheduleConstraints(Pass):
     schedule: str = option("", "file of `tilec schedule --json` whose starts are taken")
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
+        with cx.scope("TileASGenerateSchedule"):
+            self._generate(op, cx)
+
+    def _generate(self, op: ir.Operation, cx: PassContext) -> None:
         schedulers = {name: self._scheduler(name, cx) for name in self._names()}
         given = self._given()
         staged = self.pipeline_strategy != "none"
@@ -170,7 +174,8 @@ class GenerateScheduleConstraints(Pass):
         asked = replace(graph.options, max_stages=self.persistent_stages, heed_occupancy=False)
         found = schedulers[name].schedule(replace(graph, options=asked), model)
         if isinstance(found, Schedule) and model.registers:
-            registers, most = peak(graph, found), int(_ROOM * model.registers)
+            with cx.scope("ResourceConstraintBuilder::tryAddConstraintToAvoidRegSpilling"):
+                registers, most = peak(graph, found), int(_ROOM * model.registers)
             if registers > most:
                 cx.missed(
                     body.holder.operation,
@@ -233,7 +238,9 @@ def graphs_of(
     aliases, pipes = cx.analysis(AliasAnalysis, func), pipes_of(func)
     symbol = ir.StringAttr(func.attributes["sym_name"]).value
     found = []
-    for body in bodies_of(func):
+    with cx.scope("IRWalk::findTargetForLoops"):
+        bodies = bodies_of(func)
+    for body in bodies:
         graph = loop_graph(
             body.block, machinery, is_loop=body.is_loop, aliases=aliases, pipes=pipes
         )

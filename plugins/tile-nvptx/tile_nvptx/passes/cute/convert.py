@@ -14,6 +14,7 @@ from tile_nvptx.passes.cute import (  # noqa: F401
     layouts,
     matrices,
     memory,
+    printing,
     products,
     tensor_maps,
     tensor_memory,

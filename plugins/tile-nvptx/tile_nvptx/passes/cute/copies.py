@@ -13,13 +13,15 @@ from math import prod
 from tile_cute import int_tuple as it
 from tile_cute.atoms import CopyAtom
 from tile_cute.atoms.tiled_copy import TiledCopy, copy_atom_for, copy_layouts, tiled_copy
+from tile_cute.dialect.base import attributes_of
+from tile_cute.dialect.view_signatures import COPY_PARTS
 from tile_cute.errors import LayoutError
 from tile_cute.values import View
 
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
 from tile_nvptx.passes.cute.matrices import matrices_of
-from tile_nvptx.passes.cute.products import store_elements
+from tile_nvptx.passes.cute.products import mma_partition, store_elements
 from tile_nvptx.passes.cute.tensors import (
     Cute,
     address,
@@ -59,9 +61,13 @@ def _tiled(op: ir.OpView, cx: Cute, bits: int) -> TiledCopy:
 @rules.on("cute.tiled_copy_partition_s", "cute.tiled_copy_partition_d")
 def copy_partition(op: ir.OpView, cx: Cute) -> Replacement:
     """tiled_copy_partition(copy, t, i) => the address where the part of thread i begins"""
+    return part_of_copy(op, cx, "source" if op.operation.name.endswith("_s") else "target")
+
+
+def part_of_copy(op: ir.OpView, cx: Cute, side: str) -> ir.Value:
+    """A thread's part of the "source" or the "target" of a tiled copy."""
     view = tensor_of(cx, op.operands[1])
     bits = element_bits(view, cx)
-    side = "source" if op.operation.name.endswith("_s") else "target"
     try:
         threads, own = _tiled(op, cx, bits).part(outer_of(view), side, bits)
     except LayoutError as error:
@@ -69,6 +75,15 @@ def copy_partition(op: ir.OpView, cx: Cute) -> Replacement:
     offset = threads(index_of(cx, op.operands[2]))
     base = cut(cx, base_of(cx, op.operands[1]), view, offset)
     return made(cx, with_layout(view, own), op.results[0].type, base)
+
+
+@rules.on("cute.tiled_partition")
+def tiled_partition(op: ir.OpView, cx: Cute) -> Replacement:
+    """tiled_partition(t, v, i) {operand} => the part that a copy or a product of that role has"""
+    role = attributes_of(op).get("operand", "")
+    if role in COPY_PARTS:
+        return part_of_copy(op, cx, "source" if role == "S" else "target")
+    return mma_partition(op, cx)
 
 
 @rules.on("cute.tiled_copy_retile")

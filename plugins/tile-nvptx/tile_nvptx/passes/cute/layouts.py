@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from tile_cute import int_tuple as it
 from tile_cute import tiling
 from tile_cute.dialect.base import attributes_of, operand_of
+from tile_cute.dialect.fragment_ops import forgotten
 from tile_cute.errors import LayoutError
-from tile_cute.infer import RULES, size
+from tile_cute.infer import RULES, projected, size
 from tile_cute.layout import Layout
 from tile_cute.layout_algebra import slice_layout
 from tile_cute.values import Operand, Value, View
@@ -43,6 +44,7 @@ _VIEWS = (
 #: Operations that make no tensor.
 _VALUES = (
     "make_layout", "make_layout_raw", "make_ordered_layout", "make_identity_layout",
+    "make_identity_tensor",
     "make_composed_layout", "make_composed_layout_raw", "complement", "right_inverse",
     "left_inverse", "recast_layout", "logical_product", "zipped_product", "tiled_product",
     "flat_product", "blocked_product", "raked_product", "stencil_divide", "get_layout",
@@ -72,7 +74,7 @@ def algebra(op: ir.OpView, cx: Cute) -> Replacement:
 
 
 @rules.on("cute.static", "cute.make_atom", "cute.make_tiled_mma", "cute.make_tiled_copy",
-          "cute.make_swizzle", "cute.make_tile")  # fmt: skip
+          "cute.make_swizzle", "cute.make_tile", "cute.get_layouts_from_tile")  # fmt: skip
 def static(op: ir.OpView, cx: Cute) -> Replacement:
     """A value that its type says => any value, which nobody reads"""
     if unknown(operand_of(op.results[0].type)):
@@ -170,10 +172,23 @@ def unpack(op: ir.OpView, cx: Cute) -> Replacement:
     return unpacked(cx, op.operands[0], types)
 
 
+@rules.on("cute.derefine")
+def derefine(op: ir.OpView, cx: Cute) -> Replacement:
+    """derefine(v) => the numbers that the type does not say any more"""
+    declared = operand_of(op.results[0].type)
+    i64 = ir.IntegerType.get_signless(64)
+    numbers = []
+    for known, open_ in zip(forgotten(value_of(cx, op.operands[0]), declared), unknown(declared),
+                            strict=True):  # fmt: skip
+        value = known.value if isinstance(known, Number) else constant(cx, known, i64)  # type: ignore[arg-type]
+        numbers.append(Number(open_.divby, wide(cx, value), cx))
+    return made(cx, filled(declared, numbers), op.results[0].type)
+
+
 # --- tensors and their parts ---------------------------------------------------------------------
 
 
-@rules.on("cute.make_view")
+@rules.on("cute.make_view", "cute.make_tensor")
 def make_view(op: ir.OpView, cx: Cute) -> Replacement:
     """make_view(p, l) => the address, and the numbers of the layout"""
     declared = operand_of(op.results[0].type)
@@ -225,6 +240,20 @@ def local_tile(op: ir.OpView, cx: Cute) -> Replacement:
     return _part(op, cx, view, kept, offset)
 
 
+@rules.on("cute.partition")
+def partition(op: ir.OpView, cx: Cute) -> Replacement:
+    """partition(t, tile, c) => what a tensor has at one coordinate of each tile"""
+    view = tensor_of(cx, op.operands[0])
+    tiler, coordinate = (value_of(cx, value) for value in op.operands[1:])
+    assert isinstance(tiler, Value), "verified"
+    assert isinstance(coordinate, Value), "verified"
+    try:
+        kept, offset = tiling.partition(outer_of(view), tiler.value, coordinate.value)
+    except LayoutError as error:
+        raise cx.error(str(error)) from error
+    return _part(op, cx, view, kept, offset)
+
+
 @rules.on("cute.local_partition")
 def local_partition(op: ir.OpView, cx: Cute) -> Replacement:
     """local_partition(t, threads, i) => what thread i has of a tensor"""
@@ -237,6 +266,8 @@ def local_partition(op: ir.OpView, cx: Cute) -> Replacement:
     if sorted(placed.indices()) != list(range(placed.size)):
         raise cx.error(f"expects each thread once, but {placed} leaves some out")
     try:
+        if len(op.operands) > 3:
+            placed = projected(placed, value_of(cx, op.operands[3]))
         tiles, rests = tiling.zipped_divide(outer_of(view), tuple(mode.size for mode in placed))
     except LayoutError as error:
         raise cx.error(str(error)) from error

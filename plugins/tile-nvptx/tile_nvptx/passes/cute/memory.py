@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_cute import int_tuple as it
 from tile_cute.dialect.base import operand_of
 from tile_cute.values import Value, View
 
@@ -37,7 +38,8 @@ def _element(type_: ir.Type) -> ir.Type:
 # --- divisors ------------------------------------------------------------------------------------
 
 
-@rules.on("cute.fast_divmod_create_divisor", "cute.fast_divmod_get_divisor")
+@rules.on("cute.fast_divmod_create_divisor", "cute.fast_divmod_make_divisor",
+          "cute.fast_divmod_get_divisor")  # fmt: skip
 def divisor(op: ir.OpView, cx: Cute) -> Replacement:
     """A divisor is its number: LLVM and ptxas find the magic ones"""
     if str(op.operands[0].type) != "i32":
@@ -123,7 +125,8 @@ def alloc_smem(op: ir.OpView, cx: Cute) -> Replacement:
     return cx.create("llvm.mlir.addressof", [], [ir.Type.parse("!llvm.ptr<3>")], symbol).result
 
 
-@rules.on("cute_nvgpu.arch_alloc_rmem", "cute.memref_alloca", "cute.make_fragment_like")
+@rules.on("cute_nvgpu.arch_alloc_rmem", "cute.memref_alloca", "cute.make_fragment_like",
+          "cute.mma_make_fragment")  # fmt: skip
 def alloc_rmem(op: ir.OpView, cx: Cute) -> Replacement:
     """arch_alloc_rmem => an alloca at the function's beginning, which LLVM keeps in registers"""
     view = _allocated(op, cx)
@@ -144,6 +147,21 @@ def _accessed(cx: Cute, tensor: ir.Value, coordinates: list[ir.Value]) -> ir.Val
     view = tensor_of(cx, tensor)
     numbers = tuple(index_of(cx, at, view) for at in coordinates)
     return address(cx, base_of(cx, tensor), view, outer_of(view)(*numbers))
+
+
+@rules.on("cute.load_scaled_index")
+def load_scaled(op: ir.OpView, cx: Cute) -> Replacement:
+    """load_scaled_index(p, i, d) => the element i * d behind p"""
+    pointer, index, stride = op.operands
+    step, at = value_of(cx, stride), operand_of(cx.before(index))
+    assert isinstance(step, Value), "verified"
+    given = value_of(cx, index).value if isinstance(at, Value) else index_of(cx, index)  # type: ignore[union-attr]
+    total: it.IntTuple = 0
+    for number, by in zip(it.flatten(given), it.flatten(step.value), strict=True):
+        total = it.add(total, number * by)  # type: ignore[operator]
+    offset = total.value if isinstance(total, Number) else Offsets(cx).constant(total)  # type: ignore[arg-type]
+    place = moved(cx, pointer, _element(cx.before(pointer)), offset)
+    return cx.create("llvm.load", [place], [op.results[0].type]).result
 
 
 @rules.on("cute.memref_load")

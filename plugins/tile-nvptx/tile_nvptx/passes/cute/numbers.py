@@ -135,7 +135,7 @@ def filled(operand: Operand, numbers: Sequence[Number]) -> Operand:
         return View(operand.element, operand.space, layout(operand.layout))
     if isinstance(operand, Value) and operand.kind in TUPLE_KINDS:
         return Value(operand.kind, tree(operand.value))
-    if isinstance(operand, Value) and operand.kind in ("layout", "composed_layout"):
+    if isinstance(operand, Value) and operand.kind in ("layout", "composed_layout", "coord_tensor"):
         return Value(operand.kind, layout(operand.value))
     raise CompileError(f"cannot have numbers that are known at run time only: {operand}")
 
