@@ -111,12 +111,6 @@ class _Reader:
 
     def _call(self, name: str) -> PassCall:
         if not name.startswith(NATIVE) and not self._registry.has("pass", name):
-            said = f"there is no pass '{name}'"
-            known = message_of(self._registry, said)
-            if known is not None:
-                raise ConfigurationError(said, notes=(known.why,), hint=known.do)
-            close = nearest(name, self._registry.names("pass"))
-            hint = f"did you mean '{close}'?" if close else f"MLIR's own passes: {NATIVE}{name}"
             known = message_of(self._registry, f"there is no pass '{name}'")
             said = f"unknown pass '{name}' at {self._level()}"
             if known is not None:

@@ -54,7 +54,9 @@ LEGAL: dict[str, tuple[list[str], list[str]]] = {
 }
 
 #: What operations cannot be without.
-ATTRIBUTES: dict[str, str] = dict.fromkeys(("tiled_mma_partition", "tiled_mma_partition_shape"), ' {operand = "A"}')
+ATTRIBUTES: dict[str, str] = dict.fromkeys(
+    ("tiled_mma_partition", "tiled_mma_partition_shape"), ' {operand = "A"}'
+)
 
 
 def text_of(name: str, operands: list[str], results: list[str]) -> str:
