@@ -12,6 +12,16 @@ gpu.module @whole {
   func.func private @declared(f32)
 }
 // -----
+// An instruction that the target has.
+// CHECK-LABEL: gpu.module @atoms
+// CHECK: cute.make_atom
+gpu.module @atoms {
+  func.func @kernel() attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_warps = 32 : i32}} {
+    %0 = "cute.make_atom"() : () -> !cute_nvgpu.atom<"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32">
+    return
+  }
+}
+// -----
 // CHECK: error: 'func.func' op is a kernel without 'nv_tileaa.kernel_spec'
 gpu.module @unbounded {
   func.func @kernel() attributes {nv_tileaa.kernel} {
