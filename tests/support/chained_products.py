@@ -6,7 +6,7 @@ Each is run for sm_90 in check mode, under the schedule that is named. Positions
 are multiples of the tiles, so that tensor maps fill all stages and warps release them.
 """
 
-# pyright: basic
+# pyright: basic, reportArgumentType=false
 
 from __future__ import annotations
 
@@ -111,8 +111,9 @@ def with_one_stage(draw: np.random.Generator) -> None:
     check("clamped, in one stage", out, total)
 
 
-def main(schedule: str) -> None:
+def main(schedule: str, strategy: str = "unspecialize") -> None:
     settings.arch, settings.opt_level, settings.strict = "sm_90", 3, True
+    settings.options = {"pipeline-strategy": strategy}
     settings.launch = {"schedule": schedule}
     draw = np.random.default_rng(7)
     q, k, v, w = (draw.standard_normal((256, DEPTH)).astype(np.float16) for _ in range(4))
@@ -145,4 +146,4 @@ def main(schedule: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

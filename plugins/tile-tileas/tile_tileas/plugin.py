@@ -136,6 +136,11 @@ def tile_passes() -> Iterable[Lazy]:
             "loads of products that run ahead of their loop, by cp.async",
         ),
         Lazy(
+            "tileas-specialize-warps",
+            "tile_tileas.passes.specialize_warps:SpecializeWarps",
+            "loops that copy for others become an agent of their own",
+        ),
+        Lazy(
             "tileas-prefetch-loads",
             "tile_tileas.passes.prefetch_loads:PrefetchLoads",
             "loads of loops without products that run ahead, where too few are in flight",

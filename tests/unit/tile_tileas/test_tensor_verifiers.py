@@ -91,6 +91,11 @@ def turn(barrier: str = "%bar", type_: str = "!bar", result: str = "i32") -> str
     return f'%x = "nv_tileas.barrier_turn"({barrier}) : ({type_}) -> {result}'
 
 
+def following(type_: str = "!bar", stage: str = "i32", phase: str = "i32") -> str:
+    barrier = "%bar" if type_ == "!bar" else "%a"
+    return f'%n:2 = "nv_tileas.barrier_next"({barrier}) : ({type_}) -> ({stage}, {phase})'
+
+
 ARRIVE = '"nv_tileas.barrier_arrive"(%bar, %i) {by = "warp", kind = "tcgen05"} : (!bar, i32) -> ()'
 FENCE = '"nv_tileas.tmem_fence"() {side = "between"} : () -> ()'
 CASES = [
@@ -142,6 +147,9 @@ CASES = [
     (turn("%ring", "!ring"), "expects a barrier of one stage, but got 3"),
     (turn("%w", "!word"), "expects a barrier, but got !nv_tileas.buffer<"),
     (turn(result="i64"), "expects a phase of i32, but got i64"),
+    (following("!a"), "expects a barrier, but got !nv_tileas.buffer<"),
+    (following(stage="i64"), "expects stage to be i32, but got i64"),
+    (following(phase="i64"), "expects phase to be i32, but got i64"),
     (ARRIVE, "expects one thread of the agent to arrive for its products, but got 'warp'"),
 ]
 ARGUMENTS = "%a: !a, %b: !b, %c: !c, %w: !word, %bar: !bar, %ring: !ring, %i: i32, %l: i64, %f: i1"
@@ -160,7 +168,9 @@ def test_refusals(body: str, message: str) -> None:
 HELD = umma("%at, %b, %c, %f", "!at, !b, !c, i1")
 
 
-@pytest.mark.parametrize("body", [alloc(), placed(504), umma(), HELD, scaled(), packed(), turn()])
+@pytest.mark.parametrize(
+    "body", [alloc(), placed(504), umma(), HELD, scaled(), packed(), turn(), following()]
+)
 def test_what_is_right_is_taken(body: str) -> None:
     with function(f"{HEAD}func.func @f({ARGUMENTS}) {{\n{body}\nreturn\n}}"):
         pass

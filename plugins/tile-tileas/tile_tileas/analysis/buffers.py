@@ -9,7 +9,7 @@ from math import prod
 from tile_cute.atoms.records import SHARED, TENSOR
 
 from tile_core.mlir import ir
-from tile_tileas.dialect.agents import SWITCH
+from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.buffers import BarrierType, Buffer, BufferType
 from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.storage import storage_bits
@@ -17,6 +17,9 @@ from tile_tileas.storage import storage_bits
 ALLOC = "nv_tileas.alloc_tensor"
 #: Attribute of an allocation that has its place in shared memory, in bytes.
 OFFSET = "shared_offset"
+#: Attribute of stages that one agent fills and another one, the first of the switch, reads: nothing
+#: is on its way to them any more when that one has read them last.
+DRAINED = "drained"
 _LOOPS = ("scf.for", "scf.while")
 _SAME_MEMORY = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret", "nv_tileas.barrier_init")
 _FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")
@@ -81,6 +84,9 @@ class _Walk:
     #: Value -> the allocations that it may be, by index, and how many loops are around those.
     _known: dict[ir.Value, set[int]] = field(default_factory=dict)
     _depth: list[int] = field(default_factory=list)
+    #: Whether the walk is in another agent of a switch than its first; allocations that such use.
+    _behind_first: bool = False
+    _elsewhere: set[int] = field(default_factory=set)
 
     def region(self, region: ir.Region, loops: list[list[int]]) -> None:
         for block in region.blocks:
@@ -93,10 +99,7 @@ class _Walk:
         known = self._known
         used = {one for value in op.operands for one in known.get(value, ())} if known else set()
         for one in used:
-            self.lives[one].last = max(self.lives[one].last, self.place)
-            # What lives on around a loop is wanted in its next iteration, too.
-            for loop in loops[self._depth[one] :]:
-                loop.append(one)
+            self._use(one, loops)
         name = op.operation.name
         if name == _PIPE:
             self.payloads |= used
@@ -107,10 +110,10 @@ class _Walk:
         if name.startswith(_FOLDS):
             return
         inner = [*loops, []] if name in _LOOPS else loops
-        for region in op.regions:
-            for block in region.blocks:
-                self._follow(block.arguments, used)
-            self.region(region, inner)
+        if name == SWITCH:
+            self._switch(op, loops)
+        else:
+            self._inside(op, used, inner)
         self.place += 1
         for one in inner[-1] if name in _LOOPS else ():
             self.lives[one].last = max(self.lives[one].last, self.place)
@@ -119,11 +122,40 @@ class _Walk:
         if self.watched is not None and op == self.watched:
             self.span = begin, self.place
 
+    def _use(self, one: int, loops: list[list[int]]) -> None:
+        """An allocation is used here."""
+        if self._behind_first:
+            self._elsewhere.add(one)
+            if DRAINED in self.lives[one].op.attributes:
+                return
+        self.lives[one].last = max(self.lives[one].last, self.place)
+        # What lives on around a loop is wanted in its next iteration, too.
+        for loop in loops[self._depth[one] :]:
+            loop.append(one)
+
+    def _inside(self, op: ir.OpView, used: set[int], loops: list[list[int]]) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                self._follow(block.arguments, used)
+            self.region(region, loops)
+
+    def _switch(self, op: ir.OpView, loops: list[list[int]]) -> None:
+        """The first agent, then the others, of which it is known what they use."""
+        for agent in agents_of(op):
+            self.region(agent.regions[0], loops)
+            self._behind_first = True
+        self._behind_first = False
+
     def _side_by_side(self, begin: int) -> None:
-        """Agents of the switch that ends here run at once: what lives in one lives in all."""
-        for life in self.lives:
-            if life.last >= begin:
-                life.first, life.last = min(life.first, begin), self.place
+        """Agents of the switch that ends here run at once: what others than the first use lives in
+        all, unless it is drained; that may be filled before the first comes to it.
+        """
+        for number in self._elsewhere:
+            life = self.lives[number]
+            life.first = min(life.first, begin)
+            if DRAINED not in life.op.attributes:
+                life.last = self.place
+        self._elsewhere.clear()
 
     def _follow(self, values: Iterable[ir.Value], used: set[int]) -> None:
         """Buffers that an operation gives may be any of those that it was given."""
@@ -140,6 +172,8 @@ class _Walk:
         size = stage_bytes(buffer) * buffer.stages
         if self.space == TENSOR:
             size = tensor_columns(buffer)
+        if self._behind_first:
+            self._elsewhere.add(len(self.lives))
         self._known[op.results[0]] = {len(self.lives)}
         self._depth.append(depth)
         self.lives.append(Life(op, self.place, self.place, size, alignment))
@@ -154,8 +188,8 @@ class _Walk:
 def lives_of(func: ir.Operation, space: str = SHARED) -> list[Life]:
     """The allocations of a function in shared or tensor memory, in program order.
 
-    What lives in one agent of a switch lives in all of them, and what a pipe hands round lives
-    from the pipe on.
+    What others than the first agent of a switch use lives in all of them, and what a pipe hands
+    round lives from the pipe on.
     """
     walk = _Walk(space)
     walk.function(func)
@@ -168,6 +202,18 @@ def lives_during(func: ir.Operation, op: ir.OpView) -> list[Life]:
     walk.function(func)
     first, last = walk.span
     return [life for life in walk.lives if life.first <= last and first <= life.last]
+
+
+def lives_until(func: ir.Operation, op: ir.OpView) -> list[Life]:
+    """The allocations in shared memory that hold something before `op`, with regions, has ended;
+    those that hold something in another run of it included.
+    """
+    around = op.operation
+    while around.parent is not None and around.parent.operation.name != "func.func":
+        around = around.parent.operation
+    walk = _Walk(watched=around.opview)
+    walk.function(func)
+    return [life for life in walk.lives if life.first <= walk.span[1]]
 
 
 def lives_between(func: ir.Operation, first: ir.OpView, last: ir.OpView) -> list[Life]:

@@ -134,6 +134,16 @@ def _turn(op: ir.OpView) -> str | None:
     return None if is_index(op.result) else f"expects a phase of i32, but got {op.result.type}"
 
 
+def _next(op: ir.OpView) -> str | None:
+    problem = barrier_problem(op.barrier.type)
+    if problem is not None:
+        return problem
+    for name in ("stage", "phase"):
+        if not is_index(getattr(op, name)):
+            return f"expects {name} to be i32, but got {getattr(op, name).type}"
+    return None
+
+
 _BARRIER: dict[str, Any] = {"barrier": Operand[Any]}
 _STAGE: dict[str, Any] = {**_BARRIER, "stage": Operand[Any]}
 
@@ -189,6 +199,15 @@ SPECS = (
         "the other.",
         (ReadsAndWrites,),
         (_turn,),
+    ),
+    OperationSpec(
+        "barrier_next",
+        {**_BARRIER, "stage": Result[Any], "phase": Result[Any]},
+        "Stage and phase (i32) whose turn it is for the agent, which goes round the barrier's "
+        "stages as often as this is done, in all loops together: stages in their order, from phase "
+        "0 on, the other phase in the next round. Each thread counts for itself.",
+        (ReadsAndWrites,),
+        (_next,),
     ),
     OperationSpec(
         "barrier_wait",

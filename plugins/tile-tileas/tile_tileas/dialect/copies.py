@@ -16,6 +16,7 @@ from tile_tileaa.dialect.accesses import MAX_TILE_ELEMENTS
 from tile_tileaa.dialect.types import (
     count_of,
     element_of,
+    is_integer,
     is_token,
     memref_parts,
     pointee_of,
@@ -68,7 +69,7 @@ def _tokens(op: ir.OpView) -> str | None:
 def _exists(op: ir.OpView) -> str | None:
     """A flag may say whether anything is copied at all."""
     flag = operand_of(op, "exists")
-    if flag is None or flag.type == ir.IntegerType.get_signless(1):
+    if flag is None or (is_integer(flag.type) and flag.type.width == 1):
         return None
     return f"expects exists to be i1, but got {flag.type}"
 

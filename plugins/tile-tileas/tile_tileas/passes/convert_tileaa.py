@@ -25,7 +25,8 @@ from tile_tileas.one_warpgroup import OneWarpgroup
 from tile_tileas.passes.ruleset import DotState, rules
 from tile_tileas.tma.refusals import SINCE, SOURCES, Knowledge
 
-_SPEC = "nv_tileaa.kernel_spec"
+#: Attribute of a kernel: how it is launched.
+SPEC = "nv_tileaa.kernel_spec"
 #: Attribute of kernels whose tiles are cut: over how many blocks of a cluster (i32).
 PLANNED_CTAS = "nv_tileas.num_ctas"
 _FEW_WARPS = 4
@@ -163,7 +164,7 @@ class ConvertTileAAToTileAS(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         self._attach_kernel_spec(op, cx)
         ruleset = rules.joined(cx.services.patterns(self.name))
-        warps = num_warps(op) if _SPEC in op.attributes else 0
+        warps = num_warps(op) if SPEC in op.attributes else 0
         state = DotState(self.mma, warps)
         Conversion(ruleset, lambda type_: type_, (), cx, state).run(op)
 
@@ -185,7 +186,7 @@ class ConvertTileAAToTileAS(Pass):
         if "occupancy" in hints:
             spec["occupancy"] = _occupancy(func, cx, spec["num_warps"], hints["occupancy"])
         i32 = ir.IntegerType.get_signless(32)
-        func.attributes[_SPEC] = ir.DictAttr.get(
+        func.attributes[SPEC] = ir.DictAttr.get(
             {key: ir.IntegerAttr.get(i32, value) for key, value in spec.items()}
         )
 
@@ -278,15 +279,23 @@ def num_warps(func: ir.Operation) -> int:
     Raises:
         CompileError: the function has no launch record.
     """
-    if _SPEC not in func.attributes:
+    if SPEC not in func.attributes:
         raise error_at(func, "has no kernel_spec; run 'convert-tileaa-to-tileas' before")
-    spec = ir.DictAttr(func.attributes[_SPEC])
+    spec = ir.DictAttr(func.attributes[SPEC])
     return ir.IntegerAttr(spec["num_warps"]).value
 
 
 def num_ctas(func: ir.Operation) -> int:
     """Blocks of a cluster that work on a tile block of this kernel together; 1 if nothing says."""
-    if _SPEC not in func.attributes:
+    if SPEC not in func.attributes:
         return 1
-    spec = ir.DictAttr(func.attributes[_SPEC])
+    spec = ir.DictAttr(func.attributes[SPEC])
     return ir.IntegerAttr(spec["num_ctas"]).value if "num_ctas" in spec else 1
+
+
+def occupancy(func: ir.Operation) -> int:
+    """Blocks of a multiprocessor at once that hints ask for; 1 if none does."""
+    if SPEC not in func.attributes:
+        return 1
+    spec = ir.DictAttr(func.attributes[SPEC])
+    return max(1, ir.IntegerAttr(spec["occupancy"]).value if "occupancy" in spec else 1)

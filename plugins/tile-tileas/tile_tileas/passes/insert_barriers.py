@@ -13,6 +13,9 @@ read so, and, where none stands between, before one of its own. Accesses of thre
 memory are kept on their side of a barrier by fences around it. No mbarrier whose phases threads
 count ends one before all have seen the one before.
 
+Agents of a switch run side by side: each is walked by itself, and its own threads meet. What goes
+from one to another waits for barriers that say so. At the switch's end all meet.
+
 Bulk stores go on behind the operation that begins them. The thread that began them waits before
 somebody overwrites what they may still read, before an access that a token orders behind them, and,
 as memory of a block ends with it, before the kernel returns.
@@ -37,6 +40,7 @@ from tile_tileas.analysis.proxies import is_bulk_store, reads_by_async_proxy, wr
 from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
+from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.cluster import ORDERS_ACCESSES
 from tile_tileas.dialect.exchange import EXCHANGES
 from tile_tileas.dialect.fields import operand_of
@@ -192,6 +196,8 @@ class _Walk:
     def _operation(self, op: ir.OpView, pending: _Pending) -> None:
         if op.name in ("scf.for", "scf.while"):
             self._loop(op, pending)
+        elif op.name == SWITCH:
+            self._agents(op, pending)
         elif op.name == "scf.if":
             self._before_copies(op, pending)
             branches = [pending.copy() for _ in op.regions]
@@ -202,6 +208,21 @@ class _Walk:
             if op.name in ACCESSES:
                 self._access(op, pending)
             self._buffers(op, pending)
+
+    def _agents(self, op: ir.OpView, pending: _Pending) -> None:
+        """Each agent leaves nothing behind that others would have to wait for."""
+        branches: list[_Pending] = []
+        for agent in agents_of(op):
+            branch, body = pending.copy(), agent.regions[0].blocks[0]
+            self.region(agent.regions[0], branch)
+            end = body.operations[len(body.operations) - 1]
+            if branch.leaving:
+                self._wait_before(end, _BULK_READ, branch)
+            self._fence_before(end, branch)
+            self._fence_tensor(end, branch)
+            branches.append(branch)
+        pending.become(branches)
+        pending.clear()
 
     def _orders(self, op: ir.OpView, pending: _Pending) -> bool:
         """Take in an operation that orders others, if `op` is one."""

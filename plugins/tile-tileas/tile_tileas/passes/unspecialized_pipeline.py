@@ -29,6 +29,7 @@ from tile_tileas.pipelining.overlap import chain_to_overlap, late_loads, overlap
 from tile_tileas.pipelining.prefetch import Prefetch, Takes, prefetch_of
 from tile_tileas.pipelining.refilled import Refilled
 from tile_tileas.pipelining.released import can_be_released, release
+from tile_tileas.pipelining.specialized import SPECIALIZE, Specialized
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.tcgen05_chain import Turned, chain_of
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
@@ -64,7 +65,12 @@ class UnspecializedPipeline(Pass):
         "in_flight": "products that stay in flight from one iteration to the next",
     }
 
-    strategy: str = option("unspecialize", "'none' leaves all loops as they are")
+    strategy: str = option(
+        "unspecialize",
+        "'none' leaves all loops as they are; 'warp-specialize' marks loops that copy for products "
+        "of warpgroups, for 'tileas-specialize-warps'",
+        choices=("none", "unspecialize", SPECIALIZE),
+    )
     num_stages: int = option(
         4, "iterations in flight at most; twice as many where products of tcgen05 are in flight"
     )
@@ -82,9 +88,7 @@ class UnspecializedPipeline(Pass):
                 continue
             targets = [load.target for load in loads if load.target is not None]
             filled = [target.alloc.results[0] for target in targets]
-            turned = self._turned(op, loop, loads, engines, cx)
-            if turned is not None:
-                self._pipeline_turned(op, turned, cx)
+            if self._pipelined_apart(op, loop, loads, engines, cx):
                 continue
             by_tensor = tcgen05_in_flight.products_to_keep(op, loop, filled)
             chain = None if by_tensor else chain_to_overlap(op, loop, filled, cx)
@@ -130,6 +134,42 @@ class UnspecializedPipeline(Pass):
             if filling is not None:
                 release(new, filling, stages, lag, begun=chain is not None)
             self._count(cx, stages, len(kept) if lag or led else 0)
+
+    def _pipelined_apart(
+        self,
+        func: ir.Operation,
+        loop: ir.OpView,
+        loads: list[Prefetch],
+        engines: EngineLoads,
+        cx: PassContext,
+    ) -> bool:
+        """Whether the loop is one of those that are made in a way of their own, and is now."""
+        turned = self._turned(func, loop, loads, engines, cx)
+        if turned is not None:
+            self._pipeline_turned(func, turned, cx)
+        return turned is not None or self._specialized(func, loop, loads, engines, cx)
+
+    def _specialized(
+        self,
+        func: ir.Operation,
+        loop: ir.OpView,
+        loads: list[Prefetch],
+        engines: EngineLoads,
+        cx: PassContext,
+    ) -> bool:
+        """Whether the loop is divided into one that copies and one that multiplies."""
+        if self.strategy != SPECIALIZE:
+            return False
+
+        def stages(lag: int) -> int:
+            return self._stages(func, loop, loads, cx, lag, engines.overhead, apart=True)
+
+        divided = Specialized.of(func, loop, loads, engines.tma, stages, cx)
+        if divided is None:
+            return False
+        divided.run(cx)
+        self._count(cx, divided.stages, len(divided.kept))
+        return True
 
     @staticmethod
     def _count(cx: PassContext, stages: int, in_flight: int) -> None:
@@ -228,13 +268,15 @@ class UnspecializedPipeline(Pass):
         overhead: int,
         *,
         tensor: bool = False,
+        apart: bool = False,
     ) -> int:
         """Stages, `lag` of which are still read while the next one is; 0 if too few fit with
         `overhead` bytes of the copies' own. `tensor`: the products in flight are of tcgen05.
+        `apart`: another agent copies, ahead of all that comes before the loop.
         """
         macs = sum(_macs(op) for op in loop.regions[0].blocks[0].operations)
         most = self.num_stages * (_TENSOR_STAGES if tensor else 1)
-        demand = demand_of(func, loop, loads, most, macs, lag)
+        demand = demand_of(func, loop, loads, most, macs, lag, apart=apart)
         demand = replace(
             demand, other_bytes=demand.other_bytes + overhead, in_flight=bool(lag) or tensor
         )

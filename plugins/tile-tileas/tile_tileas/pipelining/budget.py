@@ -11,10 +11,10 @@ from tile_core.diagnostics import TileError
 from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
 from tile_core.target import Target
-from tile_tileas.analysis.buffers import lives_during, stage_bytes
+from tile_tileas.analysis.buffers import lives_during, lives_until, stage_bytes
 from tile_tileas.dialect import layout_of
 from tile_tileas.passes.allocate_shared import RESERVED
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.passes.convert_tileaa import num_warps, occupancy
 from tile_tileas.pipelining.depth import Demand, Room
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.storage import storage_bits
@@ -24,10 +24,20 @@ USUAL = 5
 
 
 def demand_of(
-    func: ir.Operation, loop: ir.OpView, loads: Sequence[Prefetch], most: int, macs: int, lag: int
+    func: ir.Operation,
+    loop: ir.OpView,
+    loads: Sequence[Prefetch],
+    most: int,
+    macs: int,
+    lag: int,
+    *,
+    apart: bool = False,
 ) -> Demand:
-    """What stages for `loads` of `loop` take, at most `most` of them."""
-    others = sum(_aligned(life.size) for life in lives_during(func, loop))
+    """What stages for `loads` of `loop` take, at most `most` of them. `apart`: they are filled
+    while anything runs that comes before the loop.
+    """
+    lives = lives_until(func, loop) if apart else lives_during(func, loop)
+    others = sum(_aligned(life.size) for life in lives)
     return Demand(
         macs=macs,
         stage_bytes=sum(_bytes(load) for load in loads),
@@ -35,7 +45,7 @@ def demand_of(
         most=most,
         warps=num_warps(func),
         registers=carried_registers(loop),
-        blocks=max(1, _occupancy(func)),
+        blocks=occupancy(func),
         lag=lag,
     )
 
@@ -73,7 +83,7 @@ def carried_registers(loop: ir.OpView) -> int:
 
 def registers_of_thread(func: ir.Operation, target: Target) -> int:
     """Registers that a thread may have, with as many blocks at once as hints ask for."""
-    threads = target.warp_size * num_warps(func) * max(1, _occupancy(func))
+    threads = target.warp_size * num_warps(func) * occupancy(func)
     return min(target.max_registers, target.registers // threads)
 
 
@@ -83,10 +93,3 @@ def registers_of(type_: ir.Type) -> int:
     if layout is None:
         return 0
     return -(-layout.elements_per_thread * storage_bits(type_.element_type) // 32)
-
-
-def _occupancy(func: ir.Operation) -> int:
-    if "nv_tileaa.kernel_spec" not in func.attributes:
-        return 1
-    spec = ir.DictAttr(func.attributes["nv_tileaa.kernel_spec"])
-    return ir.IntegerAttr(spec["occupancy"]).value if "occupancy" in spec else 1

@@ -50,6 +50,9 @@ def release(loop: ir.Operation, filling: Tma, stages: int, lag: int, *, begun: b
     at.move(ir.InsertionPoint.after(_last_wait(block)))
 
     def free() -> list[ir.Value]:
+        if filling.is_apart:
+            filling.release_next(at)
+            return []
         stage = index
         if lag:
             stage = at.select(index, 0, at.constant(stages - 1), at.plus(index, -1))

@@ -79,4 +79,4 @@ class _Growth:
 def is_pure(op: ir.OpView) -> bool:
     """Whether an operation has no effect."""
     name = op.operation.name
-    return name.startswith("arith.") or Pure in getattr(type(op), "_traits", ())
+    return name.startswith(("arith.", "ub.")) or Pure in getattr(type(op), "_traits", ())

@@ -37,6 +37,16 @@ class BarrierPlace:
         at.move(outer)
         return at.create("nv_tileas.barrier_init", [words], [Barrier(arrivals, stages).type]).result
 
+    def made_once(self, at: Writer, stages: int, arrivals: int) -> ir.Value:
+        """Barriers that are made where the kernel begins, for agents, and go on through all runs of
+        their code; seen behind the meeting before agents part.
+        """
+        outer = at.place
+        at.move(ir.InsertionPoint.at_block_begin(self.func.regions[0].blocks[0]))
+        made = BarrierPlace(self.func, again=False).made(at, stages, arrivals)
+        at.move(outer)
+        return made
+
     def done(self, at: Writer, barriers: Sequence[ir.Value]) -> None:
         """End barriers that will be made again."""
         if self.again:

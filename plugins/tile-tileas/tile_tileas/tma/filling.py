@@ -71,6 +71,10 @@ class TmaLoads:
             for tile, copy in self.copies.items()
         )
 
+    def apart(self, readers: int) -> Tma:
+        """What copies them in an agent of its own, for `readers` warps of another one."""
+        return Tma(dict(self.copies), self._place, readers=readers, apart=True)
+
     def filling(self, readers: int = 0) -> Tma:
         """What copies them: tiles that all blocks of a cluster have whole in parts, to all."""
         shared = {
@@ -105,9 +109,12 @@ class Tma:
         ctas: int = 1,
         shared: Collection[ir.Value] = (),
         readers: int = 0,
+        *,
+        apart: bool = False,
     ) -> None:
         """`readers`: warps that say by themselves when they have read a stage (`release`); 0 if all
-        threads have met before a stage is filled again.
+        threads have met before a stage is filled again. `apart`: another agent copies than reads;
+        each goes round the stages by itself, and the barriers last as long as the kernel.
         """
         assert not (shared and readers), "blocks of a cluster are told where threads meet"
         self._copies = copies
@@ -120,6 +127,7 @@ class Tma:
         self._ahead = 0
         self._readers = readers
         self._empty: ir.Value | None = None
+        self._apart = apart
 
     @property
     def _bytes(self) -> int:
@@ -127,6 +135,10 @@ class Tma:
 
     def prepare(self, at: Writer, stages: int, ahead: int) -> None:
         """Barriers in their first phase, seen by all threads and by copies."""
+        if self._apart:
+            self._barrier = self._place.made_once(at, stages, 1)
+            self._empty = self._place.made_once(at, stages, self._readers)
+            return
         self._barrier = self._place.made(at, stages)
         if self._readers:
             self._empty = self._place.made(at, stages, self._readers)
@@ -183,6 +195,28 @@ class Tma:
         operands = [self._barrier, slot.index, slot.phase]
         at.create("nv_tileas.barrier_wait", operands)
 
+    def to_fill(self, at: Writer) -> Slot:
+        """The slot whose turn it is for the agent that copies."""
+        return self._next(at, self._empty)
+
+    def to_read(self, at: Writer) -> Slot:
+        """The slot whose turn it is for the agent that reads."""
+        return self._next(at, self._barrier)
+
+    def release_next(self, at: Writer) -> None:
+        """Each warp has read the stage whose turn it is to be given back."""
+        self.release(at, self._next(at, self._empty).index)
+
+    def _next(self, at: Writer, barrier: ir.Value | None) -> Slot:
+        assert self._apart, "others know their slots"
+        assert barrier is not None, "prepared"
+        return Slot(*at.create("nv_tileas.barrier_next", [barrier], [at.i32, at.i32]).results)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether another agent copies than reads."""
+        return self._apart
+
     def release(self, at: Writer, stage: ir.Value) -> None:
         """Each warp has read a stage, for good."""
         assert self._empty is not None, "there are readers that say so"
@@ -191,5 +225,7 @@ class Tma:
 
     def finish(self, at: Writer) -> None:
         """Nobody waits any more."""
+        if self._apart:
+            return
         made = [self._barrier, self._read, self._empty]
         self._place.done(at, [barrier for barrier in made if barrier is not None])

@@ -42,8 +42,8 @@ FAMILIES = {
     "synchronization": (
         "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.barrier_init",
         "nv_tileas.barrier_invalidate", "nv_tileas.barrier_expect", "nv_tileas.barrier_arrive",
-        "nv_tileas.barrier_turn", "nv_tileas.barrier_wait", "nv_tileas.async_commit_group",
-        "nv_tileas.async_wait",
+        "nv_tileas.barrier_next", "nv_tileas.barrier_turn", "nv_tileas.barrier_wait",
+        "nv_tileas.async_commit_group", "nv_tileas.async_wait",
     ),
     "system": (
         "nv_tileaa.alloca", "nv_tileaa.free", "nv_tileaa.gdc_launch_dependents",

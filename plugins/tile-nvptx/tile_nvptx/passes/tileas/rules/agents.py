@@ -33,17 +33,20 @@ def agent_switch(op: ir.OpView, cx: Kernel) -> None:
     launched = _launched_registers(cx, [(a.max_regs.value, warps_of(a)) for a in agents])
     b = Builder(cx)
     warp = b.with_constant("shrui", state.thread_index(cx), LANE_BITS)
+    entry = block.entry or block.anchor
     for number, (agent, start) in enumerate(zip(agents, first, strict=False)):
         end = start + warps_of(agent)
         flags = [b.compare(_UGE, warp, b.constant(start))] if start else []
         flags += [b.compare(_ULT, warp, b.constant(end))] if end < block.num_warps else []
         with when(cx, b.all_of(flags)):
-            _agent(cx, agent, number, start, launched)
+            _agent(cx, agent, number, start, launched, entry)
     state.agent = block
     b.barrier()
 
 
-def _agent(cx: Kernel, op: ir.OpView, number: int, start: int, launched: int) -> None:
+def _agent(
+    cx: Kernel, op: ir.OpView, number: int, start: int, launched: int, entry: ir.Operation
+) -> None:
     """The code of one agent, where it is inserted."""
     # Barrier 0 is the block's; a pass may have given the agent another than its turn.
     barrier = number + 1
@@ -56,7 +59,7 @@ def _agent(cx: Kernel, op: ir.OpView, number: int, start: int, launched: int) ->
         run(cx, device.set_registers(op.max_regs.value, more=more))
     zero = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
     anchor = cx.create("arith.constant", [], [zero.type], {"value": zero})
-    cx.state.agent = Agent(anchor, warps_of(op), start, barrier)
+    cx.state.agent = Agent(anchor, warps_of(op), start, barrier, entry)
     body = op.regions[0].blocks[0]
     end = cx.insertion_point
     for inner in list(body.operations)[:-1]:

@@ -119,19 +119,27 @@ def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
 @rules.on("nv_tileas.barrier_turn")
 def barrier_turn(op: ir.OpView, cx: Kernel) -> ir.Value:
     """barrier_turn => a variable of the thread that is 0 and 1 in turn"""
-    b, barrier = Builder(cx), op.operands[0]
-    pointer = ir.Type.parse("!llvm.ptr")
-
-    def variable(b: Builder) -> ir.Value:
-        type_ = {"elem_type": ir.TypeAttr.get(b.i32)}
-        place = cx.create("llvm.alloca", [b.constant(1)], [pointer], type_).result
-        cx.create("llvm.store", [b.constant(0), place])
-        return place
-
-    place = cx.state.once(cx, ("turn", barrier), variable)
+    b = Builder(cx)
+    place = cx.state.variable(cx, ("turn", op.operands[0]))
     phase = cx.create("llvm.load", [place], [b.i32]).result
     cx.create("llvm.store", [b.with_constant("xori", phase, 1), place])
     return phase
+
+
+@rules.on("nv_tileas.barrier_next")
+def barrier_next(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
+    """barrier_next => variables of the thread: a stage, and how often it went round, modulo two"""
+    b, barrier = Builder(cx), op.operands[0]
+    known = Barrier.of(cx.before(barrier))
+    assert known is not None, "verified"
+    places = [cx.state.variable(cx, (name, barrier)) for name in ("stage", "phase")]
+    stage, phase = (cx.create("llvm.load", [place], [b.i32]).result for place in places)
+    following = b.with_constant("addi", stage, 1)
+    around = b.compare(_EQ, following, b.constant(known.stages))
+    cx.create("llvm.store", [_select(cx, around, b.constant(0), following), places[0]])
+    turned = b.with_constant("xori", phase, 1)
+    cx.create("llvm.store", [_select(cx, around, turned, phase), places[1]])
+    return [stage, phase]
 
 
 @rules.on("nv_tileas.barrier_wait")
@@ -167,3 +175,7 @@ def async_wait(op: ir.OpView, cx: Kernel) -> None:
 def _issuer(cx: Kernel, group: str) -> ir.Value | None:
     """Who has groups of a kind: bulk copies are begun by one thread; None: everybody."""
     return first_thread(cx) if group.startswith("bulk") else None
+
+
+def _select(cx: Kernel, condition: ir.Value, then: ir.Value, other: ir.Value) -> ir.Value:
+    return cx.create("arith.select", [condition, then, other], [then.type]).result

@@ -15,6 +15,8 @@ class Agent:
         anchor: an operation at the top of the agent's code; values are computed before it, once.
         num_warps: how many warps the agent has.
         first_warp: the first of them, counted in the block.
+        entry: the operation at the top of the kernel, where variables of threads are made; None
+            where that is `anchor`.
         barrier: the named barrier at which its threads meet; None for that of the whole block.
     """
 
@@ -22,6 +24,7 @@ class Agent:
     num_warps: int
     first_warp: int = 0
     barrier: int | None = None
+    entry: ir.Operation | None = None
     values: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
 
     @property

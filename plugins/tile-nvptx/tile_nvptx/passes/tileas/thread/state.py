@@ -53,6 +53,22 @@ class KernelState:
                 values[key] = make(Builder(cx))
         return values[key]
 
+    def variable(self, cx: Kernel, key: tuple[object, ...]) -> ir.Value:
+        """The place of an i32 of each thread, 0 where the agent's code begins."""
+        agent = self.agent
+
+        def make(b: Builder) -> ir.Value:
+            # LLVM makes registers of variables that are made where the kernel begins.
+            with cx.at(ir.InsertionPoint(agent.entry or agent.anchor)):
+                top = Builder(cx)
+                type_ = {"elem_type": ir.TypeAttr.get(b.i32)}
+                pointer = ir.Type.parse("!llvm.ptr")
+                place = cx.create("llvm.alloca", [top.constant(1)], [pointer], type_).result
+            cx.create("llvm.store", [b.constant(0), place])
+            return place
+
+        return self.once(cx, key, make)
+
     def linear(self, cx: Kernel, bases: Sequence[int]) -> ir.Value | None:
         """XOR of `bases[i]` over the set bits i of the thread index, i32; None if always 0."""
         if not any(bases):

@@ -1,0 +1,1 @@
+"""Kernels whose warps have roles: what an agent must compute by itself, and who does what."""

@@ -1,0 +1,168 @@
+"""tileas-specialize-warps: kernels with loops that only copy become agents.
+
+    values that all compute: arguments, places in the grid, views
+    barriers of the stages; all meet
+    agent_switch
+      agent 0    the kernel, without the loops that copy
+      agent 1    those loops, and the loops and branches around them (`agents.replica`)
+    what comes behind
+
+The agent that copies needs one thread. It has a warpgroup where that lets it give registers to the
+other one (`setmaxnreg` changes those of whole warpgroups), else one warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, error_at
+from tile_core.target import Target
+from tile_tileas.agents.needs import Needs, used_outside
+from tile_tileas.agents.registers import Warps, warps_for
+from tile_tileas.agents.replica import Replica
+from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.dialect.agents import AGENT, SWITCH, YIELD
+from tile_tileas.dialect.buffers import BarrierType, BufferType
+from tile_tileas.passes.convert_tileaa import SPEC, num_warps, occupancy
+from tile_tileas.pipelining.apart import PRODUCER
+from tile_tileas.pipelining.slices import is_pure
+from tile_tileas.pipelining.writer import Writer
+
+_INIT, _DEALLOC = "nv_tileas.barrier_init", "nv_tileas.dealloc"
+_SEGMENTS = 16
+
+
+@dataclass(frozen=True)
+class SpecializeWarps(Pass):
+    """Give loops that are marked to copy an agent of their own, beside the rest of the kernel."""
+
+    name = "tileas-specialize-warps"
+    anchor = "func.func"
+    statistics: ClassVar[dict[str, str]] = {
+        "agents": "agents of kernels that have some",
+        "loops": "loops that copy for other agents",
+    }
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        loops = list(_marked(op.regions[0]))
+        if not loops:
+            return
+        _Split(op, loops, cx.target).run()
+        cx.count("agents", 2)
+        cx.count("loops", len(loops))
+
+
+def _marked(region: ir.Region) -> Iterator[ir.Operation]:
+    for block in region.blocks:
+        for op in block.operations:
+            if PRODUCER in op.attributes:
+                yield op.operation
+            for inner in op.regions:
+                yield from _marked(inner)
+
+
+class _Split:
+    """One kernel."""
+
+    def __init__(self, func: ir.Operation, loops: Sequence[ir.Operation], target: Target) -> None:
+        self._func, self._loops = func, loops
+        self._block = func.regions[0].blocks[0]
+        self._at = Writer(func.location)
+        self._warps = warps_for(num_warps(func), occupancy(func), target)
+        self._needs = Needs()
+        for loop in loops:
+            values = [value for value in used_outside(loop) if not _is_storage(value)]
+            problem = self._needs.add_places(values, loop.opview)
+            if problem is not None:  # who marks loops asks before
+                raise error_at(loop, f"cannot be an agent's of its own: {problem}")
+
+    def run(self) -> None:
+        """Make the agents."""
+        at, ops = self._at, list(self._block.operations)
+        shared = self._shared(ops)
+        behind = [op for op in ops if op.operation.name == _DEALLOC]
+        apart = [op.operation for op in (*shared, *behind, ops[-1])]
+        rest = [op for op in ops if op.operation not in apart]
+        at.move(ir.InsertionPoint(ops[-1]))
+        for op in shared:
+            at.place.insert(op.operation.detach_from_parent())
+        at.fence("mbarrier_init")
+        at.sync()
+        sizes = ir.DenseI32ArrayAttr.get([1, 1])
+        switch = at.create(
+            SWITCH, [], [],
+            {"num_agents_per_group": sizes, "isolated": ir.BoolAttr.get(False)},
+            regions=1,
+        )  # fmt: skip
+        agents = switch.regions[0].blocks.append()
+        works, copies = self._warps
+        body = self._agent(agents, copies)
+        at.move(ir.InsertionPoint(body))
+        Replica(at, self._needs, self._loops).of(rest)
+        self._end(body)
+        body = self._agent(agents, works, first=True)
+        at.move(ir.InsertionPoint(body))
+        for op in rest:
+            if op.operation not in self._loops:
+                at.place.insert(op.operation.detach_from_parent())
+        self._end(body)
+        for loop in self._loops:
+            del loop.attributes[PRODUCER]
+        for op in behind:
+            op.operation.move_before(ops[-1].operation)
+        self._launch(works.number + copies.number)
+
+    def _shared(self, ops: Sequence[ir.OpView]) -> list[ir.OpView]:
+        """What comes before the agents part: scalars without effects that follow from arguments,
+        stages and barriers of the loops that copy, memory that lasts as long as the kernel.
+        """
+        used = {value for loop in self._loops for value in used_outside(loop)}
+        found: list[ir.OpView] = []
+        known: set[ir.Value] = set(self._block.arguments)
+        for op in ops[:-1]:
+            name, results = op.operation.name, list(op.results)
+            if name == ALLOC:
+                users = [use.owner.operation.name for use in results[0].uses]
+                taken = results[0] in used or _DEALLOC in users
+            elif name == _INIT:
+                taken = results[0] in used
+            else:
+                plain = not len(op.regions) and is_pure(op) and not any(map(_is_tile, results))
+                taken = plain and all(value in known for value in op.operands)
+            if taken:
+                found.append(op)
+                known.update(results)
+        return found
+
+    def _agent(self, block: ir.Block, warps: Warps, *, first: bool = False) -> ir.Block:
+        place = ir.InsertionPoint.at_block_begin(block) if first else ir.InsertionPoint(block)
+        self._at.move(place)
+        i32 = self._at.i32
+        attributes = {
+            "num_warps": ir.IntegerAttr.get(i32, warps.number),
+            "max_regs": ir.IntegerAttr.get(i32, warps.registers),
+        }
+        return self._at.create(AGENT, [], [], attributes, regions=1).regions[0].blocks.append()
+
+    def _end(self, block: ir.Block) -> None:
+        self._at.move(ir.InsertionPoint(block))
+        none = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0] * _SEGMENTS)}
+        self._at.create(YIELD, [], [], none)
+
+    def _launch(self, warps: int) -> None:
+        """A block has the warps of all agents."""
+        spec = ir.DictAttr(self._func.attributes[SPEC])
+        found = {item.name: item.attr for item in spec}
+        found["num_warps"] = ir.IntegerAttr.get(self._at.i32, warps)
+        self._func.attributes[SPEC] = ir.DictAttr.get(found)
+
+
+def _is_storage(value: ir.Value) -> bool:
+    return isinstance(value.type, BufferType | BarrierType)
+
+
+def _is_tile(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
