@@ -5,6 +5,9 @@
 The suite is that of https://github.com/NVIDIA/cutile-python: a path of its `test` folder, or its
 address, which is then cloned. It needs cuda-tile, torch (for CPUs) and what the suite's own
 requirements name of pytest's plugins. Writes a JSON file and a Markdown table.
+
+With several pipelines, a test whose kernels become the same code under one of those before it has
+that one's outcome and does not run again.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tile_sim.cutile.compiler import COMPILERS
@@ -24,6 +28,8 @@ from tile_sim.machine.launch import SCHEDULES
 from tile_sim.suite.causes import COLLECTION
 from tile_sim.suite.report import Summary, markdown, summarise
 from tile_sim.suite.runner import Plan, Run
+
+from tile_core.registry import default_registry
 
 SOURCE = "https://github.com/NVIDIA/cutile-python"
 
@@ -33,17 +39,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if not 0 <= given.first < given.every:
         parser.error("--first is a number below that of --every")
+    if given.compiler != "tilec" and len(given.pipeline) > 1:
+        parser.error("pipelines are of the compiler tilec")
     if given.compiler == "none" and given.bytecode is None:
         parser.error("--compiler none runs nothing: it needs --bytecode, a folder for the programs")
     summaries: list[Summary] = []
     results: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         suite = _suite(given.suite, given.revision, Path(folder))
+        if len(given.pipeline) > 1 and given.bytecode is None:
+            given.bytecode = Path(folder) / "programs"
         for capability in given.cc:
             arch = "sm_" + capability.replace(".", "")
-            results[arch] = _run(given, suite, arch)
-            summaries.append(summarise(arch, results[arch]))
-            _write(given, summaries, results)
+            for name, found in _by_pipeline(given, suite, arch):
+                results[name] = found
+                summaries.append(summarise(name, found))
+                _write(given, summaries, results)
     print(markdown(summaries))
     return 0 if all(s.share >= given.at_least for s in summaries) else 1
 
@@ -74,7 +85,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--schedule", choices=SCHEDULES, default="late", help="when asynchronous work completes"
     )
-    parser.add_argument("--pipeline", help="name or TOML file of a pipeline, for every kernel")
+    parser.add_argument(
+        "--pipeline", nargs="+", default=[], type=_pipeline,
+        help="name or TOML file of a pipeline, for every kernel; each of several in turn",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write all results there")
     parser.add_argument("--markdown", type=Path, help="write the tables there")
     parser.add_argument("--at-least", type=float, default=0.0, help="percent that have to pass")
@@ -89,21 +103,46 @@ def _suite(where: str, revision: str, folder: Path) -> Path:
     return folder / "suite" / "test"
 
 
-def _pipeline(given: str | None) -> str | None:
+def _pipeline(given: str) -> str:
     """Processes of tests run in other folders than this one."""
-    return given if given is None or not Path(given).is_file() else str(Path(given).resolve())
+    return str(Path(given).resolve()) if Path(given).is_file() else given
 
 
-def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, Any]]:
+def _by_pipeline(
+    given: argparse.Namespace, suite: Path, arch: str
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Under what name, and what a run of the suite gave, for each pipeline."""
+    if len(given.pipeline) < 2:
+        yield arch, _run(given, suite, arch, arch, *given.pipeline)
+        return
+    from tile_fuzz.alike import Alike
+
+    alike = Alike(given.bytecode, given.pipeline, default_registry())
+    results: dict[str, list[dict[str, Any]]] = {}
+    for pipeline in given.pipeline:
+        name = f"{arch} {Path(pipeline).stem}"
+        known = alike.known(results, pipeline)
+        results[pipeline] = _run(given, suite, arch, name, pipeline, known)
+        yield name, results[pipeline]
+
+
+def _run(
+    given: argparse.Namespace,
+    suite: Path,
+    arch: str,
+    name: str,
+    pipeline: str | None = None,
+    known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
     before: list[dict[str, Any]] = []
     only = None
     if given.again is not None:
-        before = json.loads(given.again.read_text())["results"].get(arch, [])
+        before = json.loads(given.again.read_text())["results"].get(name, [])
         only = frozenset(r["id"] for r in before if r["outcome"] == "failed")
     plan = Plan(
         suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every, only,
         given.cache and given.cache.resolve(), given.bytecode and given.bytecode.resolve(),
-        given.check, given.compiler, given.schedule, given.first, _pipeline(given.pipeline),
+        given.check, given.compiler, given.schedule, given.first, pipeline, known,
     )  # fmt: skip
     start = time.monotonic()
     again = {record["id"]: record for record in Run(plan).run()}
@@ -111,10 +150,11 @@ def _run(given: argparse.Namespace, suite: Path, arch: str) -> list[dict[str, An
         if record["cause"] is not None and record["cause"]["kind"] == COLLECTION:
             print(f"{record['id']} cannot be collected: {record['cause']['text']}", file=sys.stderr)
     results = [again.get(r["id"], r) for r in before] or list(again.values())
-    summary = summarise(arch, results)
+    summary = summarise(name, results)
+    same = f", {summary.same} of them with code that had run" if summary.same else ""
     print(
-        f"{arch}: {summary.passed} of {summary.launching} tests that launch kernels passed "
-        f"({summary.share:.2f} %) in {time.monotonic() - start:.0f} s",
+        f"{name}: {summary.passed} of {summary.launching} tests that launch kernels passed "
+        f"({summary.share:.2f} %) in {time.monotonic() - start:.0f} s{same}",
         file=sys.stderr, flush=True,
     )  # fmt: skip
     return results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def test_only_tests_that_launch_count() -> None:
     assert round(found.share, 2) == 66.67
     assert [len(cause.tests) for cause in found.causes] == [2]
     table = report.markdown([found])
-    assert "| sm_90 | 3 | 2 | 66.67 % |" in table
+    assert "| sm_90 | 3 | 0 | 2 | 66.67 % |" in table
     assert "| 2 | compile error | a \\| b | `t.py::c` |" in table
 
 
@@ -107,6 +108,27 @@ def test_a_dying_process_costs_one_test(
     assert results[0]["pipeline"] == "mine.toml"
     assert results[1]["cause"]["kind"] == causes.CRASH
     json.dumps(results)
+
+
+def test_what_is_known_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its place among the others; with everything known, no process starts for tests."""
+    fake = tmp_path / "fake.py"
+    fake.write_text(textwrap.dedent(FAKE))
+    monkeypatch.setattr(
+        runner.Run, "_command", lambda self, *options: [sys.executable, str(fake), *options]
+    )
+    known = {
+        name: _record(name) | {"id": name, "as": "first"} for name in ("t.py::dies", "t.py::x")
+    }
+    plan = runner.Plan(tmp_path, "sm_80", pipeline="second", known=known)
+    results = runner.Run(plan).run()
+    assert [(r["id"], r["outcome"], r.get("as")) for r in results] == [
+        ("t.py::a", "passed", None), ("t.py::dies", "passed", "first"), ("t.py::b", "passed", None),
+    ]  # fmt: skip
+    known |= {name: _record(name) | {"id": name, "as": "first"} for name in ("t.py::a", "t.py::b")}
+    results = runner.Run(replace(plan, known=known)).run()
+    assert [r.get("as") for r in results] == ["first"] * 3
+    assert report.summarise("sm_80", results).same == 3
 
 
 def test_a_file_that_cannot_be_imported_costs_its_own_tests(tmp_path: Path) -> None:

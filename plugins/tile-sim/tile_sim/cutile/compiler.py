@@ -95,7 +95,7 @@ class Compiler:
         if done.error is not None:
             raise _as_cutile(done.error, " ".join(flags)) from done.error
         assert done.image is not None
-        Path(given.output).write_bytes(_bytes(done.image))
+        Path(given.output).write_bytes(bytes_of(done.image))
 
     def _arch(self, wanted: str) -> str:
         """The set target where it is the wanted one with a suffix ("sm_90a")."""
@@ -177,11 +177,12 @@ class Compiler:
         file.parent.mkdir(parents=True, exist_ok=True)
         # Several processes may write the same file: each moves a whole one into place.
         part = file.with_suffix(f".{id(self)}.part")
-        part.write_bytes(_bytes(done.image))
+        part.write_bytes(bytes_of(done.image))
         part.replace(file)
 
 
-def _bytes(image: Image) -> bytes:
+def bytes_of(image: Image) -> bytes:
+    """What a file has of it."""
     return image.encode() if isinstance(image, str) else image
 
 

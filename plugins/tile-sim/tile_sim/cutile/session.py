@@ -98,8 +98,8 @@ class Session:
         self.compiler = Compiler(self.settings)
         self.compiled: dict[Image, Compiled] = {}  # the last one used last
         self.driver: Driver | None = None
-        #: Called at the start of each launch.
-        self.watch: Callable[[], None] | None = None
+        #: Called at the start of each launch, with the code that it runs.
+        self.watch: Callable[[Image], None] | None = None
         self._native: Any = None
         self._native_constraints: Any = None
         self._arrays: list[RawBuffer] | None = None
@@ -181,7 +181,7 @@ class Session:
         """What the driver's launch does."""
         assert self.driver is not None
         if self.watch is not None:
-            self.watch()
+            self.watch(image)
         if self.settings.compiler == "none":
             return
         compiled = self._loaded(image, name)

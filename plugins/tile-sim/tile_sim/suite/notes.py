@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tile_sim.cutile.compiler import Compilation
+from tile_sim.cutile.compiler import Compilation, Image, bytes_of
 from tile_sim.suite.features import features_of
 
 #: Environment: a folder for compiled programs, and a file for the notes of other processes.
@@ -19,17 +19,27 @@ Note = Callable[[Any], None]
 
 
 def follow(session: Any, note: Note) -> None:
-    """Call `note` with LAUNCH for each launch, [hash, arch, level, good, features] for each
-    compilation."""
+    """Call `note` with [hash, arch, level, good, features] for each compilation, and for each
+    launch with [LAUNCH, ...]: [hash, arch, level] of every program that the code which runs was
+    made of."""
+    made: dict[bytes, list[list[Any]]] = {}
 
     def compiled(done: Compilation) -> None:
         name = hashlib.sha256(done.bytecode).hexdigest()[:24]
         _keep(name, done.bytecode)
+        program = [name, done.arch, done.level]
+        if done.image is not None:
+            programs = made.setdefault(_digest(done.image), [])
+            programs += [program] if program not in programs else []
         good = done.image is not None
-        note([name, done.arch, done.level, good, features_of(done.ptx) if good else []])
+        note([*program, good, features_of(done.ptx) if good else []])
 
     session.compiler.watch = compiled
-    session.watch = lambda: note(LAUNCH)
+    session.watch = lambda image: note([LAUNCH, *made.get(_digest(image), ())])
+
+
+def _digest(image: Image) -> bytes:
+    return hashlib.sha256(bytes_of(image)).digest()
 
 
 def _keep(name: str, bytecode: bytes) -> None:

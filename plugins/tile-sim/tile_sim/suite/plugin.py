@@ -103,7 +103,7 @@ class _Watcher:
     def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> Iterator[None]:
         self.record = {
             "id": item.nodeid, "outcome": "passed", "compiled": 0, "launched": 0,
-            "kernels": [], "cause": None,
+            "kernels": [], "ran": [], "cause": None,
         }  # fmt: skip
         self.write({"id": item.nodeid, "outcome": "started"})
         start = time.perf_counter()
@@ -145,8 +145,10 @@ class _Watcher:
 
     def note(self, note: Any) -> None:
         """Something was compiled or launched, perhaps before the first test."""
-        if note == notes.LAUNCH:
+        if note[0] == notes.LAUNCH:
             self.record["launched"] = self.record.get("launched", 0) + 1
+            ran = self.record.setdefault("ran", [])
+            ran += [program for program in note[1:] if program not in ran]
         else:
             self.record.setdefault("kernels", []).append(note)
             self.record["compiled"] = self.record.get("compiled", 0) + 1

@@ -43,6 +43,8 @@ class Summary:
     #: Of the kernels that ran, how many use what (`tile_sim.suite.features`).
     features: dict[str, int] = field(default_factory=dict)
     slowest: list[tuple[str, float]] = field(default_factory=list)
+    #: Launching tests that did not run, as their code had under another pipeline.
+    same: int = 0
 
     @property
     def share(self) -> float:
@@ -66,7 +68,7 @@ def summarise(arch: str, results: Sequence[dict[str, Any]]) -> Summary:
         len(kernels), sum(not good for good in kernels.values()),
         round(sum(r["seconds"] for r in results), 1), rest["passed"] + rest["xfailed"],
         rest["failed"], rest["skipped"], _causes(results), _features(launching),
-        [(r["id"], r["seconds"]) for r in slow],
+        [(r["id"], r["seconds"]) for r in slow], sum("as" in r for r in launching),
     )  # fmt: skip
 
 
@@ -96,12 +98,13 @@ def _causes(results: Iterable[dict[str, Any]]) -> list[CauseCount]:
 def markdown(summaries: Sequence[Summary]) -> str:
     """A table with a row for each architecture, then the causes of what failed."""
     lines = [
-        "| target | tests that launch | passed | | kernels | refused | others | others failed |",
-        "|---|---|---|---|---|---|---|---|",
+        "| target | tests that launch | as before | passed | | kernels | refused | others "
+        "| others failed |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for s in summaries:
         lines.append(
-            f"| {s.arch} | {s.launching} | {s.passed} | {s.share:.2f} % | {s.kernels} "
+            f"| {s.arch} | {s.launching} | {s.same} | {s.passed} | {s.share:.2f} % | {s.kernels} "
             f"| {s.kernels_refused} | {s.other_passed} | {s.other_failed} |"
         )
     lines += _feature_table(summaries)

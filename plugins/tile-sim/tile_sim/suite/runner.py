@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ class Plan:
     code that runs ("tilec" or "tileiras"), under one of the simulator's schedules. Of the suite's
     tests those run whose number is `first` more than a multiple of `every`: the `every` values of
     `first` are the whole suite in parts. `pipeline` is a name or file, in place of the level that
-    cuTile asks for.
+    cuTile asks for. `known` has records of tests that need not run, by their ids.
     """
 
     suite: Path
@@ -49,6 +50,7 @@ class Plan:
     schedule: str = "late"
     first: int = 0
     pipeline: str | None = None
+    known: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass
@@ -90,12 +92,14 @@ class Run:
             tests = collected[self.plan.first :: self.plan.every]
             if self.plan.only is not None:
                 tests = [test for test in tests if test in self.plan.only]
+            known = {test: self.plan.known[test] for test in tests if test in self.plan.known}
+            rest = [test for test in tests if test not in known]
             shards = [
-                _Shard(i, tests[i :: self.plan.jobs], work / f"results{i}.jsonl")
+                _Shard(i, rest[i :: self.plan.jobs], work / f"results{i}.jsonl")
                 for i in range(self.plan.jobs)
             ]
-            self._supervise(shards, work)
-        found = {test: record for shard in shards for test, record in shard.done.items()}
+            self._supervise([shard for shard in shards if shard.waiting], work)
+        found = known | {test: record for shard in shards for test, record in shard.done.items()}
         self.results = [found[test] for test in tests if test in found] + broken
         return self.results
 
