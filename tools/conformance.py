@@ -113,43 +113,54 @@ def _by_pipeline(
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Under what name, and what a run of the suite gave, for each pipeline."""
     if len(given.pipeline) < 2:
-        yield arch, _run(given, suite, arch, arch, *given.pipeline)
+        yield arch, _run(given, Run(_plan(given, suite, arch, arch, *given.pipeline)), arch)
         return
     from tile_fuzz.alike import Alike
 
     alike = Alike(given.bytecode, given.pipeline, default_registry())
     results: dict[str, list[dict[str, Any]]] = {}
+    collected = None
     for pipeline in given.pipeline:
         name = f"{arch} {Path(pipeline).stem}"
         known = alike.known(results, pipeline)
-        results[pipeline] = _run(given, suite, arch, name, pipeline, known)
+        run = Run(_plan(given, suite, arch, name, pipeline, known), collected)
+        results[pipeline] = _run(given, run, name)
+        collected = run.collected
         yield name, results[pipeline]
 
 
-def _run(
+def _plan(
     given: argparse.Namespace,
     suite: Path,
     arch: str,
     name: str,
     pipeline: str | None = None,
     known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
-) -> list[dict[str, Any]]:
-    before: list[dict[str, Any]] = []
+) -> Plan:
     only = None
     if given.again is not None:
-        before = json.loads(given.again.read_text())["results"].get(name, [])
-        only = frozenset(r["id"] for r in before if r["outcome"] == "failed")
-    plan = Plan(
+        only = frozenset(r["id"] for r in _before(given, name) if r["outcome"] == "failed")
+    return Plan(
         suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every, only,
         given.cache and given.cache.resolve(), given.bytecode and given.bytecode.resolve(),
         given.check, given.compiler, given.schedule, given.first, pipeline, known,
     )  # fmt: skip
+
+
+def _before(given: argparse.Namespace, name: str) -> list[dict[str, Any]]:
+    """The results of the run that `--again` names."""
+    if given.again is None:
+        return []
+    return json.loads(given.again.read_text())["results"].get(name, [])
+
+
+def _run(given: argparse.Namespace, run: Run, name: str) -> list[dict[str, Any]]:
     start = time.monotonic()
-    again = {record["id"]: record for record in Run(plan).run()}
+    again = {record["id"]: record for record in run.run()}
     for record in again.values():
         if record["cause"] is not None and record["cause"]["kind"] == COLLECTION:
             print(f"{record['id']} cannot be collected: {record['cause']['text']}", file=sys.stderr)
-    results = [again.get(r["id"], r) for r in before] or list(again.values())
+    results = [again.get(r["id"], r) for r in _before(given, name)] or list(again.values())
     summary = summarise(name, results)
     same = f", {summary.same} of them with code that had run" if summary.same else ""
     print(

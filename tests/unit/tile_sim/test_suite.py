@@ -129,6 +129,8 @@ def test_what_is_known_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     results = runner.Run(replace(plan, known=known)).run()
     assert [r.get("as") for r in results] == ["first"] * 3
     assert report.summarise("sm_80", results).same == 3
+    run = runner.Run(plan, (["t.py::b"], []))
+    assert [r["id"] for r in run.run()] == ["t.py::b"]
 
 
 def test_a_file_that_cannot_be_imported_costs_its_own_tests(tmp_path: Path) -> None:
@@ -198,3 +200,15 @@ def test_programs_of_a_suite_without_running_them(tmp_path: Path) -> None:
     names = {kernel[0] for record in results for kernel in record["kernels"]}
     assert len(names) >= 2
     assert {file.stem for file in kept.glob("*.tileirbc")} == names
+
+
+@pytest.mark.torch
+def test_what_a_test_runs_is_noted(tmp_path: Path) -> None:
+    """Also where an earlier test compiled it."""
+    (tmp_path / "test_it.py").write_text(SUITE.replace("[64, 128]", "[64, 64]"))
+    first, second = runner.Run(runner.Plan(tmp_path, "sm_90")).run()
+    assert [r["outcome"] for r in (first, second)] == ["passed"] * 2
+    assert second["kernels"] == []
+    # cuTile also tries for other targets what the compiler can.
+    own = [kernel[:3] for kernel in first["kernels"] if kernel[1] == "sm_90"]
+    assert first["ran"] == second["ran"] == own

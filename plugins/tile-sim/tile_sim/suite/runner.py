@@ -24,6 +24,10 @@ _PYTEST = (
 _SITE = "import tile_sim.suite.process\n"
 
 
+#: The tests of a suite, and a record for each file whose tests cannot be had.
+Collected = tuple[list[str], list[dict[str, Any]]]
+
+
 @dataclass(frozen=True)
 class Plan:
     """What to run. `timeout` is in seconds for one test, `memory` in GiB for one process.
@@ -75,11 +79,13 @@ class Run:
     """One run of a suite.
 
     `results` has a record for each test, in the suite's order, then one for each file whose tests
-    cannot be had, of kind `COLLECTION`.
+    cannot be had, of kind `COLLECTION`. `collected` is what an earlier run of the same suite and
+    architecture found there.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, collected: Collected | None = None) -> None:
         self.plan = plan
+        self.collected = collected
         self.results: list[dict[str, Any]] = []
 
     def run(self) -> list[dict[str, Any]]:
@@ -88,8 +94,9 @@ class Run:
             work = Path(folder)
             (work / "site").mkdir()
             (work / "site" / "sitecustomize.py").write_text(_SITE)
-            collected, broken = self._collect(work)
-            tests = collected[self.plan.first :: self.plan.every]
+            self.collected = self.collected or self._collect(work)
+            names, broken = self.collected
+            tests = names[self.plan.first :: self.plan.every]
             if self.plan.only is not None:
                 tests = [test for test in tests if test in self.plan.only]
             known = {test: self.plan.known[test] for test in tests if test in self.plan.known}
@@ -123,7 +130,7 @@ class Run:
         select = ["-k", self.plan.select] if self.plan.select else []
         return [sys.executable, "-m", "pytest", *_PYTEST, *select, *options, str(self.plan.suite)]
 
-    def _collect(self, work: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    def _collect(self, work: Path) -> Collected:
         names, broken = work / "tests.txt", work / "broken.jsonl"
         # In one word each: pytest looks for the root of the suite, at which names of tests begin,
         # above every file that stands among its arguments.
