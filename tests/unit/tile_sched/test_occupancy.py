@@ -141,7 +141,7 @@ def test_doubt_about_registers_goes_to_one_stage() -> None:
 
 
 @pytest.mark.parametrize(("behind", "keeps"), [(1000, True), (600, False)])
-def test_a_loop_keeps_its_order_unless_another_gains_more_than_estimates_know(
+def test_a_body_keeps_its_order_unless_another_gains_more_than_estimates_know(
     behind: int, keeps: bool
 ) -> None:
     """40 cycles that a load need not wait: 3.9 % of 1,041 and 6 % of 641 (`GAIN` is 5 %)."""
@@ -159,3 +159,6 @@ def test_a_loop_keeps_its_order_unless_another_gains_more_than_estimates_know(
     assert kept_order(listed, serial) == (serial if keeps else listed)
     one = replace(loop, options=replace(loop.options, max_stages=1))
     assert chosen(one).start == (serial if keeps else listed).start
+    straight = chosen(replace(loop, is_loop=False))
+    assert (straight.start == serial.start) is keeps
+    assert straight.ii == (serial if keeps else listed).ii

@@ -53,7 +53,7 @@ _FEWER = 2
 class CostScheduler:
     """The shortest interval that the arms, or eviction, find; then rounds that save registers.
 
-    With `heed_occupancy`, iterations overlap only where that is worth its registers, and a loop
+    With `heed_occupancy`, iterations overlap only where that is worth its registers, and a body
     keeps the program's order unless another one gains more than estimates are sure of.
 
     At each interval: the driver's arms from empty, then Rau's placement with eviction from empty.
@@ -83,7 +83,7 @@ class CostScheduler:
         program_order = SerialScheduler().schedule(loop, model)
         assert isinstance(program_order, Schedule), "the problem has a solution"
         if not loop.is_loop:
-            return less_moved(loop, found, program_order)
+            return kept_order(less_moved(loop, found, program_order), program_order)
         if not model.register_file:
             return found
         candidates = [kept_order(problem.fallback, program_order), found]
