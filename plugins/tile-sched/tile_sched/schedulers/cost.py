@@ -83,10 +83,10 @@ class CostScheduler:
         program_order = SerialScheduler().schedule(loop, model)
         assert isinstance(program_order, Schedule), "the problem has a solution"
         if not loop.is_loop:
-            return kept_order(less_moved(loop, found, program_order), program_order)
+            return kept_order(loop, less_moved(loop, found, program_order), program_order)
         if not model.register_file:
             return found
-        candidates = [kept_order(problem.fallback, program_order), found]
+        candidates = [kept_order(loop, problem.fallback, program_order), found]
         if found.num_stages > _FEWER:
             fewer = replace(loop, options=replace(loop.options, max_stages=_FEWER))
             limited = problem_of(fewer, model)
