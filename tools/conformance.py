@@ -115,14 +115,14 @@ def _by_pipeline(
     if len(given.pipeline) < 2:
         yield arch, _run(given, Run(_plan(given, suite, arch, arch, *given.pipeline)), arch)
         return
-    from tile_fuzz.alike import Alike
+    from tile_fuzz.same_code import SameCode
 
-    alike = Alike(given.bytecode, given.pipeline, default_registry())
+    same = SameCode(given.bytecode, given.pipeline, default_registry())
     results: dict[str, list[dict[str, Any]]] = {}
     collected = None
     for pipeline in given.pipeline:
         name = f"{arch} {Path(pipeline).stem}"
-        known = alike.known(results, pipeline)
+        known = same.known(results, pipeline)
         run = Run(_plan(given, suite, arch, name, pipeline, known), collected)
         results[pipeline] = _run(given, run, name)
         collected = run.collected

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from support.planted import registry
 from tile_cudatile import write_bytecode
-from tile_fuzz.alike import Alike
 from tile_fuzz.generator import Settings, generate
 from tile_fuzz.generator.gaps import GAPS
 from tile_fuzz.oracle import Setting, compile_ptx
+from tile_fuzz.same_code import SameCode
 
 LOOPS = Settings(8, 256, avoid=frozenset(GAPS), favour=frozenset({"loops"}))
 PLAIN = replace(LOOPS, favour=frozenset())
@@ -56,8 +56,8 @@ def test_what_has_other_code_runs_again(suite: Path) -> None:
     records = [_record(name, [name], []) for name in codes]
     records += [_record(f"launches {name}", [], [name]) for name in codes]
     records += [_record("all", list(codes), []), _record("nothing", [], [])]
-    alike = Alike(suite, pipelines, registry())
-    known = alike.known({pipelines[0]: records}, pipelines[1])
+    tests = SameCode(suite, pipelines, registry())
+    known = tests.known({pipelines[0]: records}, pipelines[1])
     assert set(known) == same | {f"launches {name}" for name in same} | {"nothing"}
     assert all(record["as"] == pipelines[0] for record in known.values())
 
@@ -73,12 +73,12 @@ def test_an_outcome_comes_from_the_pipeline_that_ran(suite: Path) -> None:
     """The third has the code of the second, which has that of the first for one program."""
     first, second = _pipeline(suite, "list"), _pipeline(suite, "ims")
     third = _copy(second)
-    alike = Alike(suite, [first, second, third], registry())
+    tests = SameCode(suite, [first, second, third], registry())
     ran = {first: [_record(name, [name], []) for name in PROGRAMS]}
     ran[second] = [
-        alike.known(ran, second).get(name, _record(name, [name], [])) for name in PROGRAMS
+        tests.known(ran, second).get(name, _record(name, [name], [])) for name in PROGRAMS
     ]
-    by = {name: record["as"] for name, record in alike.known(ran, third).items()}
+    by = {name: record["as"] for name, record in tests.known(ran, third).items()}
     assert set(by) == set(PROGRAMS)
     assert set(by.values()) == {first, second}
 
@@ -91,5 +91,5 @@ def test_failures_run_again(suite: Path) -> None:
         _record("refused", ["broken"], []),
         _record("passed", ["plain"], []),
     ]
-    found = Alike(suite, [first, second], registry()).known({first: records}, second)
+    found = SameCode(suite, [first, second], registry()).known({first: records}, second)
     assert set(found) == {"passed"}

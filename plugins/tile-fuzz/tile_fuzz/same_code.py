@@ -15,7 +15,7 @@ from tile_fuzz.together import Together
 Record = dict[str, Any]
 
 
-class Alike:
+class SameCode:
     """Which tests need not run again under another pipeline.
 
     `folder` has the programs as `tile_sim.suite.runner.Plan.bytecode` keeps them, `pipelines` are
