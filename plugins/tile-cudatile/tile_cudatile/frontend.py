@@ -10,13 +10,14 @@ from tile_core.mlir import ir
 from tile_cudatile.bytecode.reader import read_bytecode
 from tile_cudatile.dialect.build import to_mlir
 from tile_cudatile.errors import VerifyError
+from tile_cudatile.tree import Module
 
 _PLACE = re.compile(r"(.*):(\d+):(\d+)")
 
 
 def read(data: bytes, cx: Any) -> ir.Module:
     """TileIR bytecode as an MLIR module of the current context."""
-    return to_mlir(read_bytecode(data))
+    return _with_source(read_bytecode(data), cx)
 
 
 def read_text(data: bytes, cx: Any) -> ir.Module:
@@ -26,7 +27,18 @@ def read_text(data: bytes, cx: Any) -> ir.Module:
 
     program = parse_text(data.decode(), name=cx.name)
     verify(program)
-    return to_mlir(program)
+    return _with_source(program, cx)
+
+
+def _with_source(program: Module, cx: Any) -> ir.Module:
+    """The module; where debug information is asked for, with the program's text as the source that
+    stands between the user's and the machine's."""
+    module = to_mlir(program)
+    if cx.options.get("lineinfo") or cx.options.get("device-debug"):
+        from tile_cudatile.text.intermediate import ATTRIBUTE, record
+
+        module.operation.attributes[ATTRIBUTE] = ir.StringAttr.get(record(program), module.context)
+    return module
 
 
 def check(module: ir.Module) -> None:

@@ -24,14 +24,19 @@ _BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 def print_text(module: Module, *, locations: bool = False) -> str:
     """The assembly of a program, as `tileirdisasm` prints it; with `locations`, as for its `-g`."""
     places = Places() if locations else None
+    text = print_module(module, places)
+    return places.named(text) if places else text
+
+
+def print_module(module: Module, places: Places | None) -> str:
+    """The assembly of a program; with `places`, with their marks where locations stand."""
     producer = "" if module.producer is None else f"// Producer: {module.producer}\n"
     # The module itself is nowhere; others hear of it only if it holds globals, or nothing.
     unplaced = places and (module.globals or not module.entries)
     nowhere = places.mark(UNKNOWN) if places and unplaced else ""
     items = [f"{_global_text(item)}{nowhere}" for item in module.globals]
     items += [EntryPrinter(entry, places).text() for entry in module.entries]
-    text = producer + "\n".join(items) + "\n"
-    return places.named(text) if places else text
+    return producer + "\n".join(items) + "\n"
 
 
 def _global_text(item: Global) -> str:

@@ -8,7 +8,13 @@ from typing import ClassVar
 from tile_core.diagnostics import CompileError
 from tile_core.emit import EmitContext
 from tile_core.mlir import ir
-from tile_nvptx.emit import convergent, library_calls, library_places, map_notes
+from tile_nvptx.emit import (
+    convergent,
+    intermediate_source,
+    library_calls,
+    library_places,
+    map_notes,
+)
 from tile_nvptx.emit.guards import (
     check_intrinsics,
     check_kernels,
@@ -56,7 +62,7 @@ class LlvmIrEmitter:
         check_intrinsics(text, cx.target)
         if library_calls.in_text(text):
             text += "".join(library_places.comments(module))
-        return text + map_notes.notes(module)
+        return text + map_notes.notes(module) + intermediate_source.note(source.operation)
 
 
 def _translate(source: ir.Module, options: EmitOptions) -> str:

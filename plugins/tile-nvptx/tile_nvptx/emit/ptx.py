@@ -10,7 +10,15 @@ from tile_core.diagnostics import CompileError, ConfigurationError
 from tile_core.emit import EmitContext
 from tile_core.options import option
 from tile_core.target import Target
-from tile_nvptx.emit import empty, library_calls, map_notes, ptx_text, reflect, toolchain
+from tile_nvptx.emit import (
+    empty,
+    intermediate_source,
+    library_calls,
+    map_notes,
+    ptx_text,
+    reflect,
+    toolchain,
+)
 from tile_nvptx.emit.options import EmitOptions
 from tile_nvptx.emit.pool import POOL, WorkerFailure
 from tile_nvptx.emit.ptx_parameters import with_hidden
@@ -79,6 +87,8 @@ class PtxEmitter:
             raise _located(failure, source, cx.target) from None
         _check_known(reply["warnings"], cx.target)
         ptx = _with_maps(self._finish(reply["ptx"]), source)
+        if options.wants_lines:
+            ptx = intermediate_source.with_source(ptx, source, _highest_ptx(cx))
         self.metadata = {
             "seconds": reply["seconds"],
             "warnings": reply["warnings"],

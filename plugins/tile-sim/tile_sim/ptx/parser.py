@@ -112,7 +112,8 @@ class Parser(Cursor):
         self.expect(";")
 
     def _debug_directive(self) -> bool:
-        """`.file`, `.loc`, `.section`, `.pragma`: consumed here, `.loc` remembered."""
+        """`.file`, `.loc`, `.loc_intermediate`, `.section`, `.pragma`: consumed here, `.loc`
+        remembered."""
         text = self.token.text
         if text == ".file":
             self.next()
@@ -126,6 +127,11 @@ class Parser(Cursor):
             self.loc = (self.integer(), self.integer(), self.integer())
             while self.accept(","):
                 self._loc_attribute()
+        elif text == ".loc_intermediate":
+            # As `.loc`, in the file of the intermediate source; reports name the user's lines.
+            self.next()
+            for _ in range(3):
+                self.integer()
         elif text == ".section":
             self._section()
         elif text == ".pragma":
