@@ -1,6 +1,7 @@
 """Load on a compile server: many clients, some of them wrong, crashing or killed half-way.
 
     python tools/soak.py --requests 1000 --clients 8      # `make soak`: --minutes 120
+    python tools/soak.py --minutes 120 --rate 30          # on a machine that others use, too
 
 Every answer is compared with what a compilation without a server gives; in the end, memory, worker
 folders and unfinished files are looked at. A request without an answer within `--patience` seconds
@@ -204,6 +205,9 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--patience", type=float, default=300, help="seconds for an answer [300]")
     parser.add_argument("--minutes", type=float, help="go on for so long instead")
+    parser.add_argument(
+        "--rate", type=float, help="requests a minute: pauses after each hundred [no pauses]"
+    )
     options = parser.parse_args()
     names = ("vector_add_f32", "softmax_f16", "matmul_f16", "rms_norm_f32")
     programs = [ROOT / "examples" / "bytecode" / f"{name}.tileirbc" for name in names]
@@ -218,6 +222,8 @@ def main() -> int:
                 list(pool.map(soak.one, range(done, done + 100)))
                 done += 100
                 soak.watch()
+                if options.rate:
+                    time.sleep(max(0.0, start + done * 60 / options.rate - time.monotonic()))
                 print(f"{done} requests, {len(soak.wrong)} wrong, {soak.memory[-1] >> 10} MiB, "
                       f"{time.monotonic() - start:.0f} s", flush=True)  # fmt: skip
         soak.finish()

@@ -166,9 +166,10 @@ def _become_worker(requests: int, answers: int, log: int, libdevice: str | None)
         for fd, target in ((requests, 0), (answers, 1), (log, 2)):
             os.dup2(fd, target)
         os.closerange(3, _DESCRIPTORS)
+        from tile_core.module_image import report_missed
         from tile_nvptx.emit.worker import main
 
-        main(libdevice)
+        main(libdevice, report_missed)
     except BaseException:
         with suppress(OSError):
             os.write(2, traceback.format_exc().encode(errors="replace"))

@@ -12,6 +12,7 @@ import os
 import queue
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from tile_core.pipe_messages import read_message, write_message
@@ -23,11 +24,12 @@ OK, FAILED, REFUSED = "ok", "failed", "refused"
 LOAD_MLIR = "load-mlir"
 
 
-def main(libdevice: str | None = None) -> None:
+def main(libdevice: str | None = None, replied: Callable[[], None] = lambda: None) -> None:
     """Serve requests until standard input ends, which is when the caller has gone.
 
     Args:
         libdevice: bitcode to parse before the first request comes.
+        replied: called after each reply, when the caller goes on.
     """
     # LLVM and its tools may print: keep the reply pipe for replies.
     replies = os.dup(1)
@@ -46,6 +48,7 @@ def main(libdevice: str | None = None) -> None:
             work.translator()
         else:
             write_message(replies, work.answer(request))
+            replied()
 
 
 class _Work:
