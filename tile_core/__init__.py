@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # without `typing`, which a served command can do without
 if TYPE_CHECKING:
+    from typing import Any
+
     from tile_core.api import compile, plan_for  # noqa: A004 - the verb of the field
     from tile_core.artifact import Artifact
     from tile_core.diagnostics import TileError

@@ -8,7 +8,6 @@ anew; two processes that want the same artifact make it once.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import tempfile
@@ -19,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tile_core.digests import sha256
 from tile_core.snapshot import cache_folder
 
 #: Rises when what a file holds changes its form.
@@ -177,11 +177,11 @@ class Cache:
 def key_of(parts: Mapping[str, Any]) -> str:
     """The key for everything that decides an artifact, as something that JSON can hold."""
     text = json.dumps({"form": FORM, **parts}, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _encoded(entry: Entry) -> bytes:
-    head = asdict(entry) | {"form": FORM, "sha256": hashlib.sha256(entry.output).hexdigest()}
+    head = asdict(entry) | {"form": FORM, "sha256": sha256(entry.output).hexdigest()}
     del head["output"]
     return json.dumps(head, sort_keys=True).encode() + b"\n" + entry.output
 
@@ -190,7 +190,7 @@ def _decoded(data: bytes) -> Entry | None:
     line, _, payload = data.partition(b"\n")
     try:
         head = json.loads(line)
-        whole = head["form"] == FORM and head["sha256"] == hashlib.sha256(payload).hexdigest()
+        whole = head["form"] == FORM and head["sha256"] == sha256(payload).hexdigest()
         return Entry(payload, head["text"], head["remarks"], head["about"]) if whole else None
     except (ValueError, KeyError, TypeError):
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from tile_core import api
 from tile_core.artifact import Artifact, Stages
 from tile_core.cache import Cache, Entry, key_of
 from tile_core.diagnostics import SourceLocation, TileError
+from tile_core.digests import sha256
 from tile_core.fingerprint import installed
 from tile_core.hookspecs import LazyEmitter
 from tile_core.pipeline.resolve import Resolved
@@ -62,7 +62,7 @@ def _key(data: bytes, target: str, arguments: Mapping[str, Any]) -> tuple[Resolv
     toolchain: Mapping[str, Path] = arguments.get("toolchain") or {}
     disabled = os.environ.get("TILEC_DISABLE_PLUGINS", "")
     parts = {
-        "program": hashlib.sha256(data).hexdigest(),
+        "program": sha256(data).hexdigest(),
         "ends": [str(arguments.get(k)) for k in ("emit", "stop_after", "without")],
         "verify": arguments.get("verify"),
         "target": asdict(resolved.target),

@@ -7,13 +7,13 @@ A table says which value stands instead of a pipeline's own: `[instead.tma-descr
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from tile_core.diagnostics import ConfigurationError
+from tile_core.digests import sha256
 
 #: A file instead of the user's own; "off": none.
 VARIABLE = "TILEC_DEFAULTS"
@@ -50,7 +50,7 @@ _HINT = f"`tilec doctor --gpu --forget` removes it, {VARIABLE}=off leaves it asi
 def digest() -> str:
     """Eight hex digits for what stands instead of pipelines' values; "" for nothing."""
     held = text()
-    return hashlib.sha256(held.encode()).hexdigest()[:8] if held else ""
+    return sha256(held.encode()).hexdigest()[:8] if held else ""
 
 
 def instead() -> Instead:

@@ -6,13 +6,13 @@ change the text, edits in a checkout included: the digest covers the files thems
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tile_core.digests import sha256
 from tile_core.snapshot import remembered
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def installed(disabled: Collection[str] = ()) -> str:
         registry = Registry.discover(without, strict=False)
         return fingerprint(registry), behind(registry)
 
-    which = hashlib.sha256("\n".join(without).encode()).hexdigest()[:8] if without else "all"
+    which = sha256("\n".join(without).encode()).hexdigest()[:8] if without else "all"
     return remembered(f"fingerprint-{which}", make)
 
 
@@ -51,7 +51,7 @@ def behind(registry: Registry) -> list[Path]:
 
 def fingerprint(registry: Registry) -> str:
     """Sixteen hex digits over the plugins, their files, and the versions of what they need."""
-    digest = hashlib.sha256()
+    digest = sha256()
     packages = _packages(registry)
     needed: set[str] = set()
     for plugin in registry.plugins:
@@ -62,7 +62,7 @@ def fingerprint(registry: Registry) -> str:
     for package in sorted(packages):
         for name, path in _files(package):
             digest.update(f"{package}/{name}\n".encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+            digest.update(sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import marshal
-import mmap
 import os
 import re
 import sys
@@ -19,6 +18,8 @@ from contextlib import suppress
 from functools import partial
 from types import CodeType
 from typing import Any
+
+from tile_core.own_files import read_own, user_folder, write_own
 
 #: What `re.compile` turns a text and its flags into: arguments of `_sre.compile` behind the text.
 Program = tuple[int, list[int], int, dict[str, int], tuple[str | None, ...]]
@@ -92,41 +93,6 @@ class GeneratedCode:
         write_own(self.path, marshal.dumps(kept))
 
 
-def read_own(path: str) -> bytes:
-    """What a file of this user's holds; nothing, if anybody else could have written it."""
-    with suppress(OSError), open(path, "rb") as file:
-        if _is_own(file.fileno()):
-            return file.read()
-    return b""
-
-
-def map_own(path: str) -> memoryview:
-    """The same without reading it: a page comes when it is looked at. `write_own` puts a new file
-    in the place of the old one, which whoever has it mapped keeps."""
-    with suppress(OSError, ValueError), open(path, "rb") as file:
-        if _is_own(file.fileno()):
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    return memoryview(b"")
-
-
-def _is_own(file: int) -> bool:
-    status = os.fstat(file)
-    return status.st_uid == os.getuid() and not status.st_mode & 0o022
-
-
-def write_own(path: str, data: bytes) -> None:
-    """Write such a file; a disk that is full or read-only only makes the next process slower."""
-    temporary = f"{path}.{os.getpid()}.part"
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)
-
-
 def keep() -> GeneratedCode:
     """From now on `dataclasses` takes its methods from the user's file, and `re` its programs.
 
@@ -146,10 +112,3 @@ def _keep_expressions(code: GeneratedCode) -> None:
     if not all(hasattr(compiler, name) for name in ("compile", "_parser", "_code", "_sre")):
         return
     compiler.compile = partial(code.expression, compiler, compiler.compile)
-
-
-def user_folder() -> str:
-    """Where such files are."""
-    from tile_core.snapshot import cache_folder
-
-    return str(cache_folder() / "snapshots")

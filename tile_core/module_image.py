@@ -1,13 +1,16 @@
 """The modules of a command in one file, instead of looking for and opening 600.
 
 A command without a server imports the same modules each time. Python looks for each in the folders
-of its package, compares times, opens a file, and makes names that every module has anew: a fifth of
-a small compilation together. An image holds their compiled code in one file of this user's own,
-with what the sources and their folders looked like; whatever has changed since is imported as ever,
-and the image is written anew.
+of its package, compares times, and opens a file: a tenth of a small compilation together. An image
+holds their compiled code in one file of this user's own, with what the sources and their folders
+looked like; whatever has changed since is imported as ever, and the image is written anew.
 
-Only what Python itself has compiled and kept (`__pycache__`) comes into an image. Modules that one
-process has added are a group: they are unpacked together, since who needs one needs most of them.
+Only what Python itself has compiled and kept (`__pycache__`) comes into an image. Code is unpacked
+when its module is imported, and not before: what is unpacked before a fork is copied, page by page,
+when its counts of references change.
+
+An image is there before `site` has completed the search path, for modules of the standard library.
+So this module imports nothing that Python has not loaded at its start.
 """
 
 from __future__ import annotations
@@ -16,37 +19,29 @@ import marshal
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import MAGIC_NUMBER
-from types import CodeType, ModuleType
-from typing import Any, NamedTuple
 
-from tile_core.generated_code import map_own, read_own, user_folder, write_own
+from tile_core.own_files import map_own, read_own, user_folder, write_own
+
+TYPE_CHECKING = False  # without `typing`
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import CodeType, ModuleType
+    from typing import Any
+
+    #: Source, time (ns) and size of it, its compiled file ("": where Python puts it), whether it is
+    #: a package, place and length of its code.
+    Entry = tuple[str, int, int, str, bool, int, int]
+    #: A module that is to be added: name, source ("" for what is none, as itself), compiled file,
+    #: whether it is a package.
+    Described = tuple[str, str, str, bool]
 
 #: A compiled file starts with the magic number, flags, the source's time and size: 4 bytes each.
 _HEAD = 16
 #: With more bytes than these nothing is added any more.
 _LIMIT = 1 << 26
-#: More groups than these are made one.
-_GROUPS = 8
-#: A module that is to be added: name, source ("" for what is none, as itself), compiled file,
-#: whether it is a package.
-Described = tuple[str, str, str, bool]
 #: What `marshal` raises for bytes that it has not written.
 _BROKEN = (EOFError, ValueError, TypeError, KeyError, IndexError)
-
-
-class Entry(NamedTuple):
-    """A module of an image: its files, the source's time (ns) and size, and its group."""
-
-    source: str
-    compiled: str
-    package: bool
-    time: int
-    size: int
-    group: int
 
 
 class ModuleImage:
@@ -54,79 +49,77 @@ class ModuleImage:
 
     Args:
         path: the file; one that anybody else could have written is not read.
-        search: the interpreter and its search path, which an image is for.
     """
 
-    def __init__(self, path: str, search: str) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.search = search
+        self._made_for = ""
         self._index: dict[str, Entry] = {}
-        self._packed: list[memoryview] = []
-        self._code: dict[int, dict[str, CodeType]] = {}  # of groups that are unpacked
+        self._code = memoryview(b"")
         self._folders: dict[str, int] = {}  # time of last change, when the image was written
         self._checked: dict[str, bool] = {}
         self._absent: frozenset[str] = frozenset()  # asked for, and no source that can be kept
         self._missed: set[str] = set()
-        with suppress(*_BROKEN):
+        self._is_complete = False
+        try:
             self._read(map_own(path))
+        except _BROKEN:
+            self._index = {}
 
     def _read(self, data: memoryview) -> None:
         at = 8 + int.from_bytes(data[:8], "little")
-        made_for, folders, lengths, index, absent = marshal.loads(data[8:at])
-        if made_for != self.search or at + sum(lengths) != len(data):
+        made_for, folders, length, index, absent = marshal.loads(data[8:at])
+        if at + length != len(data) or not _unchanged(folders):
             return
-        if any(_changed(folder) != folders[folder] for folder in _search_path()):
-            return
-        for length in lengths:
-            self._packed.append(data[at : at + length])
-            at += length
-        self._folders, self._absent = folders, absent
-        self._index = {name: Entry(*entry) for name, entry in index.items()}
+        self._code = data[at:]
+        self._made_for, self._folders = made_for, folders
+        self._index, self._absent = index, absent
+
+    def complete(self) -> None:
+        """The search path is complete: if the image was made for another one, only modules that
+        were there before come from it."""
+        if self._made_for != _search() or not _unchanged(self._folders):
+            self._index = {}
+            self._absent = frozenset()
+        self._made_for = _search()
+        self._is_complete = True
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """As Python asks its finders; None where the image does not know, or no longer."""
         del path, target
-        code = self._current(name)
-        if code is None:
+        if not self._is_complete and name.partition(".")[0] not in sys.stdlib_module_names:
+            return None  # who knows where it will be looked for
+        entry = self._current(name)
+        if entry is None:
             self._missed.add(name)
             return None
-        entry = self._index[name]
+        source, _, _, compiled, package, at, length = entry
+        code = self._code[at : at + length]
         # `spec_from_file_location` would work out again what is known here.
-        loader = _Loader(name, entry.source, code)
-        spec = ModuleSpec(name, loader, origin=entry.source, is_package=entry.package)
+        spec = ModuleSpec(name, _Loader(name, source, code), origin=source, is_package=package)
         spec.has_location = True
-        spec.cached = entry.compiled
-        if entry.package:
-            spec.submodule_search_locations = [os.path.dirname(entry.source)]
+        spec.cached = compiled or _usual(source)
+        if package:
+            spec.submodule_search_locations = [os.path.dirname(source)]
         return spec
 
-    def _current(self, name: str) -> CodeType | None:
-        """A module's code, where nothing has changed that could make it another."""
+    def _current(self, name: str) -> Entry | None:
+        """What it holds of a module, where nothing has changed that could make it another."""
         entry = self._index.get(name)
         if entry is None:
             return None
         try:
-            found = os.stat(entry.source)
+            found = os.stat(entry[0])
         except OSError:
             return None
-        if (found.st_mtime_ns, found.st_size) != (entry.time, entry.size):
-            return None
-        return self._unpacked(entry.group).get(name) if self._same(entry.source) else None
-
-    def _unpacked(self, group: int) -> dict[str, CodeType]:
-        code = self._code.get(group)
-        if code is None:
-            code = {}
-            with suppress(*_BROKEN):
-                code = marshal.loads(self._packed[group])
-            self._code[group] = code
-        return code
+        same = (found.st_mtime_ns, found.st_size) == entry[1:3] and self._same(entry[0])
+        return entry if same else None
 
     def _same(self, source: str) -> bool:
         """Whether nothing was added to or taken from the folder of `source`."""
-        folder = os.path.dirname(source)
+        folder = source.rpartition(os.sep)[0]
         same = self._checked.get(folder)
         if same is None:
             same = self._checked[folder] = _changed(folder) == self._folders.get(folder)
@@ -140,95 +133,101 @@ class ModuleImage:
         missed, self._missed = self._missed - self._absent, set()
         if missed:
             lines = "".join(f"{marshal.dumps(item).hex()}\n" for item in _described(missed))
-            with suppress(OSError):
+            try:
                 os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
                 file = os.open(self._reports, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
                 try:
                     os.write(file, lines.encode())
                 finally:
                     os.close(file)
+            except OSError:
+                pass  # the next one is no faster, then
 
     @property
     def _reports(self) -> str:
         return f"{self.path}.lacks"
 
-    def _reported(self) -> Iterator[Described]:
+    def _reported(self) -> list[Described]:
         """What forks have left word of; only once."""
         lines = read_own(self._reports).split()
-        if lines:
-            with suppress(OSError):
-                os.unlink(self._reports)
-        with suppress(*_BROKEN):
-            for line in lines:
-                yield marshal.loads(bytes.fromhex(line.decode()))
+        if not lines:
+            return []
+        try:
+            os.unlink(self._reports)
+            return [marshal.loads(bytes.fromhex(line.decode())) for line in lines]
+        except (OSError, *_BROKEN):
+            return []
 
     def save(self) -> None:
         """Write the image, if modules were imported that it does not have."""
         described = {item[0]: item for item in self._reported()}
         described |= {item[0]: item for item in _described(self._missed - self._absent)}
-        if described:  # another process may have written the image since
-            ModuleImage(self.path, self.search).add(described.values())
+        if described:
+            newest = ModuleImage(self.path)  # another process may have written it since
+            newest.complete()
+            newest.add(described.values())
 
     def add(self, described: Iterable[Described]) -> None:
         """Write the image with more modules, as far as Python has compiled and kept them."""
-        groups = [self._unpacked(number) for number in range(len(self._packed))]
         absent = set(self._absent)
         index: dict[str, Entry] = {}
-        added: dict[str, CodeType] = {}
+        parts: list[bytes] = []
+        at = 0
         for name, source, compiled, package in described:
             if not source:
                 absent.add(name)
             elif found := _compiled(source, compiled):
-                stamp, added[name] = found
-                index[name] = Entry(source, compiled, package, *stamp, len(groups))
-        if not added and absent == self._absent:
+                time, size, code = found
+                usual = "" if compiled == _usual(source) else compiled
+                index[name] = source, time, size, usual, package, at, len(code)
+                parts.append(code)
+                at += len(code)
+        if not parts and absent == self._absent:
             return
-        index |= {n: e for n, e in self._index.items() if n not in added and self._current(n)}
-        groups.append(added)
-        if len(groups) > _GROUPS:
-            groups = [{n: groups[e.group][n] for n, e in index.items()}]
-            index = {n: e._replace(group=0) for n, e in index.items()}
-        self._write(index, groups, frozenset(absent - index.keys()))
+        for name, (source, time, size, compiled, package, begin, length) in self._index.items():
+            if name not in index and self._current(name):
+                index[name] = source, time, size, compiled, package, at, length
+                parts.append(bytes(self._code[begin : begin + length]))
+                at += length
+        if at <= _LIMIT:
+            self._write(index, parts, frozenset(absent - index.keys()))
 
-    def _write(
-        self, index: dict[str, Entry], groups: list[dict[str, CodeType]], absent: frozenset[str]
-    ) -> None:
-        of_group: list[dict[str, CodeType]] = [{} for _ in groups]
-        for name, entry in index.items():
-            of_group[entry.group][name] = groups[entry.group][name]
-        packed = [marshal.dumps(group) for group in of_group]
-        if sum(map(len, packed)) > _LIMIT:
-            return
-        folders = {os.path.dirname(e.source) for e in index.values()} | set(_search_path())
+    def _write(self, index: dict[str, Entry], parts: list[bytes], absent: frozenset[str]) -> None:
+        folders = {os.path.dirname(entry[0]) for entry in index.values()} | set(_search_path())
         times = {folder: _changed(folder) for folder in folders}
-        entries = {name: tuple(entry) for name, entry in index.items()}
-        head = marshal.dumps((self.search, times, [len(p) for p in packed], entries, absent))
-        write_own(self.path, b"".join((len(head).to_bytes(8, "little"), head, *packed)))
+        head = marshal.dumps((self._made_for, times, sum(map(len, parts)), index, absent))
+        write_own(self.path, b"".join((len(head).to_bytes(8, "little"), head, *parts)))
 
 
 class _Loader(SourceFileLoader):
     """Loads a module whose compiled code is in an image."""
 
-    def __init__(self, name: str, path: str, code: CodeType) -> None:
+    def __init__(self, name: str, path: str, code: memoryview) -> None:
         super().__init__(name, path)
         self.code = code
 
     def get_code(self, fullname: str) -> CodeType:
         """The compiled code."""
         del fullname
-        return self.code
+        return marshal.loads(self.code)
 
 
 #: The image that this process takes modules from.
 _kept: ModuleImage | None = None
 
 
-def keep_modules() -> ModuleImage:
-    """From now on, modules are taken from this user's image where it has them."""
+def keep_modules(*, complete: bool = True) -> ModuleImage:
+    """From now on, modules are taken from this user's image where it has them.
+
+    Args:
+        complete: the search path is. Else `ModuleImage.complete` has to be called when it is.
+    """
     global _kept
-    search = "\n".join((sys.version, sys.prefix, *sys.path))
-    number = zlib.crc32(search.encode("utf-8", "surrogateescape"))
-    _kept = ModuleImage(os.path.join(user_folder(), f"modules-{number:08x}.marshal"), search)
+    for_whom = "\n".join((sys.version, sys.executable, *(() if complete else sys.path)))
+    number = zlib.crc32(for_whom.encode("utf-8", "surrogateescape"))
+    _kept = ModuleImage(os.path.join(user_folder(), f"modules-{number:08x}.marshal"))
+    if complete:
+        _kept.complete()
     sys.meta_path.insert(0, _kept)
     return _kept
 
@@ -252,8 +251,17 @@ def _described(names: Iterable[str]) -> Iterator[Described]:
             yield name, "", "", False
 
 
-def _compiled(source: str, compiled: str) -> tuple[tuple[int, int], CodeType] | None:
+def _usual(source: str) -> str:
+    """Where Python keeps a compiled module."""
+    folder, _, file = source.rpartition(os.sep)
+    stem = file.removesuffix(".py")
+    return f"{folder}{os.sep}__pycache__{os.sep}{stem}.{sys.implementation.cache_tag}.pyc"
+
+
+def _compiled(source: str, compiled: str) -> tuple[int, int, bytes] | None:
     """Time and size of a source, and its code; None where Python has not kept it compiled."""
+    from importlib.util import MAGIC_NUMBER  # brings much that is needed only here
+
     try:
         found = os.stat(source)
         with open(compiled, "rb") as file:
@@ -262,13 +270,23 @@ def _compiled(source: str, compiled: str) -> tuple[tuple[int, int], CodeType] | 
         words = (int.from_bytes(data[i : i + 4], "little") for i in (4, 8, 12))
         if data[:4] != MAGIC_NUMBER or tuple(words) != expected:
             return None
-        return (found.st_mtime_ns, found.st_size), marshal.loads(data[_HEAD:])
-    except (OSError, *_BROKEN):
+        return found.st_mtime_ns, found.st_size, data[_HEAD:]
+    except OSError:
         return None
+
+
+def _search() -> str:
+    """What an image is made for: the interpreter and its search path."""
+    return "\n".join((sys.version, sys.prefix, *sys.path))
 
 
 def _search_path() -> list[str]:
     return [folder for folder in sys.path if folder]
+
+
+def _unchanged(folders: dict[str, int]) -> bool:
+    """Whether nothing was added to or taken from the folders of the search path."""
+    return all(_changed(folder) == folders.get(folder) for folder in _search_path())
 
 
 def _changed(folder: str) -> int:

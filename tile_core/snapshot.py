@@ -7,36 +7,31 @@ it; looking at those again takes a millisecond or two, and any difference makes 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any
 
+from tile_core import own_files
+
 #: Path, modification time in ns and size, -1 and -1 for a path that is not there; for a folder a
 #: digest of the names in it, else "".
 Stamp = tuple[str, int, int, str]
 
 #: Rises when what a snapshot holds changes its form.
-_FORM = 2
+_FORM = 3
 #: Python makes one in each folder that it imports from, which changes nothing that is installed.
 _COMPILED = "__pycache__"
 
 
 def cache_folder() -> Path:
-    """Where this user's files of tilec are kept: TILEC_CACHE_DIR, or `tilec` in XDG_CACHE_HOME."""
-    chosen = os.environ.get("TILEC_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    # The XDG specification: a relative path is to be ignored.
-    if base and Path(base).is_absolute():
-        return Path(base) / "tilec"
-    return Path.home() / ".cache" / "tilec"
+    """Where this user's files of tilec are kept (`own_files.cache_folder`)."""
+    return Path(own_files.cache_folder())
 
 
 def stamp(path: str | Path) -> Stamp:
@@ -51,7 +46,7 @@ def stamp(path: str | Path) -> Stamp:
 
 def _names(folder: str | Path) -> str:
     text = "\n".join(sorted(name for name in os.listdir(folder) if name != _COMPILED))
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return _digest(text)
 
 
 def renewed(stamps: Iterable[Stamp]) -> list[Stamp] | None:
@@ -78,8 +73,13 @@ def _untouched(old: Stamp) -> bool:
 
 def installation() -> str:
     """A digest that tells installations apart: interpreter and search path."""
-    text = "\n".join((sys.version, sys.prefix, *sys.path))
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return _digest("\n".join((sys.version, sys.prefix, *sys.path)))
+
+
+def _digest(text: str) -> str:
+    """A digest against chance, not against malice; `hashlib` loads OpenSSL for better ones."""
+    data = text.encode("utf-8", "surrogateescape")
+    return f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
 
 
 #: The stamps behind the answers of this process, by name.

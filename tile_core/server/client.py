@@ -15,6 +15,10 @@ import _socket
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tile_core.module_image import ModuleImage
+
 MAGIC = b"TILEC"
 PROTOCOL = 1
 #: Replies: done with a code; no server for this request; the worker died of a signal.
@@ -282,12 +286,12 @@ def here(entry: str, program: str, arguments: list[str]) -> int:
     from importlib import import_module
 
     sys.path[:1] = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    image = _image()
     site.main()
+    image.complete()
     from tile_core import own_process
     from tile_core.generated_code import keep
-    from tile_core.module_image import keep_modules
 
-    image = keep_modules()
     own_process.claim()
     own_process.loading()
     gc.enable()
@@ -303,6 +307,17 @@ def here(entry: str, program: str, arguments: list[str]) -> int:
     code.save()
     image.save()
     return result
+
+
+def _image() -> ModuleImage:
+    """Kept modules, before `site` says where this project is: it is around this file."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    sys.path.append(home)
+    try:
+        from tile_core.module_image import keep_modules
+    finally:
+        sys.path.remove(home)
+    return keep_modules(complete=False)
 
 
 if __name__ == "__main__":

@@ -108,3 +108,52 @@ def test_an_image_that_is_whole_is_not_written_again(probe: str, package: Path) 
     assert run(package, probe).startswith("1 part.py True _Loader")
     after = image_of(package).stat()
     assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+#: A process imports `pack.part` before its search path is complete, as `site` does.
+EARLY = """
+import sys
+home = sys.path.pop(1 if sys.path[0] == "" else 0)
+assert home.endswith("code"), home
+from tile_core.module_image import keep_modules
+image = keep_modules(complete=False)
+import graphlib
+sys.path.insert(0, home)
+image.complete()
+import pack.part
+print(*(type(sys.modules[name].__loader__).__name__ for name in ("graphlib", "pack.part")))
+image.save()
+"""
+
+
+def test_the_standard_library_is_there_before_the_search_path_is_complete(package: Path) -> None:
+    run(package, EARLY)
+    run(package, EARLY)
+    assert run(package, EARLY) == KEPT
+    (package.parent / "more.py").touch()  # another folder of modules, for all that anybody knows
+    assert run(package, EARLY) == "_Loader SourceFileLoader"
+
+
+#: A fork imports what its parent does not.
+FORK = PROBE.replace(
+    "image.save()",
+    """
+import os
+child = os.fork()
+if child == 0:
+    import pack.other
+    print(type(pack.other.__loader__).__name__, flush=True)
+    image.report()
+    os._exit(0)
+os.waitpid(child, 0)
+image.save()
+""",
+)
+
+
+def test_what_a_fork_imports_comes_into_the_image(package: Path) -> None:
+    (package / "other.py").write_text("VALUE = 2\n")
+    for _ in range(2):
+        run(package, FORK)
+    assert sorted(run(package, FORK).split()) == sorted(f"1 part.py True {KEPT} _Loader".split())
+    assert [path.name for path in image_of(package).parent.iterdir()] == [image_of(package).name]
