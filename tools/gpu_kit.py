@@ -140,9 +140,10 @@ def maps(kit: Kit, quick: bool) -> None:
     for name, nothing in (("from a template", False), ("told: from zeros", True)):
         one = in_kernel_map(nothing)
         made = assembled(one.ptx, (32, 1, 1))
+        expects: dict[str, Any] = {"expects": "told"} if nothing else {}
         kit.add_launch("maps", f"a map changed in the kernel, {name}", made, (1, 1, 1),
                        one.arguments, {3: one.expected},
-                       **({"expects": "told"} if nothing else {}))  # fmt: skip
+                       **expects)  # fmt: skip
     kit.add("maps", {
         "name": "our words of a map are the driver's", "kind": "maps", "seconds": 5.0,
         **_encoded_map(),

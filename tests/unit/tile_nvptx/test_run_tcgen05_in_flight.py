@@ -81,10 +81,11 @@ def test_a_loop_in_a_loop_makes_its_barriers_again(tensor_maps: str, schedule: s
     steps = Steps("pointers" if tensor_maps == "off" else "view", turns=3)
     module = steps.program().module()
     tile_cudatile.verify(module)
-    text = tile_core.compile(
+    made = tile_core.compile(
         str(tile_cudatile.to_mlir(module)), "sm_100", opt_level=2, emit="ptx",
         start_at="convert-cudatile-to-tileaa", options={"tma-descriptors": tensor_maps},
-    ).stage("ptx")  # fmt: skip
+    )  # fmt: skip
+    text = str(made.stage("ptx"))
     assert "tcgen05.mma" in text
     assert "mbarrier.inval" in text
     for first, last in ((0, 6), (2, 3), (1, 1)):
