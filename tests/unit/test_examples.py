@@ -13,7 +13,7 @@ import tile_core
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
-import cases  # noqa: E402 - lies beside the programs, and is no package
+import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
 
 TARGETS = (
     "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121",
@@ -76,6 +76,7 @@ def test_numbers_are_those_of_numpy(name: str, target: str, level: int) -> None:
     report = Module(ptx).launch(name, case.grid, (int(threads), 1, 1), case.flat, stats=optimised)
     assert case.errors() == []
     if optimised:
+        assert report.cost is not None
         assert report.cost.total.bank_conflicts == 0
 
 

@@ -14,7 +14,7 @@ from tile_core.target import builtin_targets
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
-import cases  # noqa: E402 - lies beside the programs, and is no package
+import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
 
 
 @cache

@@ -36,8 +36,8 @@ gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 1 : i32} {
 }
 // -----
 // One that all blocks run alike, and one that blocks of a cluster share, stay as they are.
-// CHECK: the kernel does not ask for its program id
-// CHECK: 2 blocks of a cluster work on each
+// CHECK: remark[failed]: blocks do not take further tile blocks: the kernel does not ask for its program id
+// CHECK: remark[failed]: blocks do not take further tile blocks: 2 blocks of a cluster work on each
 // CHECK-NOT: scf.while
 gpu.module @m {
   func.func @alike() attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {

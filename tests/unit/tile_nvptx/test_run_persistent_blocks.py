@@ -121,5 +121,17 @@ def test_where_blocks_stay_as_they_are(target: str, options: dict[str, int], why
     made = tile_core.compile(
         code, target, emit="ptx", options={**options, "dynamic-persistent": True}
     )
-    assert any(why in str(remark) for remark in made.remarks)
+    assert [r.kind for r in made.remarks if why in str(r)] == ["failed"]
     assert "clusterlaunchcontrol" not in str(made.stage("ptx"))
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("saxpy_loop_f32", ["failed"]), ("matmul_f16", [])])
+def test_rings_stay_in_registers_where_pipes_cannot_be(name: str, kinds: list[str]) -> None:
+    code = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
+    options = {"dynamic-persistent": True, "rings": "shared"}
+    made = tile_core.compile(code, "sm_100", options=options, emit="ptx")
+    said = [r.kind for r in made.remarks if "tiles that cross stages stay in registers" in str(r)]
+    assert said == kinds
+    text = str(made.stage("ptx"))
+    assert "clusterlaunchcontrol" in text
+    run_all(text, name)

@@ -50,7 +50,8 @@ class DynamicPersistent(Pass):
         num_warps(op)  # raises an error where nothing says how the kernel is launched
         reason = _reason(op, cx.target.sm)
         if reason is not None:
-            cx.missed(op, f"blocks do not take further tile blocks: {reason}")
+            cx.failed(op, f"blocks do not take further tile blocks: {reason}",
+                      category="schedule", name="DynamicPersistentFailed")  # fmt: skip
             return
         _Wrapping(op).wrap()
         cx.count("kernels")

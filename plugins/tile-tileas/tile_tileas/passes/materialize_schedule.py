@@ -133,6 +133,15 @@ class MaterializeSchedule(Pass):
                 found.append(crossing)
         if not found:
             return made
+        if _is_before_a_condition(made.body.loop):
+            cx.failed(
+                made.body.loop.operation,
+                "tiles that cross stages stay in registers: pipes cannot be followed before the "
+                "condition of the loop around",
+                category="schedule",
+                name="PipesNotMade",
+            )
+            return made
         piping = Piping(made.body, found, names)
         loop = piping.run()
         cx.count("pipes", len(found))
@@ -152,6 +161,19 @@ class MaterializeSchedule(Pass):
         for body, schedule in scheduled:
             check(body, *of_block[body.name], schedule, "its schedule")
         return [of_block[body.name][0] for body, _ in scheduled]
+
+
+def _is_before_a_condition(loop: ir.OpView) -> bool:
+    """Whether an `scf.while` around a loop runs it before its condition, once more than its body.
+
+    `tileas-verify-pipes` follows no pipes there.
+    """
+    inner, op = loop.operation, loop.operation.parent
+    while op is not None and op.name != "func.func":
+        if op.name == "scf.while" and inner.block in list(op.regions[0].blocks):
+            return True
+        inner, op = op.operation, op.operation.parent
+    return False
 
 
 @dataclass

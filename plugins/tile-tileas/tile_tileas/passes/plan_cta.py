@@ -53,7 +53,8 @@ class PlanCta(Pass):
                 self._cut(op, parts, cx)
                 made = parts
             except Conflict as conflict:
-                cx.missed(
+                say = cx.failed if asked > 1 else cx.missed
+                say(
                     op,
                     f"one block works on each tile block, not a cluster of {parts}: {conflict}",
                     category="schedule",

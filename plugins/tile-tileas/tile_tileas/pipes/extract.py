@@ -76,6 +76,15 @@ def extract(func: ir.OpView) -> Extracted:
     return _Extraction().run(func)
 
 
+def _concerns_pipes(node: Node) -> bool:
+    """Whether anything is done with a pipe or its iterators in a part of a program."""
+    if isinstance(node, Loop):
+        return bool(node.carried) or any(map(_concerns_pipes, node.body))
+    if isinstance(node, Branch):
+        return bool(node.results) or any(_concerns_pipes(one) for arm in node.arms for one in arm)
+    return True
+
+
 @dataclass
 class _Extraction:
     steps: list[ir.OpView] = field(default_factory=list)
@@ -233,7 +242,7 @@ class _Extraction:
         """The part before the condition runs as often as the body, and once more."""
         before, after = (region.blocks[0] for region in op.regions)
         self._pass_on(op, op.operands, before.arguments)
-        head = self._block(before)
+        head = tuple(node for node in self._block(before) if _concerns_pipes(node))
         if any(not isinstance(node, Create | Advance) for node in head):
             raise error_at(op, "uses pipes before its condition")
         forwarded = list(list(before.operations)[-1].operands)[1:]
