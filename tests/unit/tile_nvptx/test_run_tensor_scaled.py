@@ -227,6 +227,36 @@ def test_loops_of_every_length(packed: bool, narrow: bool) -> None:
             agrees(text, packed, schedule, first, last, narrow)
 
 
+def without_scales(element: t.Scalar, k: int) -> str:
+    """PTX of a loop of products of 128 x 256 x k."""
+    p = Program()
+    sources = [pieces(p, shape, element) for shape in ((M, k), (2 * N, k))]
+    bounds = [p.argument(I32), p.argument(I32), p.constant(I32, 1)]
+    start = p.constant(t.Tile((M, 2 * N), t.F32), 0)
+
+    def body(i: Value, total: Value) -> list[Value]:
+        a, b = (load(i) for load in sources)
+        return [p.emit("mmaf", [a, turned(p, b), total], total.type)]
+
+    region = p.region([I32, start.type], body, "continue")
+    p.store(p.emit("for", [*bounds, (start,)], start.type, regions=(region,)), (M, 2 * N), t.F32)
+    options = {"tma-descriptors": "host", "num-warps": 8}
+    made = tile_core.compile(
+        str(tile_cudatile.to_mlir(p.module())), "sm_100", opt_level=2, emit="ptx",
+        start_at="convert-cudatile-to-tileaa", options=options,
+    )  # fmt: skip
+    return str(made.stage("ptx"))
+
+
+def test_stages_go_by_bytes_of_k() -> None:
+    """Those of 8-bit floats last as long as those of half as many of f16."""
+    wide, narrow = without_scales(t.F16, 64), without_scales(t.F8E4M3FN, 128)
+    assert "kind::f16" in wide
+    assert "kind::f8f6f4" in narrow
+    sizes = [int(re.search(r"global_smem\[(\d+)\]", text)[1]) for text in (wide, narrow)]  # type: ignore[index]
+    assert sizes[0] // 49152 == sizes[1] // 49152 == 4
+
+
 def test_one_product_after_the_other() -> None:
     for schedule in SCHEDULES:
         agrees(ptx(False, "none"), False, schedule)

@@ -34,6 +34,7 @@ from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.tcgen05_chain import Turned, chain_of
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep
 from tile_tileas.remedies import remedy
+from tile_tileas.storage import storage_bits
 from tile_tileas.tma.filling import Tma
 
 PRODUCT = "nv_tileas.dot"
@@ -293,7 +294,9 @@ def _clk(loop: ir.OpView, machine: Machine) -> float:
     products = [op for op in loop.regions[0].blocks[0].operations if op.operation.name == PRODUCT]
     families = {family_of(op) for op in products}
     if TENSOR in families:
-        return _COLUMNS * machine.tcgen05.clk_per_column / 2  # of 128 rows, and not 64
+        # Of 128 rows, and not 64; as many bytes of K take as long, whatever the elements.
+        bits = max(_element_bits(op) for op in products)
+        return _COLUMNS * machine.tcgen05.clk_per_column / 2 * bits / 16
     if WARPGROUP in families:
         return _COLUMNS * machine.wgmma.clk_per_column
     return machine.mma.m16n8k16
@@ -305,6 +308,13 @@ def _macs(op: ir.OpView) -> int:
         return 0
     a, b = (_shape(value) for value in list(op.operands)[:2])
     return prod(product_shape(a, b))
+
+
+def _element_bits(op: ir.OpView) -> int:
+    """Bits of an element of A as it lies in memory."""
+    type_ = op.operands[0].type
+    buffer = Buffer.of(type_)
+    return storage_bits((type_ if buffer is None else buffer.tile).element_type)
 
 
 def _shape(value: ir.Value) -> tuple[int, ...]:
