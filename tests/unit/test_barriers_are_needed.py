@@ -1,7 +1,9 @@
 """No barrier too many: without any one of them, the simulator's check mode reports a race.
 
-One kind is excepted: between accesses that tokens order and that go through two pointers. A caller
-may pass one array for both, and only then do threads meet.
+Two kinds are excepted. Between accesses that tokens order and that go through two pointers: a
+caller may pass one array for both, and only then do threads meet. And around atomics that acquire
+and release: what the block's other threads stored before has to be seen by whoever reads the
+atomic's value, which is another block.
 """
 
 from __future__ import annotations
@@ -76,12 +78,12 @@ def test_examples(name: str) -> None:
 
 
 #: At -O3 the result of attention takes the room of a stage that an odd number of steps reads last;
-#: the example has two.
+#: the example has two. The backward pass adds to its sums by atomics that acquire and release.
 AT_LEVELS = [
     (name, level)
     for name in cases.NAMES
     for level in (0, 3)
-    if "large" not in name and (name, level) != ("attention_f16", 3)
+    if "large" not in name and "backward" not in name and (name, level) != ("attention_f16", 3)
 ]
 
 

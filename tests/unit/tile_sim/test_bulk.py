@@ -124,6 +124,18 @@ def test_reading_without_waiting(kernel: Kernel) -> None:
     assert caught.value.kind == "pending"
 
 
+@pytest.mark.parametrize("schedule", ["late", "random"])
+def test_ending_while_memory_is_filled(kernel: Kernel, schedule: str) -> None:
+    """The next block of the SM may have that memory by then."""
+    x = np.zeros((16, 64), np.float16)
+    module = kernel(SHARED + INIT + _load(2, "0, 0"), "u64 map, u32 bytes")
+    arguments = [TensorMap(x, box=(64, 16)), 2048]
+    found = module.launch(
+        "k", (1, 1, 1), (128, 1, 1), arguments, check=True, schedule=schedule
+    ).findings
+    assert [one.kind for one in found] == ["destination-abandoned"]
+
+
 @pytest.mark.parametrize("op", [None, "add", "max"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_tensor_store(kernel: Kernel, schedule: str, op: str | None) -> None:

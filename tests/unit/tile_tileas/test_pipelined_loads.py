@@ -14,6 +14,7 @@ import pytest
 import tile_cudatile
 from support.pipelined import KINDS, Steps
 from tile_sim import LaunchReport, Module, SimError
+from tile_tileas.pipelining.multistage import Multistage
 
 import tile_core
 
@@ -22,15 +23,21 @@ import tile_core
 DIRECT = ("view", "transposed", "pointers", "masked", "carried")
 
 
-@cache
-def ptx(
-    left: str, right: str, strategy: str, step: int = 1, stages: int = 3, latency: int | None = None
+def compiled(
+    left: str,
+    right: str,
+    strategy: str,
+    step: int = 1,
+    stages: int = 3,
+    latency: int | None = None,
+    target: str = "sm_80",
+    most: int = 6,
 ) -> str:
-    module = Steps(left, right, step=step, latency=latency).program().module()
+    module = Steps(left, right, most, step, latency).program().module()
     tile_cudatile.verify(module)
     made = tile_core.compile(
         str(tile_cudatile.to_mlir(module)),
-        "sm_80",
+        target,
         opt_level=2,
         start_at="convert-cudatile-to-tileaa",
         emit="ptx",
@@ -41,6 +48,9 @@ def ptx(
         },
     )
     return str(made.stage("ptx"))
+
+
+ptx = cache(compiled)
 
 
 def run(text: str, steps: Steps, first: int, last: int, schedule: str = "late") -> np.ndarray:
@@ -114,3 +124,24 @@ def test_nothing_of_it_can_go(left: str) -> None:
         text = "\n".join([*lines[:at], "", *lines[at + 1 :]])
         with pytest.raises((AssertionError, SimError)):
             np.testing.assert_array_equal(run(text, steps, 0, 6), wanted)
+
+
+#: What is loaded beyond the last iteration, and where that shows: through pointers outside of the
+#: array; by maps, which clip, in copies that are under way when the block ends.
+_BEYOND = [("sm_80", "pointers"), ("sm_80", "carried"), ("sm_90", "view"), ("sm_120", "view")]
+
+
+@pytest.mark.parametrize(("target", "left"), _BEYOND)
+def test_loads_ahead_stop_with_the_loop(
+    target: str, left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the question whether there is such an iteration, check mode finds the load."""
+    steps = Steps(left, most=1)
+    text = compiled(left, "view", "unspecialize", target=target, most=1)
+    wanted = meant(steps, 0, 1)
+    np.testing.assert_array_equal(run(text, steps, 0, 1), wanted)
+    monkeypatch.setattr(Multistage, "_if_exists", lambda self, exists, copies, *_, **__: copies())
+    broken = compiled(left, "view", "unspecialize", target=target, most=1)
+    assert broken != text
+    with pytest.raises((AssertionError, SimError)):
+        np.testing.assert_array_equal(run(broken, steps, 0, 1), wanted)

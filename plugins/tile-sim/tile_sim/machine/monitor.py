@@ -417,6 +417,9 @@ class Monitor:
         if self.being_read.any():
             message = "the kernel ends while bulk copies read its shared memory"
             self._report("source-abandoned", message, -1, -1, 1)
+        if any(one.signals and not one.is_done for one in self.wave.asyncs.pending):
+            message = "the kernel ends while copies into its shared memory are under way"
+            self._report("destination-abandoned", message, -1, -1, 1)
 
     def source(self, where: Array, delta: int) -> None:
         """Bytes begin (1) or end (-1) to be read by a pending operation."""
