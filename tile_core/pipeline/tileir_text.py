@@ -31,7 +31,13 @@ _SAME = (
 )
 #: Option -> option of a pass.
 _OF_PASSES = {"enable-random-delay": "tileas-generate-schedule-constraints.enable-random-delay"}
-_STRATEGIES = {"none": "none", "unspecialize": "unspecialize", "unspecialized": "unspecialize"}
+_STRATEGIES = {
+    "none": "none",
+    "unspecialize": "unspecialize",
+    "unspecialized": "unspecialize",
+    "warp-specialize": "warp-specialize",
+    "warp-specialized": "warp-specialize",
+}
 #: Option -> (the one value that is taken, what to do instead).
 _FIXED = {
     "v2-opt-level": ("0", "levels are one axis here; a pipeline file may extend any of them"),

@@ -43,6 +43,7 @@ def test_levels(text: str, given: int | None, level: int) -> None:
         ("max-constraint-iterations=16", "max-constraint-iterations", 16),
         ("pipeline-strategy=none", "pipeline-strategy", "none"),
         ("pipeline-strategy=unspecialized", "pipeline-strategy", "unspecialize"),
+        ("pipeline-strategy=warp-specialize", "pipeline-strategy", "warp-specialize"),
         ("emit-line-info=inputIR", "lineinfo", True),
     ],
 )

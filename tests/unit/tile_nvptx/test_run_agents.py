@@ -151,6 +151,14 @@ def test_bytes_and_phases_are_what_they_must_be() -> None:
             assert is_caught(text.replace(f"], {phase};", f"], {constant};", 1), 5 * 32)
 
 
+def test_registers_that_there_are_not_would_be_waited_for_for_ever() -> None:
+    text = ptx(LARGE)
+    for old, new in (("u32 \t40", "u32 \t160"), ("u32 \t232", "u32 \t240")):
+        assert old in text
+        with pytest.raises(SimError, match="registers, of 65536"):
+            product(text.replace(old, new, 1), 64)
+
+
 # -- loops in loops --------------------------------------------------------------------------------
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from tile_sim.errors import SimError
 from tile_sim.isa.address import address
 from tile_sim.isa.bulk import addresses_of
 from tile_sim.isa.loadstore import SCOPES
@@ -60,12 +63,32 @@ def griddepcontrol(cx: Decode) -> Exec:
     return lambda g: None
 
 
+#: Registers of a multiprocessor, of which a CTA has at most all (CUDA programming guide, compute
+#: capabilities 9.0 and later, which have the instruction).
+_REGISTERS = 65536
+
+
 @instruction("setmaxnreg.inc.sync.aligned", "setmaxnreg.dec.sync.aligned")
 def setmaxnreg(cx: Decode) -> Exec:
-    """Registers are not limited here; the count is still checked."""
+    """Registers are not limited here; counts are checked, each and, once all warps of a CTA have
+    one, all together: who asks for more than others have given back would wait for ever.
+    """
     cx.type("u32")
     cx.done(1)
     count = cx.constant(0)
     if not 24 <= count <= 256 or count % 8:
         cx.fail(f"{count} is not a multiple of 8 in 24..256")
-    return lambda g: None
+
+    def execute(g: Group) -> None:
+        wave = g.wave
+        if "setmaxnreg" not in wave.extra:
+            wave.extra["setmaxnreg"] = np.zeros(wave.warps, np.int64)
+        counts = wave.extra["setmaxnreg"]
+        counts[g.rows] = count
+        for cta in np.unique(wave.cta_of[g.rows]):
+            own = counts[wave.cta_of == cta]
+            if own.all() and 32 * own.sum() > _REGISTERS:
+                message = f"warps of a CTA ask for {32 * own.sum()} registers, of {_REGISTERS}"
+                raise SimError("deadlock", message)
+
+    return execute
