@@ -95,7 +95,7 @@ gpu.module @m {
     "cute.ptr_store"(%far, %pw) : (f32, !p) -> ()
 
     %ls = "cute.static"() : () -> !lsquare
-    %tile = "cute.static"() : () -> !tile
+    %tile = "cute.make_tile"() : () -> !tile
     %square = "cute.make_tensor"(%x, %ls) : (!p, !lsquare) -> !square
     %one = "cute.make_coord"(%n) : (i32) -> !one
     %corner = "cute.partition"(%square, %tile, %one) : (!square, !tile, !one) -> !corner

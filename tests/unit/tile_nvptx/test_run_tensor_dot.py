@@ -124,7 +124,9 @@ def test_nothing_of_it_can_go() -> None:
         assert len(missed) == _SPARE.get(instruction, 0), instruction
 
 
-#: Permission to allocate is given up for other blocks of the multiprocessor, not for this one.
+#: Permission to allocate is given up for other blocks of the multiprocessor, not for this one: PTX
+#: forbids to allocate after it and asks for deallocation before the end, but not for giving it up,
+#: so that a kernel without it is right, and keeps others waiting until it ends.
 #: Fences around the barriers behind the allocation and before the deallocation order nothing that
 #: the simulator can see; that behind the wait for the product is the one that counts.
 _SPARE = {
