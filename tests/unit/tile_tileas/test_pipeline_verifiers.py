@@ -96,6 +96,16 @@ def produce(
     )
 
 
+def consume(name: str, kind: str = "", types: str = "!v", made: str = "!ct") -> str:
+    count = 1 + ("async" in name)
+    sizes = ", ".join(map(str, [1] * count + [0] * 16))
+    return (
+        f'%x:{count} = "{P}{name}"(%ct, %it2) ({{\n^bb0(%s: !v):\n{YIELD}\n}}) '
+        f"{{consumer_types = [{types}], consumer_idx = 0 : i32{kind}, "
+        f"resultSegmentSizes = array<i32: {sizes}>}} : (!ct, !it2) -> {made}"
+    )
+
+
 def agents(*texts: str, groups: str = "array<i32: 1, 1>") -> str:
     body = "\n".join(texts)
     return (
@@ -207,6 +217,9 @@ LEGAL = [
     produce(),
     produce(name="produce_one_async", made="(!pt, !async)"),
     produce(name="producer_write", kind=""),
+    consume("consume_one", ', kind = "generic"'),
+    consume("consume_one_async", ', kind = "generic"', made="(!ct, !async)"),
+    consume("consumer_read"),
     produce(
         f'"{P}yield"(%i) {{operandSegmentSizes = array<i32: {segments(1)}>}} : (i32) -> ()',
         made="(!pt, i32)",
@@ -332,6 +345,16 @@ REFUSED = [
         produce(name="produce_one_async", made="(!pt, !pt)"),
         "produce_one_async",
         "expects an async token, but got !nv_tileas.pipeline_producer_token",
+    ),
+    (
+        consume("consumer_read", types="i32"),
+        "consumer_read",
+        "expects region arguement types to match with producer types ['i32'], but got",
+    ),
+    (
+        consume("consume_one_async", ', kind = "generic"', made="(!ct, !ct)"),
+        "consume_one_async",
+        "expects an async token, but got !nv_tileas.pipeline_consumer_token",
     ),
     (
         agents('%y = "arith.addi"(%i, %i) : (i32, i32) -> i32'),
