@@ -246,7 +246,7 @@ def verifier(*checks: Check) -> Callable[[Any], bool]:
         for check in checks:
             try:
                 problem = check(op)
-            except (IndexError, TypeError, ValueError):
+            except (IndexError, KeyError, TypeError, ValueError):
                 # Operands were looked for where the text says that they are.
                 problem = _segments(op)
                 if problem is None:
@@ -261,8 +261,14 @@ def verifier(*checks: Check) -> Callable[[Any], bool]:
 def _segments(op: Any) -> str | None:
     """What is wrong with the sizes of the groups of operands and results, if anything is. MLIR
     looks at them behind the checks."""
-    for name, values in (("operandSegmentSizes", op.operands), ("resultSegmentSizes", op.results)):
+    for name, values, groups in (
+        ("operandSegmentSizes", op.operands, type(op)._ODS_OPERAND_SEGMENTS),
+        ("resultSegmentSizes", op.results, type(op)._ODS_RESULT_SEGMENTS),
+    ):
         if name not in op.attributes:
+            # IRDL asks for sizes where more than one group may have another number than one.
+            if sum(size != 1 for size in groups or ()) > 1:
+                return f"requires attribute '{name}'"
             continue
         found = op.attributes[name]
         if not isinstance(found, ir.DenseI32ArrayAttr):

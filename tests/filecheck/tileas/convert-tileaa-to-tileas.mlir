@@ -152,3 +152,9 @@ func.func @not_compiled(%x: tensor<8xi32>) {
   %0 = "nv_tileaa.histogram"(%x) : (tensor<8xi32>) -> tensor<16xi32>
   return
 }
+// -----
+// CHECK: error: 'nv_tileaa.dot' op requires attribute 'operandSegmentSizes'
+func.func @unsized(%a: tensor<16x16xf16>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %0 = "nv_tileaa.dot"(%a, %a, %c) : (tensor<16x16xf16>, tensor<16x16xf16>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %0 : tensor<16x16xf32>
+}
