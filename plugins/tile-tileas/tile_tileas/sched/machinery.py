@@ -24,7 +24,7 @@ class Machinery:
     registers: int  # registers per thread that bodies should keep to
     register_file: int = 0  # registers of an SM
     max_warps: int = 0  # warps of an SM
-    staged: bool = False  # loads of products run ahead of their loops (`feeds_products`)
+    staged: bool = False  # loads of products run ahead of their loops (`runs_ahead`)
 
     @classmethod
     def of(

@@ -13,7 +13,7 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.sched.constraints import constraints_of
 from tile_tileas.sched.facts import STAGED_LOAD, Facts, facts_of
 from tile_tileas.sched.machinery import LANES, Machinery
-from tile_tileas.sched.staged import feeds_products
+from tile_tileas.sched.staged import feeds_products, runs_ahead
 
 _REGISTER_BITS = 32
 #: Classes of accesses that memory itself serves; operands of products are mostly in the L2 cache.
@@ -29,8 +29,8 @@ def node_of(op: ir.OpView, machinery: Machinery, *, is_loop: bool) -> LoopOp:
     name = op.operation.name
     facts = facts_of(name)
     bits = sum(tile_bits(result) for result in op.results)
-    if machinery.staged and is_loop and feeds_products(op):
-        facts, bits = STAGED_LOAD, 0
+    if machinery.staged and is_loop and runs_ahead(op):
+        facts, bits = STAGED_LOAD, 0 if feeds_products(op) else bits
     uses, latency = _cost(op, facts, machinery)
     threads = LANES * machinery.num_warps
     return LoopOp(
