@@ -239,23 +239,27 @@ def _through_l2(
     cache = _Cache(machine.chip.l2 * share)
     asked: dict[int, float] = {}
     missed: dict[int, float] = {}
-    written = 0.0
+    stored = written = 0.0  # bytes, and those of them that L2 did not hold
     for first in range(0, probed, wave):
         last = min(first + wave, probed)
         for _, warp, pos, address, size in kept:
             far = moved[pos][first:last, warp] if pos in moved else None
             for there in _places(far, address, range(first, last), pos in stores):
                 if pos in stores:
+                    stored += size
                     written += 0.0 if cache.hit(there, size) else size
                     continue
                 asked[pos] = asked.get(pos, 0.0) + size
                 if not cache.hit(there, size):
                     missed[pos] = missed.get(pos, 0.0) + size
     scale = clusters / max(probed, 1) / share
-    fits = warm and sum(missed.values()) * scale < machine.chip.l2
+    read = sum(missed.values()) * scale
+    fits = warm and read < machine.chip.l2
     miss = {pos: 0.0 if fits else missed.get(pos, 0.0) / total for pos, total in asked.items()}
-    out = written * scale
-    return Traffic(miss, max(0.0, 1.0 - machine.chip.l2 / 2 / out) if out else 0.0)
+    # L2 is full of what was written before, by the launch before this one or by what flushed it:
+    # where a line is written that is not there, another one leaves.
+    kept = not stored or (warm and read + written * scale < machine.chip.l2)
+    return Traffic(miss, 0.0 if kept else written / stored)
 
 
 def _sampled(accesses: list[Access], thin: int) -> tuple[list[Access], float]:

@@ -53,7 +53,9 @@ class Space:
         self.name = name
         self.size = size
         self.stride = max(-(-size // 1024) * 1024, 1024) if name == "shared" else size
-        self.bytes = np.full(owners * self.stride, fill, np.uint8)
+        whole = owners * self.stride
+        # Of zeros, those that nobody touches take no memory.
+        self.bytes = np.full(whole, fill, np.uint8) if fill else np.zeros(whole, np.uint8)
         self.state = np.zeros(owners * self.stride, np.uint8)
         self._views: dict[str, tuple[Array, Array]] = {}
 

@@ -33,7 +33,7 @@ def _release(w: Warp, board: int, t: float, cause: int) -> None:
         w.board_cause[board] = cause
 
 
-def _simple(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:
+def simple(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:
     _release(w, op.write, t + op.latency, LATENCY)
     _release(w, op.read, t + 2, LATENCY)
     return False
@@ -271,7 +271,7 @@ def _tensor_move(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) ->
 def _tensor_copy(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:
     w.sm.tensor_unit = max(t, w.sm.tensor_unit) + e.machine.tcgen05.copy / 4
     w.tensor_end = max(w.tensor_end, w.sm.tensor_unit + e.machine.tcgen05.copy)
-    return _simple(e, w, op, t, notes)
+    return simple(e, w, op, t, notes)
 
 
 def _tensor_alloc(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:
@@ -313,10 +313,6 @@ NOTED = frozenset(HANDLERS) - {
     "tensor_copy", "tensor_alloc", "local_load", "local_store", "cluster_barrier",
 }  # fmt: skip
 SYNCHRONISING = (Mbarrier, Bulk, Product, Commit, Barrier)
-
-
-def handler_of(kind: str) -> Handler:
-    return HANDLERS.get(kind, _simple)
 
 
 def shares(sm: Sm) -> dict[str, Any]:

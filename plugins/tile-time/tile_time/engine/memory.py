@@ -14,8 +14,8 @@ _SECTOR = 32
 class Traffic:
     """Shares of accesses that miss L2, by the place of the PTX instruction.
 
-    `miss` is the share of bytes that come from DRAM; `write_back` the share of stored bytes that
-    leave L2 while the kernel runs.
+    `miss` is the share of bytes that come from DRAM; `write_back` how many bytes L2 writes to DRAM
+    for each that is stored.
     """
 
     def __init__(self, miss: dict[int, float] | None = None, write_back: float = 1.0) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tile_core.machines import Machine
 from tile_time.actions import Action
-from tile_time.engine.issue import NOTED, SYNCHRONISING, handler_of
+from tile_time.engine.issue import HANDLERS, NOTED, SYNCHRONISING, simple
 from tile_time.engine.memory import L1, Requests, Traffic
 from tile_time.engine.ops import (
     BARRIER,
@@ -27,6 +27,28 @@ from tile_time.record import Barrier, Bulk, Commit, Mbarrier, Note, Product
 from tile_time.variety import Variety
 
 _MMA = PIPES.index("mma")
+#: The scoreboards of each mask of them.
+_BOARDS = tuple(tuple(n for n in range(6) if mask >> n & 1) for mask in range(64))
+_NONE: tuple[Note, ...] = ()
+
+
+def _summed(way: Way) -> dict[int, float]:
+    """Clk of a way by line and cause, from its end on."""
+    path: dict[int, float] = {}
+    while way is not None:
+        if len(way) == 3:
+            way, key, clk = way
+        else:
+            way, key, waited, cause, stall = way
+            # Stall counts are the compiler's fixed latencies; the first clk is the issue itself.
+            if stall > 1:
+                path[key | LATENCY] = path.get(key | LATENCY, 0.0) + (stall - 1.0)
+            path[key | ISSUE] = path.get(key | ISSUE, 0.0) + 1.0
+            key, clk = key | cause, waited
+            if clk <= 0.0:
+                continue
+        path[key] = path.get(key, 0.0) + clk
+    return path
 
 
 def _with(ops: Sequence[Op], extra: Sequence[Op]) -> list[Op]:
@@ -140,13 +162,21 @@ class Engine:
 
     def _go(self, w: Warp, t: float) -> None:
         """Issue what the warp can until another one comes first."""
-        heap = self.heap
+        heap, sub, boards = self.heap, w.sub, w.boards
+        slot, pipes = w.sm.slot, w.sm.pipes[sub]
         while True:
             if w.at >= len(w.ops) and not self._advance(w):
                 self._finish(w, max(t, w.time))
                 return
             op = w.ops[w.at]
-            when, cause = self._earliest(w, op)
+            when, cause = w.time, LATENCY
+            for n in _BOARDS[op.wait]:
+                if boards[n] > when:
+                    when, cause = boards[n], w.board_cause[n]
+            if slot[sub] > when:
+                when, cause = slot[sub], ISSUE
+            if op.pipe >= 0 and pipes[op.pipe] > when:
+                when, cause = pipes[op.pipe], TENSOR if op.pipe == _MMA else PIPE
             if when > t and heap and heap[0][0] < when:
                 self.later(when, w)
                 return
@@ -159,42 +189,23 @@ class Engine:
                 self.later(t, w)
                 return
 
-    def _earliest(self, w: Warp, op: Op) -> tuple[float, int]:
-        when, cause = w.time, LATENCY
-        wait = op.wait
-        if wait:
-            for n in range(6):
-                if wait >> n & 1 and w.boards[n] > when:
-                    when, cause = w.boards[n], w.board_cause[n]
-        slot = w.sm.slot[w.sub]
-        if slot > when:
-            when, cause = slot, ISSUE
-        if op.pipe >= 0:
-            free = w.sm.pipes[w.sub][op.pipe]
-            if free > when:
-                when, cause = free, TENSOR if op.pipe == _MMA else PIPE
-        return when, cause
-
     def _issue(self, w: Warp, op: Op, t: float, cause: int) -> bool:
         """True where the warp stops and is woken by something else."""
         self.issued += 1
-        if t > w.time:
-            w.way = (w.way, op.key | cause, t - w.time)
-        # Stall counts are the compiler's fixed latencies; the first clk is the issue itself.
-        w.way = (w.way, op.key | ISSUE, 1.0)
-        if op.stall > 1:
-            w.way = (w.way, op.key | LATENCY, op.stall - 1.0)
+        # What was waited for, the issue itself, and the rest of the stall: one part of the way.
+        w.way = (w.way, op.key, t - w.time, cause, op.stall)
         w.time = t + op.stall
         w.sm.slot[w.sub] = t + 1.0
         if op.pipe >= 0:
-            w.sm.pipes[w.sub][op.pipe] = max(t, w.sm.pipes[w.sub][op.pipe]) + op.gap
+            pipes = w.sm.pipes[w.sub]
+            pipes[op.pipe] = max(t, pipes[op.pipe]) + op.gap
             if op.pipe == _MMA:
                 w.sm.use("tensor", op.gap / self.machine.chip.sub_cores)
                 w.sm.use("flops", op.flops)
-        notes: Sequence[Note] = ()
-        if w.notes and op.pos >= 0 and op.run < len(w.notes):
-            notes = w.notes[op.run].get(op.pos, ()) if op.kind in NOTED else ()
-        return handler_of(op.kind)(self, w, op, t, notes)
+        notes: Sequence[Note] = _NONE
+        if w.notes and op.pos >= 0 and op.run < len(w.notes) and op.kind in NOTED:
+            notes = w.notes[op.run].get(op.pos, _NONE)
+        return HANDLERS.get(op.kind, simple)(self, w, op, t, notes)
 
     def _advance(self, w: Warp) -> bool:
         """The next action; notes that no instruction takes are handled by ops of their own."""
@@ -261,11 +272,7 @@ class Engine:
             self._last = max(self._live, key=lambda w: (w.time, -w.cta.number, -w.number))
         end = self._last.time if self._live and self._last else max(self.ends, default=0.0)
         drained = max(end, sm.l2_port, sm.l2.free, sm.dram.free)
-        path: dict[int, float] = {}
-        way = self._last.way if self._last else None
-        while way is not None:
-            way, key, clk = way
-            path[key] = path.get(key, 0.0) + clk
+        path = _summed(self._last.way if self._last else None)
         return Outcome(
             self.ends, drained, dict(sm.busy), path, self.issued, self.forced, self.marks
         )

@@ -16,9 +16,10 @@ from tile_time.engine.ops import PIPES, Op
 #: beside the bandwidth.
 _REMEMBERED, _MOST_LOAD = 4.0, 0.8
 
-# The way to a moment: (the way before, key = line << 4 | cause, clk). Ways share their past, so a
-# waiter goes on from the way of the one it waited for, and the last warp's is the critical path.
-Way = tuple[Any, int, float] | None
+# The way to a moment: (the way before, key = line << 4 | cause, clk), or of an instruction (the way
+# before, line << 4, clk waited, cause of that, stall). Ways share their past, so a waiter goes on
+# from the way of the one it waited for, and the last warp's is the critical path.
+Way = tuple[Any, int, float] | tuple[Any, int, float, int, float] | None
 
 
 @dataclass(eq=False, slots=True)
