@@ -177,10 +177,7 @@ def _steps(
         part = clusters[first : first + _COUNTED_AT_ONCE]
         counter = Counter(most)
         record(kernel, counter, grid, block, args, part, options, _WAY_ALONE)
-        found += [
-            sum(counter.counts.get(n * size + cta, 0) for cta in range(size))
-            for n in range(len(part))
-        ]
+        found += [counter.steps(n * size, size) for n in range(len(part))]
     return found
 
 

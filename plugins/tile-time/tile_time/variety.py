@@ -35,21 +35,26 @@ class Counter:
     """
 
     def __init__(self, most: int) -> None:
-        self.left = self.most = most
-        self.counts: dict[int, int] = {}
+        self.most = most
+        self.restart()
 
     def restart(self) -> None:
         self.left = self.most
-        self.counts = {}
+        self._counts = np.zeros(1, np.int64)  # by CTA of those that run
+
+    def steps(self, first: int, ctas: int) -> int:
+        """Blocks that some CTAs, next to one another, have run."""
+        return int(self._counts[first : first + ctas].sum())
 
     def block(self, wave: Wave, block: Block, g: Group) -> None:
         self.left -= len(g.rows)
         if self.left < 0:
             raise TooLong
         counts = np.bincount(g.rows // wave.warps_per_cta)
-        for cta in np.flatnonzero(counts).tolist():
-            there = cta + wave.first_cta
-            self.counts[there] = self.counts.get(there, 0) + int(counts[cta])
+        first, last = wave.first_cta, wave.first_cta + wave.ctas
+        if last > len(self._counts):
+            self._counts = np.concatenate([self._counts, np.zeros(last, np.int64)])
+        self._counts[first : first + len(counts)] += counts
 
     def ignore(self, *_: Any, **__: Any) -> None:
         """Nothing to keep."""

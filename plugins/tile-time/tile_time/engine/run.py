@@ -202,10 +202,13 @@ class Engine:
             if op.pipe == _MMA:
                 w.sm.use("tensor", op.gap / self.machine.chip.sub_cores)
                 w.sm.use("flops", op.flops)
+        handler = HANDLERS.get(op.kind)
+        if handler is None:  # most instructions
+            return (op.write != NONE or op.read != NONE) and simple(self, w, op, t, _NONE)
         notes: Sequence[Note] = _NONE
         if w.notes and op.pos >= 0 and op.run < len(w.notes) and op.kind in NOTED:
             notes = w.notes[op.run].get(op.pos, _NONE)
-        return HANDLERS.get(op.kind, simple)(self, w, op, t, notes)
+        return handler(self, w, op, t, notes)
 
     def _advance(self, w: Warp) -> bool:
         """The next action; notes that no instruction takes are handled by ops of their own."""
