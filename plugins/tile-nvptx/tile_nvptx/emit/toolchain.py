@@ -213,13 +213,24 @@ def ptxas_version(found: Found) -> PtxasVersion:
     Raises:
         ConfigurationError: it cannot be run, or is no ptxas.
     """
-    # nvidia/cu13/bin/ptxas lies beside nvidia_cuda_nvcc-13.5.37.dist-info
-    if found.origin == "wheel" and len(found.path.parents) > 3:
-        wheels = list(found.path.parents[3].glob("nvidia_cuda_nvcc-*.dist-info"))
-        if len(wheels) == 1 and (number := _WHEEL.search(wheels[0].name)):
-            return PtxasVersion((int(number[2]), int(number[3])), number[1])
     status = found.path.stat()
+    if found.origin == "wheel":
+        known = _version_of_wheel(found.path, status.st_mtime_ns, status.st_size)
+        if known is not None:
+            return known
     return _version(found.path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=8)
+def _version_of_wheel(path: Path, _mtime: int, _size: int) -> PtxasVersion | None:
+    """What the name of the wheel says: nvidia/cu13/bin/ptxas lies beside
+    nvidia_cuda_nvcc-13.5.37.dist-info, among everything else that is installed.
+    """
+    if len(path.parents) <= 3:
+        return None
+    wheels = list(path.parents[3].glob("nvidia_cuda_nvcc-*.dist-info"))
+    number = _WHEEL.search(wheels[0].name) if len(wheels) == 1 else None
+    return None if number is None else PtxasVersion((int(number[2]), int(number[3])), number[1])
 
 
 @lru_cache(maxsize=8)
