@@ -37,7 +37,7 @@ def test_sass_is_a_listing() -> None:
 
 @needs_disassembler
 def test_sass_names_source_lines() -> None:
-    assert 'vector_add.py", line 13' in compiled("sass", options={"lineinfo": True}).output
+    assert 'vector_add.py", line 13' in str(compiled("sass", options={"lineinfo": True}).output)
 
 
 def test_without_a_disassembler_the_error_says_how_to_get_one(
@@ -53,13 +53,14 @@ def test_without_a_disassembler_the_error_says_how_to_get_one(
 def test_cuobjdump_does_it_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     find = toolchain.find
     monkeypatch.setattr(toolchain, "find", lambda n, *m: None if n == "nvdisasm" else find(n, *m))
-    assert "LDG.E" in compiled("sass").output
+    assert "LDG.E" in str(compiled("sass").output)
 
 
 @pytest.mark.parametrize(("host", "machine"), [("x86_64", 62), ("aarch64", 183)])
 def test_an_object_holds_the_cubin(host: str, machine: int) -> None:
     triple = {"object.host-triple": f"{host}-unknown-linux-gnu"}
     made = compiled("obj", pass_options=triple)
+    assert isinstance(made.output, bytes)
     elf = Elf(made.output)
     assert elf.machine == machine
     section = elf.find(SECTION)
@@ -74,6 +75,7 @@ def test_an_object_holds_the_cubin(host: str, machine: int) -> None:
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no linker")
 def test_a_program_links_the_object(tmp_path: Path) -> None:
     made = compiled("obj")
+    assert isinstance(made.output, bytes)
     (tmp_path / "kernel.o").write_bytes(made.output)
     command = ["cc", "-shared", "-o", "kernel.so", "kernel.o"]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
