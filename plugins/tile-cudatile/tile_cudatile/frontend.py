@@ -34,7 +34,8 @@ def _with_source(program: Module, cx: Any) -> ir.Module:
     """The module; where debug information is asked for, with the program's text as the source that
     stands between the user's and the machine's."""
     module = to_mlir(program)
-    if cx.options.get("lineinfo") or cx.options.get("device-debug"):
+    wanted = cx.options.get("lineinfo") or cx.options.get("device-debug")
+    if wanted and program.entries:
         from tile_cudatile.text.intermediate import ATTRIBUTE, record
 
         module.operation.attributes[ATTRIBUTE] = ir.StringAttr.get(record(program), module.context)
