@@ -64,7 +64,8 @@ cutile: $(DEV) build/cutile/.done ## cuTile as it comes, with and without NVIDIA
 
 second-provider: $(DEV) build/second-provider/.done ## the tests of passes, and the examples, on other bindings of MLIR
 	PYTHONPATH=build/second-provider TILEC_MLIR=numba-cuda-mlir $(BIN)/pytest -n $(JOBS) \
-	  tests/test_filecheck.py tests/unit/test_examples.py -k "filecheck or (numpy and sm_90)"
+	  tests/test_filecheck.py tests/unit/test_examples.py tests/unit/tile_nvptx/test_uniformity.py \
+	  -k "filecheck or uniformity or (numpy and sm_90)"
 
 releases: $(RELEASES:%=build/releases/%) ## NVIDIA's tools, every release, for tests that ask them
 

@@ -8,6 +8,7 @@ passes have improved less.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from types import ModuleType
 from typing import Any
@@ -148,3 +149,27 @@ def _used_from_outside(op: Any) -> list[Any]:
             found += inner.operation.operands
             todo += [b for region in inner.operation.regions for b in region.blocks]
     return [value for value in found if value not in inside]
+
+
+#: A barrier as MLIR prints it; LLVM 22 takes what stands behind it, its location or an attribute,
+#: for the kind of a reduction that is not there.
+_BARRIER = re.compile(
+    r"^(\s*)nvvm\.barrier(?: id = (%\S+))?(?: number_of_threads = (%\S+))?(?= loc\(|\s*$)",
+    re.MULTILINE,
+)
+
+
+def readable(text: str) -> str:
+    """`text` with what some versions of MLIR cannot read again in the form that all of them read;
+    for such versions only, since that form has their numbers of operands."""
+    return _BARRIER.sub(_generic_barrier, text)
+
+
+def _generic_barrier(found: re.Match[str]) -> str:
+    operands = [value for value in found.groups()[1:] if value]
+    sizes = ", ".join(str(int(bool(value))) for value in (*found.groups()[1:], None))
+    types = ", ".join("i32" for _ in operands)
+    return (
+        f'{found[1]}"nvvm.barrier"({", ".join(operands)}) '
+        f"<{{operandSegmentSizes = array<i32: {sizes}>}}> : ({types}) -> ()"
+    )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tile_core import mlir_substitutes
 from tile_core.blame import internal_error
 from tile_core.diagnostics import ConfigurationError, InputError, TileError
 from tile_core.locations import source_location
@@ -87,7 +88,7 @@ class Session:
         self.load_all_dialects()
         with self.context:
             try:
-                module = ir.Module.parse(text)
+                module = _parsed(text)
             except ir.MLIRError as error:
                 raise from_mlir(error, InputError, "cannot parse the module") from None
             except Exception as error:  # of a verifier, which is Python
@@ -98,6 +99,17 @@ class Session:
             for entry in self.registry.entries("text-check"):
                 self.registry.load("text-check", entry.lazy.name)(module)
         return module
+
+
+def _parsed(text: str) -> ir.Module:
+    """The module; where MLIR cannot read what it has written, with that in another form."""
+    try:
+        return ir.Module.parse(text)
+    except ir.MLIRError:
+        other = mlir_substitutes.readable(text)
+        if other == text:
+            raise
+    return ir.Module.parse(other)
 
 
 def _parse_native(pipeline: str, text: str) -> Any:

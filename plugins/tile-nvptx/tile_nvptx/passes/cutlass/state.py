@@ -12,6 +12,7 @@ from tile_cute.cutlass.records import FIELDS, WORK
 
 from tile_core.convert import Conversion, RuleSet
 from tile_core.mlir import ir
+from tile_nvptx.passes import meeting
 from tile_nvptx.passes.cutlass.numbers import Emitted
 from tile_nvptx.passes.tileas.device import asynchronous as device
 from tile_nvptx.passes.tileas.device.helpers import Helpers
@@ -157,14 +158,13 @@ def warp_meets(cx: Cutlass) -> None:
 
 def block_meets(cx: Cutlass) -> None:
     """All threads of the block."""
-    cx.create("nvvm.barrier", [], [], {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])})
+    meeting.block_meets(cx)
 
 
 def some_meet(cx: Cutlass, barrier: int, threads: int) -> None:
     """So many threads, at a named barrier."""
     b = Builder(cx)
-    sizes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}
-    cx.create("nvvm.barrier", [b.constant(barrier), b.constant(threads)], [], sizes)
+    meeting.some_meet(cx, b.constant(barrier), b.constant(threads))
 
 
 # --- memory --------------------------------------------------------------------------------------

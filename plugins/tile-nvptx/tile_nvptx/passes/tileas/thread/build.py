@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
+from tile_nvptx.passes import meeting
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
 if TYPE_CHECKING:
@@ -217,13 +218,11 @@ class Builder:
     def barrier(self) -> None:
         """All threads of the agent meet; shared and global accesses before it are visible."""
         agent = cast("Kernel", self.cx).state.agent
-        sizes: dict[str, ir.Attribute] = {"aligned": ir.BoolAttr.get(True)}
         if agent.barrier is None:
-            self.cx.create("nvvm.barrier", attributes=sizes)
-            return
-        sizes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1])
-        meeting = [self.constant(agent.barrier), self.constant(agent.threads)]
-        self.cx.create("nvvm.barrier", meeting, attributes=sizes)
+            meeting.block_meets(self.cx)
+        else:
+            some = self.constant(agent.barrier), self.constant(agent.threads)
+            meeting.some_meet(self.cx, *some)
 
 
 def token(cx: Inserter) -> ir.Value:

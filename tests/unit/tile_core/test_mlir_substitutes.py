@@ -1,0 +1,28 @@
+"""What stands in for gaps of some versions of MLIR's bindings."""
+
+from __future__ import annotations
+
+import pytest
+
+from tile_core.mlir_substitutes import readable
+
+
+@pytest.mark.parametrize(
+    ("printed", "meant"),
+    [
+        ("  nvvm.barrier loc(#loc3)",
+         '"nvvm.barrier"() <{operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()'),
+        ("  nvvm.barrier",
+         '"nvvm.barrier"() <{operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()'),
+        ("nvvm.barrier id = %0 number_of_threads = %1",
+         '"nvvm.barrier"(%0, %1) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (i32, i32) -> ()'),
+    ],
+)  # fmt: skip
+def test_barriers_are_written_in_the_form_that_all_versions_read(printed: str, meant: str) -> None:
+    assert meant in readable(printed)
+    assert readable(printed).count("loc(#loc3)") == printed.count("loc(#loc3)")
+
+
+@pytest.mark.parametrize("text", ["nvvm.barrier.arrive id = %0", "nvvm.barrier0", "func.return"])
+def test_what_all_versions_read_stays(text: str) -> None:
+    assert readable(text) == text
