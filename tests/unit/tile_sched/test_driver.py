@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -37,7 +38,7 @@ class Failing:
 
 def test_arms_are_asked_in_order_and_two_of_them_again_with_fresh_snapshots() -> None:
     log: list[tuple[str, Snapshot]] = []
-    arms = [
+    arms: list[Any] = [  # whose names are of objects here, of classes elsewhere
         Failing("permute", log, takes_snapshot=False),
         Failing("fuse", log, takes_snapshot=False),
         Failing("retry", log, takes_snapshot=True),
