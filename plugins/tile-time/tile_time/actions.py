@@ -38,7 +38,7 @@ class _Piece(NamedTuple):
     notes: tuple[Notes, ...]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Run:
     chain: int
     notes: Notes

@@ -85,7 +85,7 @@ class Barrier(NamedTuple):
 Note = Global | Shared | Mbarrier | Bulk | Product | Commit | Barrier
 
 
-@dataclass
+@dataclass(slots=True)
 class Step:
     """A block of PTX that a warp ran; `notes[pos]` of the instruction at a place of the text."""
 
