@@ -125,12 +125,15 @@ def expected(source: np.ndarray, values: range) -> tuple[np.ndarray, np.ndarray]
     return out, ends
 
 
-def run(made: tile_sim.Module, values: range, *bounds: int) -> None:
+def run(made: tile_sim.Module, values: range, *bounds: int, spare: int | None = None) -> None:
+    """`spare`: a tile of `ends` of which nothing is expected."""
     source = np.arange(TILES * SIZE, dtype=np.int32).reshape(TILES, SIZE) * 7 - 500
     out, ends = np.zeros_like(source), np.zeros_like(source)
     words = [int(np.uint32(bound & 0xFFFFFFFF).view(np.int32)) for bound in bounds]
     report = made.launch("kernel", (1, 1, 1), None, [source, out, ends, *words], check=True)
     assert not report.findings
+    if spare is not None:
+        ends[spare] = 0
     for got, wanted in zip((out, ends), expected(source, values), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
@@ -145,6 +148,43 @@ def test_every_count_gives_what_one_iteration_after_the_other_gives(scheduler: s
     for count in range(9):
         run(made, range(3, 3 + 2 * count, 2), 3, 2 + 2 * count, 2)
     run(made, range(0), 5, -5, 1)
+
+
+#: Hands on what the loop before it made; `%v` has the same value where nothing is handed on.
+BEHIND = f"""
+%q:2 = scf.for %k = %p0 to %p1 step %p2 iter_args(%u = %second, %v = %first)
+    -> ({TILE}, {TILE}) : i32 {{{{
+  %x, %xt = "nv_tileaa.tiled_load"(%in, %zero) {{{{mem_semantic = "weak",
+    operandSegmentSizes = array<i32: 1, 1, 0>}}}} : (IN, i32) -> ({TILE}, {TOKEN})
+  %far = "nv_tileaa.splat"(%k) : (i32) -> {TILE}
+  %scaled = arith.muli %x, %far : {TILE}
+  %more = arith.addi %u, %scaled : {TILE}
+  scf.yield %more, %r#0 : {TILE}, {TILE}
+}}}}
+"""
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS[1:3])
+def test_a_loop_knows_the_results_of_one_that_was_rewritten(scheduler: str) -> None:
+    text = kernel(DYNAMIC, 3)
+    ends = text.index('nv_tileaa.tiled_store"(%ends, %r#0')
+    at = text.rindex("%c0 =", 0, ends)
+    store = text[at:].split("%c1 =", 1)[0]
+    spare = store.replace("%c0 = arith.constant 0", "%c9 = arith.constant 9")
+    spare = spare.replace("%end0", "%end9").replace("%r#0, %c0", "%q#0, %c9")
+    behind = text[at:].replace("%ends, %r#0", "%ends, %q#1", 1)
+    view = text.split('%in = "nv_tileaa.block_tile"', 1)[1].split(" -> ", 1)[1].split("\n", 1)[0]
+    text = text[:at] + BEHIND.format().replace("IN", view) + spare + behind
+    made = tile_core.compile(
+        text, "sm_90", opt_level=2, start_at="convert-tileaa-to-tileas", emit="ptx",
+        registry=_registry(), keep_stages=False, pass_options=OVERLAPPED,
+        options={"scheduler": scheduler, "max-stages": 0},
+    )  # fmt: skip
+    overlapped = [r for r in made.remarks if "iterations overlap, one begins" in r.message]
+    assert len(overlapped) == 2
+    for count in (0, 1, 4):
+        module = tile_sim.Module(str(made.stages["ptx"]))
+        run(module, range(3, 3 + 2 * count, 2), 3, 2 + 2 * count, 2, spare=9)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS[:4])

@@ -95,7 +95,9 @@ class MaterializeSchedule(Pass):
                 )
             one.made = None
             cx.count("moved", _reorder(list(one.body.block.operations), one.schedule))
-        for one in found:  # once all that only moves is in its place: loops are copied here
+        # Once all that only moves is in its place: loops are copied here. The last one first, since
+        # the plans of those behind a loop know its results, which go with it.
+        for one in reversed(found):
             if isinstance(one.made, Rings):
                 self._expand(op, one, one.made, cx)
 
