@@ -217,7 +217,9 @@ def resolve(merged: Merged, request: Request, registry: Registry) -> Resolved:
     if unused:
         spot = merged.emit_spot.inside("options", min(unused))
         raise spot.error(f"emitter '{min(unused)}' is not in the chain")
-    segments, emitters = _override(segments, emitters, request.pass_options, merged.segments)
+    segments, emitters = _override(
+        segments, emitters, request.pass_options, merged.segments, options
+    )
     return Resolved(merged.head.name, target, options, tuple(segments), tuple(emitters))
 
 
@@ -385,13 +387,18 @@ def _override(
     emitters: Sequence[PassCall],
     overrides: Mapping[str, Any],
     known: Sequence[Segment],
+    settings: Collection[str],
 ) -> tuple[list[SegmentCall], list[PassCall]]:
     emitters = list(emitters)
     for key, value in overrides.items():
         name, _, option = key.rpartition(".")
         if not name:
+            of_pipeline = key in settings
             raise ConfigurationError(
-                f"'{key}' names no option of a pass", hint="write -D PASS.OPTION=VALUE"
+                f"'{key}' names no option of a pass",
+                hint=f"the pipeline has an option '{key}': write --set {key}=VALUE"
+                if of_pipeline
+                else "write -D PASS.OPTION=VALUE",
             )
         hits = 0
         for s, segment in enumerate(segments):

@@ -138,7 +138,8 @@ def test_overriding_options_of_passes(resolved) -> None:
     [
         ("pp.n", ["no pass or emitter 'pp'", "did you mean 'p'?"]),
         ("r.n", ["pass 'r' does not run with these options"]),
-        ("n", ["names no option of a pass"]),
+        ("n", ["names no option of a pass", "write -D PASS.OPTION=VALUE"]),
+        ("fast", ["names no option of a pass", "write --set fast=VALUE"]),
     ],
 )
 def test_wrong_overrides(resolved, key: str, words) -> None:
