@@ -15,6 +15,7 @@ import pytest
 import tile_cudatile
 import tile_sim
 from support.pipelined import Steps
+from support.removals import without
 from tile_sim import SimError
 
 import tile_core
@@ -69,12 +70,6 @@ def is_caught(text: str, k: int) -> bool:
         except (AssertionError, SimError):
             return True
     return False
-
-
-def without(text: str, instruction: str) -> list[str]:
-    """The program as often as it has the instruction, each time without one of them."""
-    places = [match.span() for match in re.finditer(instruction, text)]
-    return [text[:start] + text[end:] for start, end in places]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

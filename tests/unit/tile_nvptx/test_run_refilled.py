@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tile_sim
+from support.removals import without
 from tile_sim import SimError
 from tile_tileas.passes import unspecialized_pipeline
 
@@ -52,12 +53,6 @@ def is_caught(text: str, length: int) -> bool:
         except (AssertionError, SimError):
             return True
     return False
-
-
-def without(text: str, instruction: str) -> list[str]:
-    """The program as often as it has the instruction, each time without one of them."""
-    places = [match.span() for match in re.finditer(instruction, text)]
-    return [text[:start] + text[end:] for start, end in places]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

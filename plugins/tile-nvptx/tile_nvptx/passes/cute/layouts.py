@@ -5,7 +5,7 @@ What types say all of is no value, and needs no code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tile_cute import int_tuple as it
 from tile_cute import tiling
@@ -36,6 +36,8 @@ from tile_nvptx.passes.cute.tensors import (
     with_layout,
 )
 
+#: From a layout, a tiler and a coordinate to what is taken of the layout, and its offset.
+_Taking = Callable[[Layout, tiling.Tiler, it.IntTuple], tuple[Layout, it.IntTuple]]
 #: Operations whose result begins where their tensor begins: index 0 stays index 0.
 _VIEWS = (
     "coalesce", "filter_zeros", "filter", "composition", "group_modes", "select", "dice",
@@ -229,26 +231,23 @@ def _part(op: ir.OpView, cx: Cute, view: View, kept: Layout, offset: it.IntTuple
 @rules.on("cute.local_tile")
 def local_tile(op: ir.OpView, cx: Cute) -> Replacement:
     """local_tile(t, tile, c) => the tile at a coordinate of tiles"""
-    view = tensor_of(cx, op.operands[0])
-    tiler, coordinate = (value_of(cx, value) for value in op.operands[1:])
-    assert isinstance(tiler, Value), "verified"
-    assert isinstance(coordinate, Value), "verified"
-    try:
-        kept, offset = tiling.local_tile(outer_of(view), tiler.value, coordinate.value)
-    except LayoutError as error:
-        raise cx.error(str(error)) from error
-    return _part(op, cx, view, kept, offset)
+    return _tiled(op, cx, tiling.local_tile)
 
 
 @rules.on("cute.partition")
 def partition(op: ir.OpView, cx: Cute) -> Replacement:
     """partition(t, tile, c) => what a tensor has at one coordinate of each tile"""
+    return _tiled(op, cx, tiling.partition)
+
+
+def _tiled(op: ir.OpView, cx: Cute, by: _Taking) -> Replacement:
+    """The part of a tensor that `by` takes of its layout at a coordinate of tiles."""
     view = tensor_of(cx, op.operands[0])
     tiler, coordinate = (value_of(cx, value) for value in op.operands[1:])
     assert isinstance(tiler, Value), "verified"
     assert isinstance(coordinate, Value), "verified"
     try:
-        kept, offset = tiling.partition(outer_of(view), tiler.value, coordinate.value)
+        kept, offset = by(outer_of(view), tiler.value, coordinate.value)
     except LayoutError as error:
         raise cx.error(str(error)) from error
     return _part(op, cx, view, kept, offset)
