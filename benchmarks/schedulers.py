@@ -73,7 +73,7 @@ def _row(row: Any, machine: Any, schedulers: Sequence[str]) -> dict[str, Any]:
     launch = row.launch(int(machine.chip.sms))
     try:
         kept = _Kept(row, launch, machine)
-    except Exception as error:  # what cuTile or the compiler says about a row is its result
+    except _of_rows() as error:
         return dict.fromkeys(schedulers, _error(error))
     codes = _codes(kept.compiled.bytecode, machine.target, schedulers)
     texts = list(dict.fromkeys(code for code in codes.values() if isinstance(code, str)))
@@ -81,7 +81,7 @@ def _row(row: Any, machine: Any, schedulers: Sequence[str]) -> dict[str, Any]:
     try:
         if len(texts) > 1:
             kernels = {text: kept.kernel(text) for text in texts}
-    except Exception as error:  # what ptxas says is the row's result
+    except _of_rows() as error:
         return dict.fromkeys(schedulers, _error(error))
     sass = {text: _sass(kernel) for text, kernel in kernels.items()}
     times: dict[str, Any] = {}
@@ -123,7 +123,7 @@ class _Kept:
         for key, kernel in kernels.items():
             try:
                 found[key] = self._time(kernel)
-            except Exception as error:  # what the model says about a row is its result
+            except _of_rows() as error:
                 found[key] = _error(error)
             for array, held in self._small:
                 array[...] = held
@@ -176,6 +176,18 @@ def _small(launch: Any) -> list[tuple[Any, Any]]:
     """Arrays that say what a kernel does (locks, indices), with what they hold before it runs."""
     arrays = [value for value in launch.arguments if hasattr(value, "nbytes")]
     return [(array, array.copy()) for array in arrays if array.nbytes <= _SMALL]
+
+
+def _of_rows() -> tuple[type[Exception], ...]:
+    """What cuTile, the compiler, ptxas and the model say about a row: its result. Whatever else is
+    raised is a fault of ours, and ends the run.
+    """
+    import cuda.tile as ct
+    from tile_sim.errors import SimError
+
+    from tile_core.diagnostics import TileError
+
+    return (ct.TileError, TileError, SimError)
 
 
 def _error(error: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import sys
 import zlib
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
-from tile_core.own_files import map_own, read_own, user_folder, write_own
+from tile_core.own_files import append_own, map_own, read_own, user_folder, write_own
 
 TYPE_CHECKING = False  # without `typing`
 if TYPE_CHECKING:
@@ -133,15 +133,7 @@ class ModuleImage:
         missed, self._missed = self._missed - self._absent, set()
         if missed:
             lines = "".join(f"{marshal.dumps(item).hex()}\n" for item in _described(missed))
-            try:
-                os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-                file = os.open(self._reports, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-                try:
-                    os.write(file, lines.encode())
-                finally:
-                    os.close(file)
-            except OSError:
-                pass  # the next one is no faster, then
+            append_own(self._reports, lines)
 
     @property
     def _reports(self) -> str:

@@ -63,3 +63,14 @@ def write_own(path: str, data: bytes) -> None:
     except OSError:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def append_own(path: str, lines: str) -> None:
+    """Add lines to such a file, on the terms of `write_own`; those of several processes do not mix,
+    as they are written at once."""
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "wb", 0) as file:
+            file.write(lines.encode())
+    except OSError:
+        return

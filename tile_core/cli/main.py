@@ -147,6 +147,8 @@ def run(arguments: list[str] | None = None) -> int:
         if error.__cause__ is not None and traces:
             traceback.print_exception(error.__cause__)
         return _fail(rendered(error), error.exit_code)
+    except click.NoSuchOption as error:
+        return _fail(_unknown_option(error), ExitCode.USAGE)
     except click.ClickException as error:
         return _fail(f"error: {_sentence(error.format_message())}", ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
@@ -160,6 +162,19 @@ def run(arguments: list[str] | None = None) -> int:
             traceback.print_exception(error)
         message = f"error: internal error: {type(error).__name__}: {error}".splitlines()[0]
         return _fail(f"{message}\nhint: --traceback shows where", ExitCode.COMPILE)
+
+
+def _unknown_option(error: click.NoSuchOption) -> str:
+    """What is said of an option that a verb does not have; often it is a verb itself."""
+    message = f"error: no such option '{error.option_name}'"
+    assert error.ctx is not None
+    root = error.ctx.find_root()
+    verb = error.option_name.lstrip("-")
+    if verb in cli.list_commands(root):
+        return f"{message}\nhint: '{verb}' is a command: {root.command_path} {verb}"
+    if error.possibilities:
+        return f"{message}\nhint: did you mean '{error.possibilities[0]}'?"
+    return f"{message}\nhint: `{error.ctx.command_path} --help` lists them"
 
 
 def _without_traceback(arguments: list[str]) -> tuple[list[str], bool]:
