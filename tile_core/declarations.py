@@ -6,6 +6,7 @@ A class body lists fields, `name: Operand[C]`, with what IRDL (`tile_core.irdl`)
 |---|---|
 | `Operand[C]`, `Result[C]` | a value whose type meets the constraint `C` |
 | `Operand[C] \\| None`, `Sequence[Operand[C]]` | at most one; any number of one type |
+| `Mixed(Operand[C], slots)` | any number, of several types |
 | `Region` | a region |
 | a class of attributes, `Any` | an attribute that must be there |
 
@@ -30,6 +31,17 @@ Kind = Literal["operand", "attribute", "result", "region"]
 Variadicity = Literal["single", "optional", "variadic"]
 
 
+class Mixed(NamedTuple):
+    """What annotates a group whose values may differ in type.
+
+    IRDL asks all values of a group to be of one type. This one is therefore `slots` groups, over
+    which its values are spread in runs of one type (`runs_of_types`).
+    """
+
+    of: Any  # `Operand[C]` or `Result[C]`
+    slots: int
+
+
 class Field(NamedTuple):
     """One field of an operation."""
 
@@ -38,6 +50,7 @@ class Field(NamedTuple):
     constraint: Any
     variadicity: Variadicity = "single"
     may_be_left_out: bool = False  # in Python, `= None` in the class body
+    slots: int = 1  # groups of IRDL's
 
 
 class Dialect(ir.Dialect):
@@ -133,8 +146,8 @@ class Operation(ir.OpView):
             self._ODS_OPERAND_SEGMENTS,
             self._ODS_RESULT_SEGMENTS,
             attributes={f.name: values[f.name] for f in self._of("attribute")},
-            results=[values[f.name] for f in self._of("result")],
-            operands=[values[f.name] for f in self._of("operand")],
+            results=self._groups("result", values),
+            operands=self._groups("operand", values),
             successors=None,
             regions=regions,
             loc=loc,
@@ -144,6 +157,27 @@ class Operation(ir.OpView):
     @classmethod
     def _of(cls, kind: Kind) -> list[Field]:
         return [field for field in cls._fields if field.kind == kind]
+
+    @classmethod
+    def _groups(cls, kind: Kind, values: Mapping[str, Any]) -> list[Any]:
+        """What each of IRDL's groups is given.
+
+        Raises:
+            ValueError: values of more types than the group has slots.
+        """
+        found: list[Any] = []
+        for field in cls._of(kind):
+            given = values[field.name]
+            if field.slots == 1:
+                found.append(given)
+                continue
+            types = [value.type if isinstance(value, ir.Value) else value for value in given]
+            sizes = runs_of_types(types, field.slots)
+            if sizes is None:
+                raise ValueError(f"'{field.name}' of {cls.__name__} holds {field.slots} types")
+            rest = iter(given)
+            found += [[next(rest) for _ in range(size)] for size in sizes]
+        return found
 
     @classmethod
     def _bound(cls, given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,6 +225,9 @@ def _field(name: str, annotation: Any, body: Mapping[str, Any]) -> Field:
     left_out = name in body
     if left_out and body[name] is not None:
         raise TypeError(f"the field '{name}' can have no default but None")
+    if isinstance(annotation, Mixed):
+        group = _field(name, Sequence[annotation.of], body)
+        return group._replace(slots=annotation.slots)
     variadicity: Variadicity = "single"
     origin = get_origin(annotation)
     if origin is Sequence or origin is python_types.UnionType or origin is Union:
@@ -225,7 +262,20 @@ def _segments(fields: Sequence[Field]) -> list[int] | None:
     """How the bindings want it said; None where every field is one value."""
     if all(field.variadicity == "single" for field in fields):
         return None
-    return [_SEGMENTS[field.variadicity] for field in fields]
+    return [_SEGMENTS[field.variadicity] for field in fields for _ in range(field.slots)]
+
+
+def runs_of_types(types: Sequence[Any], slots: int) -> list[int] | None:
+    """Sizes of the runs of equal `types`, padded with 0 to `slots`; None if they are too many."""
+    sizes: list[int] = []
+    previous = None
+    for type_ in types:
+        if sizes and type_ == previous:
+            sizes[-1] += 1
+        else:
+            sizes.append(1)
+        previous = type_
+    return sizes + [0] * (slots - len(sizes)) if len(sizes) <= slots else None
 
 
 # --- properties, which operations share ----------------------------------------------------------
@@ -240,11 +290,11 @@ def _accessors(fields: Sequence[Field]) -> list[tuple[Field, property]]:
     found: list[tuple[Field, property]] = []
     for field in fields:
         at = counts[field.kind]
-        counts[field.kind] += 1
+        counts[field.kind] += field.slots
         if field.kind == "attribute":
             accessor = _attribute(field.name)
         elif many.get(field.kind):
-            accessor = _segment(field.kind, at, field.variadicity)
+            accessor = _segment(field.kind, at, field.slots, field.variadicity)
         else:
             accessor = _single(field.kind, at)
         found.append((field, accessor))
@@ -267,14 +317,14 @@ def _single(kind: Kind, at: int) -> property:
 
 
 @cache
-def _segment(kind: Kind, at: int, variadicity: Variadicity) -> property:
+def _segment(kind: Kind, at: int, slots: int, variadicity: Variadicity) -> property:
     values, sizes = f"{kind}s", f"{kind}SegmentSizes"
 
     def get(op: Any) -> Any:
         operation = op.operation
-        counts = ir.DenseI32ArrayAttr(operation.attributes[sizes])
-        start = sum(counts[i] for i in range(at))
-        found = getattr(operation, values)[start : start + counts[at]]
+        counts = list(ir.DenseI32ArrayAttr(operation.attributes[sizes]))
+        start = sum(counts[:at])
+        found = getattr(operation, values)[start : start + sum(counts[at : at + slots])]
         if variadicity == "single":
             return found[0]
         if variadicity == "optional":

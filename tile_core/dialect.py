@@ -20,18 +20,20 @@ treat our operations right. An operation without any of these traits stays where
 """
 
 import types as python_types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tile_core.declarations import (
     Attribute,
     Dialect,
+    Mixed,
     Operand,
     Operation,
     Region,
     Result,
     Type,
+    runs_of_types,
 )
 from tile_core.mlir import ir
 
@@ -43,6 +45,7 @@ __all__ = [
     "Dialect",
     "Effects",
     "IsolatedFromAbove",
+    "Mixed",
     "NoEffect",
     "NoTerminator",
     "Operand",
@@ -277,23 +280,6 @@ def _segments(op: Any) -> str | None:
         if min(sizes, default=0) < 0 or sum(sizes) != len(values):
             return f"has {len(values)} values where '{name}' says {sizes}"
     return None
-
-
-def runs_of_types(types: Sequence[Any], slots: int) -> list[int] | None:
-    """Sizes of the runs of equal `types`, padded with 0 to `slots`; None if they are too many.
-
-    IRDL asks all values of a variadic group to be of one type. An operation that mixes types has
-    several groups, over which its values are spread in such runs.
-    """
-    sizes: list[int] = []
-    previous = None
-    for type_ in types:
-        if sizes and type_ == previous:
-            sizes[-1] += 1
-        else:
-            sizes.append(1)
-        previous = type_
-    return sizes + [0] * (slots - len(sizes)) if len(sizes) <= slots else None
 
 
 def reject(op: ir.OpView | ir.Operation, message: str) -> bool:

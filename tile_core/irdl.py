@@ -48,7 +48,10 @@ def operation(name: str, fields: Sequence[Field]) -> str:
             text = f"{field.name}: {values.add('irdl.region')}"
         else:
             often = "" if field.variadicity == "single" else f"{field.variadicity} "
-            text = f"{field.name}: {often}{values.of(field.constraint)}"
+            names = [field.name]
+            if field.slots > 1:
+                names = [f"{field.name}_{slot}" for slot in range(field.slots)]
+            text = ", ".join(f"{name}: {often}{values.of(field.constraint)}" for name in names)
         listed.setdefault(field.kind, []).append(text)
     lines = [
         f"irdl.{kind}s{opened}{', '.join(listed[kind])}{closed}\n"

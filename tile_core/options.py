@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from functools import cache
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 from tile_core.diagnostics import ConfigurationError, nearest
 
@@ -77,17 +76,12 @@ def configured(cls: type[T], what: str, values: Mapping[str, Any]) -> T:
                 hint=f"did you mean '{close}'?" if close else None,
                 notes=(f"its options: {', '.join(known) or 'none'}",),
             )
-        chosen[known[key].name] = _checked(cls, what, key, known[key], value)
+        chosen[known[key].name] = _checked(what, key, known[key], value)
     return cls(**chosen)
 
 
-@cache
-def _types(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
-
-
-def _checked(cls: type, what: str, key: str, spec: dataclasses.Field[Any], value: Any) -> Any:
-    kind = _types(cls)[spec.name]
+def _checked(what: str, key: str, spec: dataclasses.Field[Any], value: Any) -> Any:
+    kind = type(spec.default)
     if isinstance(value, Spelled):
         value = spelled(value, kind)
     # bool is an int in Python, but `num-stages = true` is a mistake.

@@ -64,7 +64,7 @@ def _tables(
 ) -> dict[str, Any]:
     """The file's tables laid over those of its base."""
     try:
-        tables = tomli.loads(text)
+        tables = dict(_parsed(text))
     except tomli.TOMLDecodeError as error:
         raise _wrong(origin, f"is no TOML: {error}") from error
     for key, value in tables.items():
@@ -80,6 +80,12 @@ def _tables(
     for key in (*_LISTS, "title"):
         below.pop(key, None)
     return _merged(below, tables)
+
+
+@cache
+def _parsed(text: str) -> Mapping[str, Any]:
+    """What a TOML text says; nobody changes it."""
+    return tomli.loads(text)
 
 
 def _is_kind(key: str, value: Any) -> bool:

@@ -7,7 +7,17 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tile_core.dialect import Attribute, Dialect, Operand, Operation, Pure, Region, Result, Type
+from tile_core.dialect import (
+    Attribute,
+    Dialect,
+    Mixed,
+    Operand,
+    Operation,
+    Pure,
+    Region,
+    Result,
+    Type,
+)
 from tile_core.mlir import ir
 
 T = TypeVar("T", bound=Any)
@@ -45,6 +55,13 @@ class PickOp(Operation, dialect=Own, name="pick"):
 class MaybeOp(Operation, dialect=Own, name="maybe"):
     value: Operand[Any] | None = None
     result: Result[Any]
+
+
+class ManyOp(Operation, dialect=Own, name="many"):
+    first: Operand[Any]
+    values: Mixed(Operand[Any], 3)  # pyright: ignore
+    last: Operand[Any] | None
+    made: Mixed(Result[Any], 2)  # pyright: ignore
 
 
 @pytest.fixture
@@ -94,6 +111,23 @@ def test_what_is_optional_may_be_absent(loaded: None) -> None:
     assert len(op.rest) == 0
     assert MaybeOp(result=ir.F32Type.get()).value is None
     assert MaybeOp(ir.F32Type.get(), value=value(ir.F32Type.get())).value is not None
+
+
+def test_values_of_several_types(loaded: None) -> None:
+    """They are spread over the slots in runs of one type, and come back in order."""
+    i1, f32 = ir.IntegerType.get_signless(1), ir.F32Type.get()
+    given = [value(f32), value(f32), value(i1), value(f32)]
+    op = ManyOp(value(i1), given, value(i1), [f32, i1])
+    assert op.operation.verify()
+    sizes = ir.DenseI32ArrayAttr
+    assert list(sizes(op.attributes["operandSegmentSizes"])) == [1, 2, 1, 1, 1]
+    assert list(sizes(op.attributes["resultSegmentSizes"])) == [1, 1]
+    assert list(op.values) == given
+    assert [v.type for v in op.made] == [f32, i1]
+    assert op.last is not None
+    assert op.last.type == i1
+    with pytest.raises(ValueError, match="'values' of ManyOp holds 3 types"):
+        ManyOp(value(i1), [*given, value(i1)], None, [])
 
 
 @pytest.mark.parametrize("wrong", ["mask", "rest", "first", "same"])

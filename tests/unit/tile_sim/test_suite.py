@@ -84,6 +84,7 @@ FAKE = """
             report.write(json.dumps({"id": test, "outcome": "started"}) + "\\n")
             report.flush()
             if test.endswith("dies"):
+                print("its last words", flush=True)
                 os.kill(os.getpid(), 9)
             record = {"id": test, "outcome": "passed", "arch": os.environ["TILE_SIM_ARCH"],
                       "pipeline": os.environ["TILE_SIM_PIPELINE"]}
@@ -107,6 +108,8 @@ def test_a_dying_process_costs_one_test(
     assert results[0]["arch"] == "sm_80"
     assert results[0]["pipeline"] == "mine.toml"
     assert results[1]["cause"]["kind"] == causes.CRASH
+    assert results[1]["cause"]["text"] == "the process ended with status -9"
+    assert "its last words" in results[1]["cause"]["detail"]
     json.dumps(results)
 
 

@@ -6,10 +6,7 @@ no optional attributes): `op.attributes` has them or not. Properties are in snak
 (`initValues` is `init_values`), operand `from` is `from_`; `get_global`'s symbol is
 `attributes["name"]`, since `name` is the operation's own.
 
-
-IRDL asks all values of a variadic group to be of one type. A group that may mix types is therefore
-declared as several variadic slots, and its values are spread over them in runs of one type
-(`runs_of_types`); the group's property gives them all, in order.
+Groups of values that may differ in type are `Mixed`; `MIXED` says for how many types.
 """
 
 import re
@@ -21,6 +18,7 @@ from tile_core.dialect import (
     WRITE,
     Effects,
     IsolatedFromAbove,
+    Mixed,
     NoEffect,
     NoTerminator,
     Operand,
@@ -127,44 +125,28 @@ def property_name(name: str) -> str:
     return re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name)
 
 
-def _value_annotation(spec: ValueSpec, kind: Any) -> Any:
-    annotation = kind[_CLASSES.get(spec.constraint, TileType)]
-    if spec.arity == "optional":
-        return annotation | None
-    return Sequence[annotation] if spec.arity == "variadic" else annotation
-
-
 def _annotations(spec: OpSpec) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for operand in spec.operands:
-        for name in _slots(spec, operand):
-            fields[name] = _value_annotation(operand, Operand)
+        fields[property_name(operand.name)] = _group(spec, operand, Operand)
     for attr in spec.attrs:
         if not attr.flagged and attr.name != "name":
             fields[attr.name] = _ATTRIBUTES.get(attr.kind, Any)
     for result in spec.results:
-        for name in _slots(spec, result):
-            fields[name] = _value_annotation(result, Result)
+        fields[property_name(result.name)] = _group(spec, result, Result)
     for region in spec.regions:
         fields[property_name(region)] = Region
     return fields
 
 
-def _slots(spec: OpSpec, group: ValueSpec) -> list[str]:
-    name = property_name(group.name)
-    count = MIXED.get((spec.name, group.name))
-    return [name] if count is None else [f"{name}_{i}" for i in range(count)]
-
-
-def _mixed_operands(before: int, slots: int) -> property:
-    """All values of the operand group whose slots follow `before` others."""
-
-    def get(self: Any) -> list[ir.Value]:
-        sizes = list(self.operation.attributes["operandSegmentSizes"])
-        start = sum(sizes[:before])
-        return list(self.operation.operands)[start : start + sum(sizes[before : before + slots])]
-
-    return property(get)
+def _group(spec: OpSpec, group: ValueSpec, kind: Any) -> Any:
+    annotation = kind[_CLASSES.get(group.constraint, TileType)]
+    slots = MIXED.get((spec.name, group.name))
+    if slots is not None:
+        return Mixed(annotation, slots)
+    if group.arity == "optional":
+        return annotation | None
+    return Sequence[annotation] if group.arity == "variadic" else annotation
 
 
 def _define(spec: OpSpec) -> type[Operation]:
@@ -175,12 +157,6 @@ def _define(spec: OpSpec) -> type[Operation]:
         spec.name, _annotations(spec), f"`cuda_tile.{spec.name}`.", tuple(traits)
     )
     made = declare(CudaTile, declared, spec.class_name, __name__)
-    slot = 0
-    for operand in spec.operands:
-        count = MIXED.get((spec.name, operand.name))
-        if count is not None:
-            setattr(made, property_name(operand.name), _mixed_operands(slot, count))
-        slot += count or 1
     if any(r.arity == "variadic" for r in spec.results):
         # The only result group.
         name = property_name(spec.results[0].name)

@@ -10,11 +10,11 @@ program that comes as MLIR has no such text.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from tile_core.digests import md5
 from tile_nvptx.emit import ptx_text
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _lines(places: list[list[Any]]) -> dict[tuple[str, int, int], int]:
 
 def _section(text: str, file: int) -> str:
     """The file's name is that of its contents, so that equal programs have equal names."""
-    name = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    name = md5(text.encode())
     return (
         f'.file {file} "{name}"\n'
         ".nv_intermediate_source_section {\n.code_block {\n"

@@ -187,10 +187,9 @@ class Run:
             return
         if shard.running is not None:
             status = shard.process.returncode
-            _blame(shard, CRASH, f"the process ended with status {status}")
+            _blame(shard, CRASH, f"the process ended with status {status}", _said(shard, work))
         elif shard.rest and not shard.lines:
-            log = (work / f"log{shard.number}.txt").read_text(errors="replace")
-            raise RuntimeError(f"no test was run:\n{log[-3000:]}")
+            raise RuntimeError(f"no test was run:\n{_said(shard, work)}")
         shard.process = None
         if shard.rest:
             shard.lines = _line_count(shard.report)
@@ -225,12 +224,17 @@ def _read(shard: _Shard) -> None:
     shard.lines = len(lines)
 
 
-def _blame(shard: _Shard, kind: str, text: str) -> None:
+def _said(shard: _Shard, work: Path) -> str:
+    """The last that its processes printed; pytest says there why it ends with status 3."""
+    return (work / f"log{shard.number}.txt").read_text(errors="replace")[-3000:]
+
+
+def _blame(shard: _Shard, kind: str, text: str, detail: str = "") -> None:
     """A record for a test that ended its process."""
     assert shard.running is not None
     shard.done[shard.running] = {
         "id": shard.running, "outcome": "failed", "compiled": 1, "launched": 0, "kernels": [],
         "seconds": time.monotonic() - shard.since,
-        "cause": {"kind": kind, "text": text, "detail": ""},
+        "cause": {"kind": kind, "text": text, "detail": detail},
     }  # fmt: skip
     shard.running = None

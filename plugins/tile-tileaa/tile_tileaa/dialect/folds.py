@@ -3,8 +3,7 @@
 `folds("nv_tileaa")` and `folds("nv_tileas")` are the same tables for two dialects.
 
 IRDL asks all values of a variadic group to be of one type. An operation whose operands differ in
-type therefore has a twin, `<name>_mixed`, with several groups: its values are spread over them in
-runs of one type.
+type therefore has a twin, `<name>_mixed`, whose groups are `Mixed`.
 """
 
 # pyright: reportGeneralTypeIssues=false
@@ -14,6 +13,7 @@ from typing import Any
 
 from tile_core.dialect import (
     Check,
+    Mixed,
     Operand,
     OperationSpec,
     Pure,
@@ -42,7 +42,7 @@ def is_mixed(types: Sequence[ir.Type]) -> bool:
 
 def slots(name: str, kind: Any) -> dict[str, Any]:
     """Fields of a group whose values may differ in type."""
-    return {f"{name}_{at}": Sequence[kind] for at in range(SLOTS)}
+    return {name: Mixed(kind, SLOTS)}
 
 
 def _axis(op: ir.OpView) -> str | None:

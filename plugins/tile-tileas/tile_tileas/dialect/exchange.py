@@ -62,12 +62,7 @@ def _partials(op: ir.OpView) -> str | None:
 
 def _across(spec: OperationSpec, doc: str) -> OperationSpec:
     """A fold in which warps hold parts of the axis."""
-    names = [f"partials_{at}" for at in range(len(slots("partials", Any)))]
-    kept = {
-        name: kind
-        for name, kind in spec.fields.items()
-        if not name.startswith(("inputs", "outputs"))
-    }
+    kept = {name: kind for name, kind in spec.fields.items() if name not in ("inputs", "outputs")}
     groups = {
         **slots("inputs", Operand[Any]),
         **slots("partials", Operand[Any]),
@@ -79,7 +74,7 @@ def _across(spec: OperationSpec, doc: str) -> OperationSpec:
         name=f"{spec.name}_across_warps",
         fields={**groups, **kept},
         doc=doc,
-        traits=(effects(reads=tuple(names), writes=tuple(names)),),
+        traits=(effects(reads=("partials",), writes=("partials",)),),
         checks=(*(first_operands(check) for check in spec.checks), _partials),
     )
 

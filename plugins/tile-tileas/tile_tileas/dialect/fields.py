@@ -42,9 +42,10 @@ def _values(
         sizes = list(ir.DenseI32ArrayAttr(op.attributes[segments]))
     else:
         sizes = [1 if field.variadicity == "single" else rest for field in fields]
-    start = 0
-    for field, size in zip(fields, sizes, strict=True):
+    start = group = 0
+    for field in fields:
+        size = sum(sizes[group : group + field.slots])
         if field.name == name:
             return list(values[start : start + size])
-        start += size
+        start, group = start + size, group + field.slots
     raise AssertionError(f"{op.operation.name} has no field {name}")
