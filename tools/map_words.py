@@ -8,9 +8,8 @@ Both compile each program, and both callbacks get the same made-up arguments: ad
 that are multiples of 64. Each map of tileiras' is decoded by the simulator's `TensorMap` and has to
 be the same when it is encoded again, also with `large` taken from its extents; `--keep` writes one
 map of each kind to a file. Maps of both with one address and the same axes are compared word by
-word. Which tensors get a map, and in which boxes, is each compiler's own choice: these are counted,
-and so are maps of f32 that round to tf32, which ours never do. Exits with 1 if anything else
-differs.
+word. Which tensors get a map, in which boxes, and whether f32 is rounded to tf32 on the way, is
+each compiler's own choice: these are counted. Exits with 1 if anything else differs.
 """
 
 from __future__ import annotations

@@ -90,9 +90,13 @@ class Steps:
 
 
 def _integers(steps: int, shape: tuple[int, int], kind: str, seed: int) -> np.ndarray:
-    element = t.F8E4M3FN if kind == "converted" else t.F16
-    found = np.random.default_rng(seed).integers(-3, 4, (steps, *shape))
-    if kind == "transposed":
+    draw = np.random.default_rng(seed)
+    if kind in ROUNDED:  # numbers that the nearest tf32 is above, by a quarter of what it counts in
+        found, element = draw.integers(2, 4, (steps, *shape)) + 0.75 / 512, t.F32
+    else:
+        found = draw.integers(-3, 4, (steps, *shape))
+        element = t.F8E4M3FN if kind == "converted" else t.F16
+    if kind in ("transposed", "rounded_transposed"):
         found = found.transpose(0, 2, 1)
     return np.ascontiguousarray(found).astype(dtype_of(element))
 
@@ -128,16 +132,18 @@ def _tiles(
     return load
 
 
-def _view(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
-    load = _tiles(p, own, shape, t.F16)
+def _view(p: Program, own: Steps, shape: tuple[int, int], element: t.Scalar = t.F16) -> _Source:
+    load = _tiles(p, own, shape, element)
     return _Source([], lambda i, carried: (load(i), carried))
 
 
-def _transposed(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
-    load = _tiles(p, own, shape[::-1], t.F16)
+def _transposed(
+    p: Program, own: Steps, shape: tuple[int, int], element: t.Scalar = t.F16
+) -> _Source:
+    load = _tiles(p, own, shape[::-1], element)
 
     def turned(i: Value, carried: Carried) -> tuple[Value, Carried]:
-        return p.emit("permute", [load(i)], t.Tile(shape, t.F16), permutation=(1, 0)), carried
+        return p.emit("permute", [load(i)], t.Tile(shape, element), permutation=(1, 0)), carried
 
     return _Source([], turned)
 
@@ -147,6 +153,24 @@ def _converted(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
     return _Source(
         [], lambda i, carried: (p.emit("ftof", [load(i)], t.Tile(shape, t.F16)), carried)
     )
+
+
+def _rounded(
+    source: Callable[..., _Source],
+) -> Callable[[Program, Steps, tuple[int, int]], _Source]:
+    """The nearest tf32 of a tile of f32."""
+
+    def made(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
+        inner = source(p, own, shape, t.F32)
+
+        def load(i: Value, carried: Carried) -> tuple[Value, Carried]:
+            tile, carried = inner.load(i, carried)
+            given = {"rounding_mode": "nearest_even"}
+            return p.emit("ftof", [tile], t.Tile(shape, t.TF32), **given), carried
+
+        return _Source(inner.initial, load)
+
+    return made
 
 
 def _twice(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
@@ -233,5 +257,9 @@ _SOURCES: dict[str, Callable[[Program, Steps, tuple[int, int]], _Source]] = {
     "masked": _through(0),
     "other": _through(1),
     "carried": _carried,
+    "rounded": _rounded(_view),
+    "rounded_transposed": _rounded(_transposed),
 }
-KINDS = tuple(_SOURCES)
+#: Kinds of tf32, which are multiplied by one another only.
+ROUNDED = ("rounded", "rounded_transposed")
+KINDS = tuple(kind for kind in _SOURCES if kind not in ROUNDED)

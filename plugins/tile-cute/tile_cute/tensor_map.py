@@ -142,8 +142,15 @@ SWIZZLES = ("none", "32B", "64B", "128B", "96B")
 FILLS = ("zero", "nan")
 L2_PROMOTIONS = ("none", "64B", "128B", "256B")
 ATOMICITIES = ("16B", "32B", "32B+8B", "64B")
+#: Swizzles of `tile_cute.swizzle.BYTE_SWIZZLES` whose pieces are larger: their mode and atomicity.
+_COARSE = {"128B_32B_atom": ("128B", "32B")}
 
 Values = Mapping[str, int | Sequence[int]]
+
+
+def swizzle_fields(name: str) -> tuple[str, str]:
+    """(mode, atomicity) of a swizzle of byte addresses, by its name there."""
+    return _COARSE.get(name, (name, "16B"))
 
 
 def type_of_code(code: int, tf32: bool) -> ElementType | None:

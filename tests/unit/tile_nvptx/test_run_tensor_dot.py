@@ -38,6 +38,9 @@ CASES = [
     ((128, 64, 64), BF16, (True, False), 4),
     ((64, 128, 32), TF32, (False, True), 4),
     ((128, 32, 8), TF32, (False, True), 8),
+    ((64, 64, 32), TF32, (True, True), 4),  # A lies along M
+    ((128, 32, 8), TF32, (True, False), 8),  # .. and B along N
+    ((256, 128, 16), TF32, (False, False), 8),
     ((128, 64, 128), BYTES, (False, False), 8),  # B lies along N
     ((64, 64, 64), BYTES, (True, True), 4),
     ((64, 32, 32), ("f8E5M2", "f8E4M3FN", "f16"), (False, True), 4),
@@ -234,7 +237,8 @@ def test_low_levels_stay_synchronous_on_warps(level: int) -> None:
 
 
 def test_what_lies_along_the_wrong_axis_is_left_to_warps() -> None:
-    size, turned = (64, 64, 32), (True, True)
+    """Rows of 16 elements fill no swizzle of 128 bytes, the only one that there is for them."""
+    size, turned = (64, 16, 32), (False, False)
     text = product_kernel(size, TF32, turned).ptx("sm_100", 2)
     assert "tcgen05" not in text
     check(text, size, TF32, turned)

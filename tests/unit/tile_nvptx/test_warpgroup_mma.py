@@ -16,7 +16,8 @@ from tile_nvptx.emit.llvm_ir import LlvmIrEmitter
 from tile_nvptx.emit.ptx import PtxEmitter
 from tile_nvptx.passes.tileas.device.warpgroup_mma import WarpgroupProduct, issue, multiply, wait
 from tile_sim import Module
-from tile_tileas.mma.warpgroup import WarpgroupPlan, operand_buffer, plan_warpgroups
+from tile_tileas.mma.operands import operand_buffer
+from tile_tileas.mma.warpgroup import WarpgroupPlan, plan_warpgroups
 
 from tile_core.mlir import ir
 

@@ -90,6 +90,22 @@ def test_tensor_load(kernel: Kernel, schedule: str, shape, box, start, dtype, sw
     np.testing.assert_array_equal(out, expected)
 
 
+def test_maps_of_tf32_round_to_the_nearest_even(kernel: Kernel) -> None:
+    """Both neighbours, ties, a carry into the exponent; infinities and NaN stay."""
+    ulp = 2.0**-10
+    nan = np.uint32(0x7F800001).view(np.float32)
+    given = [1 + 0.25 * ulp, 1 + 0.5 * ulp, 1 + 1.5 * ulp, 1 + 0.75 * ulp, 2 - 0.25 * ulp,
+             -1 - 0.75 * ulp, np.inf, nan]  # fmt: skip
+    wanted = [1, 1, 1 + 2 * ulp, 1 + ulp, 2, -1 - ulp, np.inf, nan]
+    tensor = TensorMap(np.array(given, np.float32), box=(8,), type="tf32")
+    body = SHARED + INIT + _load(1, "0") + WAIT + DUMP
+    out = np.zeros(32, np.float32)
+    module = kernel(body, "u64 map, u64 out, u32 count, u32 bytes")
+    module.launch("k", (1, 1, 1), (128, 1, 1), [tensor, out, 8, 32])
+    expected = np.array(wanted, np.float32)
+    np.testing.assert_array_equal(out[:8].view(np.uint32), expected.view(np.uint32))
+
+
 def test_a_wrong_swizzle_is_seen(kernel: Kernel) -> None:
     x = np.arange(20 * 64, dtype=np.float16).reshape(20, 64)
     body = SHARED + INIT + _load(2, "0, 0") + WAIT + DUMP

@@ -53,6 +53,17 @@ def test_operands_of_wgmma(major: str, swizzle: str) -> None:
     covers(found, layout)
 
 
+@pytest.mark.parametrize("columns", [32, 128])
+def test_operands_of_tcgen05_along_columns(columns: int) -> None:
+    """32-bit elements, in pieces of 32 bytes."""
+    layout = canonical_buffer(columns, 16, 32, "MN", "128B_32B_atom")
+    found = boxes_of(layout, 32, 0)
+    assert isinstance(found, Boxes)
+    assert (found.swizzle, found.extents, found.alignment) == ("128B_32B_atom", (32, 16), 1024)
+    assert len(found.origins) == columns // 32
+    covers(found, layout)
+
+
 def test_refused() -> None:
     rows = swizzled_rows((64, 64), (0, 1), 16, 128)
     assert isinstance(boxes_of(rows, 16, 1), str)  # the other axis is contiguous in memory

@@ -129,8 +129,19 @@ def load_elements(wave: Wave, tensor: TensorMap, base: int, coordinates: Array) 
             index = (mine - np.uint64(buffer.base)).astype(np.int64)
             data = buffer.data[index[:, None] + np.arange(size)]
             found[slice(None) if pick is None else pick] = data
-        out[here, :size] = found
+        out[here, :size] = _rounded(found) if tensor.kind.tf32 else found
     return out
+
+
+def _rounded(raw: Array) -> Array:
+    """f32 as maps of tf32 deliver them: the nearest tf32, of two the even one; infinities and NaN
+    as they are (measured on an sm_120: triton-lang/triton, pull request 11751).
+    """
+    bits = np.ascontiguousarray(raw).view(np.uint32)
+    nearest = bits + np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1))
+    nearest &= np.uint32(0xFFFFE000)
+    special = bits & np.uint32(0x7F800000) == np.uint32(0x7F800000)
+    return np.where(special, bits, nearest).view(np.uint8)
 
 
 def _nan_bytes(tensor: TensorMap) -> Array:

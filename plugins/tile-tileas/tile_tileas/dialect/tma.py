@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from tile_cute.atoms.descriptors import SPANS
 from tile_cute.atoms.records import SHARED
 from tile_cute.atoms.tma import MAX_BOX, MAX_RANK
 from tile_cute.tensor_map import SIZE as MAP_BYTES
@@ -41,8 +42,6 @@ from tile_tileas.dialect.fields import operand_of, operands_of, results_of
 from tile_tileas.dialect.pipelines import is_producer_token
 from tile_tileas.dialect.staging import buffer_problem, is_index
 
-#: Bytes after which the pattern repeats, by swizzle mode; rows of a box are not longer.
-SPANS = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
 OOB_MODES = ("zero", "nan", "constant")
 CACHE_HINTS = ("evict_first", "evict_last", "no_allocate")
 #: What a reduction does in memory (PTX ISA, "cp.reduce.async.bulk.tensor").
@@ -118,7 +117,7 @@ def _made(op: ir.OpView) -> str | None:
     axes = None if memref is None else axes_of(op, len(memref[1]))
     if memref is None or axes is None:
         return f"expects axes of {view[0]}, each at most once, but got {op.attributes['axes']}"
-    if memref[0] != parts[0].element_type or len(axes) != len(parts[0].shape):
+    if not _copied_as(memref[0], parts[0].element_type) or len(axes) != len(parts[0].shape):
         return f"tma box-dim and copy atom box-dim mismatch: {parts[0]} of {view[0]}"
     if memref[2][axes[-1]] != 1:
         return f"expects unit element stride along the last axis, but got {memref[2]}"
@@ -126,6 +125,12 @@ def _made(op: ir.OpView) -> str | None:
     if mode not in OOB_MODES:
         return f"expects an oob_mode of {', '.join(OOB_MODES)}, but got '{mode}'"
     return None if mode != "constant" else "TmaLoad only support zero padding now"
+
+
+def _copied_as(memory: ir.Type, box: ir.Type) -> bool:
+    """Whether elements in memory come as those of the box: as they are, or f32 rounded to tf32."""
+    rounded = isinstance(memory, ir.F32Type) and isinstance(box, ir.FloatTF32Type)
+    return memory == box or rounded
 
 
 def axes_of(op: ir.OpView | ir.Operation, rank: int) -> list[int] | None:
@@ -204,12 +209,14 @@ def _fits(op: ir.OpView, buffer: Buffer, tile: ir.RankedTensorType, swizzle: str
 def shared_layout(shape: Sequence[int], tile: ir.RankedTensorType, swizzle: str):
     """The layout in which a copy with `swizzle` leaves a box of `shape` in shared memory."""
     from tile_cute.linear import strided, swizzled_rows
+    from tile_cute.swizzle import BYTE_SWIZZLES
 
     order = list(reversed(range(len(shape))))
     bits = bits_of(tile.element_type) or 0
     if swizzle == "none" or len(shape) == 1:
         return strided(shape, order)
-    return swizzled_rows(tuple(shape), tuple(order), bits, SPANS[swizzle])
+    pattern = BYTE_SWIZZLES[swizzle]
+    return swizzled_rows(tuple(shape), tuple(order), bits, SPANS[swizzle], pattern)
 
 
 def _coordinates(op: ir.OpView) -> str | None:

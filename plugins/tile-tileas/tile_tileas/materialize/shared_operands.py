@@ -15,14 +15,10 @@ from tile_tileas.dot_plan import atom_name, tensor_plan_of, warps_of
 from tile_tileas.dots import product_shape
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.materialize.held_operands import hold_left
+from tile_tileas.mma.operands import OPERAND_ALIGNMENT, staged_operand
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.mma.tier import Planned
-from tile_tileas.mma.warpgroup import (
-    OPERAND_ALIGNMENT,
-    WarpgroupPlan,
-    planned_warpgroups,
-    staged_operand,
-)
+from tile_tileas.mma.warpgroup import WarpgroupPlan, planned_warpgroups
 from tile_tileas.storage import OPERATION_LIMIT, storage_bits, tile_bytes
 
 _DOT, _COPY, _SYNC = "nv_tileas.dot", "nv_tileas.copy", "nv_tileas.sync"

@@ -19,6 +19,7 @@ from tile_cute.linear import LinearLayout
 from tile_cute.linear.layout import is_power_of_two, log2
 
 from tile_tileas.mma.families import TENSOR
+from tile_tileas.mma.operands import operand_buffer
 from tile_tileas.mma.tier import Planned, Product, Unfit
 
 #: Warps that together reach all rows of tensor memory, a quarter each (PTX ISA, "tcgen05.ld").
@@ -80,10 +81,8 @@ class TensorPlan:
 
     @property
     def majors(self) -> tuple[str, ...]:
-        """Orders in shared memory of A and B. 32-bit elements along M or N would need a swizzle
-        of 32-byte pieces, which tensor maps of ours do not write.
-        """
-        return ("K",) if BITS[self.atom.row.a] > 16 else self.atom.row.majors
+        """Orders in shared memory of A and B."""
+        return self.atom.row.majors
 
     @property
     def buffer(self) -> LinearLayout:
@@ -247,10 +246,11 @@ def product_problem(product: Product, rows: int) -> Unfit | None:
     if m % rows:
         return Unfit(f"it has {rows} rows or more, and the tile {m}")
     a, b, _ = product.types
-    for name, side, element, order in zip("AB", "MN", (a, b), product.orders, strict=True):
-        if order == "MN" and BITS[element] > 16:
-            return Unfit(f"it reads {element} along K, and {name} lies along {side} "
-                         "in memory: each element would be turned by itself")  # fmt: skip
+    for name, element, extent, order in zip("AB", (a, b), (m, n), product.orders, strict=True):
+        side = "MN"["AB".index(name)]
+        if order == "MN" and operand_buffer(extent, k, BITS[element], "MN") is None:
+            return Unfit(f"{name} lies along {side} in memory, and {extent} {element} are no row "
+                         "of a swizzle that it reads there")  # fmt: skip
     wanted = (m * k * BITS[a] + n * k * BITS[b]) // 8
     if wanted > product.max_shared:
         return Unfit(f"its operands take {wanted} bytes of shared memory, and a block has "

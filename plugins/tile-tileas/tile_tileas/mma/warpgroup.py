@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tile_cute.atoms import MmaAtom, find_mma
-from tile_cute.atoms.descriptors import SPANS, SmemOperand, canonical_buffer, match_operand
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
-from tile_cute.linear import LinearLayout, memory_access, permute_dims
+from tile_cute.linear import LinearLayout
 from tile_cute.linear.layout import log2
-from tile_cute.linear.plans import ACCESS_COST, WAVEFRONT_COST
 
 from tile_tileas.mma.families import WARPGROUP
 from tile_tileas.mma.tier import Planned, Product, Unfit
@@ -27,9 +25,6 @@ from tile_tileas.mma.tier import Planned, Product, Unfit
 WARPS = 4
 #: Registers of a thread that accumulators may take; the rest holds addresses and descriptors.
 MAX_ACCUMULATORS = 200
-#: Where buffers of operands begin, in bytes: the widest swizzle repeats after so many (PTX ISA,
-#: "Strides", "Swizzling modes"), and descriptors count from there.
-OPERAND_ALIGNMENT = 1024
 _ROWS = 64  # of each instruction
 _WORD_BITS = 32
 
@@ -147,59 +142,6 @@ def _grids(m: int, warpgroups: int) -> Iterator[tuple[int, int]]:
 def _fits(atom: MmaAtom, shape: tuple[int, int, int], grid: tuple[int, int]) -> bool:
     m, n, k = shape
     return not (m % (atom.m * grid[0]) or n % (atom.n * grid[1]) or k % atom.k)
-
-
-@lru_cache(maxsize=256)
-def operand_buffer(
-    extent: int, k: int, bits: int, major: str
-) -> tuple[LinearLayout, SmemOperand] | None:
-    """The buffer (offset -> (mn, k)) of an operand with the widest swizzle its rows fill.
-
-    Wider swizzles have fewer bank conflicts and larger boxes. None if no canonical layout fits.
-    """
-    row = (k if major == "K" else extent) * bits // 8
-    for swizzle in ("128B", "64B", "32B", "none"):
-        if row < SPANS[swizzle]:
-            continue
-        try:
-            buffer = canonical_buffer(extent, k, bits, major, swizzle)
-            return buffer, match_operand(buffer, bits)
-        except LayoutError:
-            continue
-    return None
-
-
-@lru_cache(maxsize=256)
-def staged_operand(
-    source: LinearLayout, operand: str, bits: int, majors: tuple[str, ...]
-) -> LinearLayout | None:
-    """The buffer (offset -> tile) that threads fill most cheaply with an operand they hold.
-
-    `source` is the layout in which they hold it; `operand` is "a" (M x K) or "b" (K x N), of
-    elements of `bits` bits; `majors` are the orders that the instruction reads. None if no
-    canonical layout fits.
-    """
-    extent, k = source.shape if operand == "a" else reversed(source.shape)
-    found: list[LinearLayout] = []
-    for major in majors:
-        made = operand_buffer(extent, k, bits, major)
-        if made is not None:
-            found.append(made[0] if operand == "a" else permute_dims(made[0], (1, 0)))
-
-    def cost(buffer: LinearLayout) -> int:
-        store = memory_access(buffer, source, bits)
-        return ACCESS_COST * len(store.accesses[0]) + WAVEFRONT_COST * store.wavefronts
-
-    return min(found, key=cost, default=None)
-
-
-def read_operand(buffer: LinearLayout, operand: str, bits: int) -> SmemOperand:
-    """What the descriptor of an operand in `buffer` (offset -> tile) says.
-
-    Raises:
-        LayoutError: the buffer's layout is not canonical.
-    """
-    return match_operand(buffer if operand == "a" else permute_dims(buffer, (1, 0)), bits)
 
 
 # -- the tier --------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.proxies import is_bulk_store
 from tile_tileas.analysis.views import MemRef, maker, view_of_memref
-from tile_tileas.dialect.tma import axes_of
+from tile_tileas.dialect.tma import axes_of, descriptor_parts
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.separate_host_tma import NUM_DEVICE, descriptors
 from tile_tileas.pipelining.writer import Writer
@@ -161,6 +161,9 @@ class _Build:
 
     def _fill(self, at: Writer, cx: Exchange, place: ir.Value, one: _Map) -> ir.Value:
         memref, outer = one.memref, one.axes[:-1]
+        parts = descriptor_parts(one.op.results[0].type)
+        assert parts is not None, "the verifier has seen it"
+        tile, _ = parts
         bits = bits_of(memref.element) or 0
         extents = [self._extent(at, memref.sizes[axis]) for axis in one.axes]
         strides = [self._stride(at, memref.strides[axis], bits) for axis in outer]
@@ -168,7 +171,7 @@ class _Build:
         attributes = {
             **self._count,
             "index": ir.IntegerAttr.get(at.i32, self._maps.index(one)),
-            "element": ir.StringAttr.get(map_type(memref.element)),
+            "element": ir.StringAttr.get(map_type(memref.element, tile.element_type)),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, len(extents), len(strides)]),
         }
         operands = [place, scratch, memref.base, *extents, *strides]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tile_cute.map_recipe import Apply, Constant, Expression, MapRecipe
-from tile_cute.tensor_map import ALIGNMENT, SIZE
+from tile_cute.tensor_map import ALIGNMENT, SIZE, swizzle_fields
 from tile_tileaa.dialect.types import bits_of
 
 from tile_core.mlir import ir
@@ -85,6 +85,7 @@ def recipe_of(descriptor: ir.OpView, kernel: ir.Operation) -> MapRecipe:
     parts = descriptor_parts(descriptor.results[0].type)
     assert parts is not None, "the verifier has seen it"
     tile, swizzle = parts
+    mode, atomicity = swizzle_fields(swizzle)
     memref = view_of_memref(maker(maker(descriptor.view).operands[0]))
     bits = bits_of(memref.element) or 0
     axes = axes_of(descriptor, len(memref.sizes))
@@ -92,12 +93,13 @@ def recipe_of(descriptor: ir.OpView, kernel: ir.Operation) -> MapRecipe:
     return MapRecipe(
         kernel=ir.StringAttr(kernel.attributes["sym_name"]).value,
         parameter=0,
-        type=map_type(memref.element),
+        type=map_type(memref.element, tile.element_type),
         address=host_expression(memref.base, kernel),
         dims=tuple(_number(memref.sizes[axis], kernel) for axis in reversed(axes)),
         strides=_strides([memref.strides[axis] for axis in axes], bits, kernel),
         box=tuple(reversed(tile.shape)),
-        swizzle=swizzle,
+        swizzle=mode,
+        atomicity=atomicity,
         fill="nan" if descriptor.oob_mode.value == "nan" else "zero",
     )
 

@@ -25,6 +25,7 @@ from tile_tileas.dialect.fields import operand_of
 from tile_tileas.layouts import inverse_permutation
 from tile_tileas.pipelining.slices import Slice, slice_of
 from tile_tileas.storage import BUFFER_ALIGNMENT, storage_bits
+from tile_tileas.tma.element_types import is_rounding
 from tile_tileas.tma.staging import staged_layout
 
 #: Bytes that one cp.async copies (PTX ISA, "cp.async").
@@ -34,11 +35,18 @@ _READS = ("nv_tileas.copy", "nv_tileas.dot", "nv_tileas.extract_slice", "nv_tile
 
 @dataclass(frozen=True)
 class Target:
-    """The buffer that a load's tile goes to: `views` of the tile, then `copy` into `alloc`."""
+    """The buffer that a load's tile goes to: `views` of the tile, one of which may round it, then
+    `copy` into `alloc`.
+    """
 
     views: tuple[ir.OpView, ...]
     copy: ir.OpView
     alloc: ir.OpView
+
+    @property
+    def rounds(self) -> bool:
+        """Whether the tile is rounded on its way, which tensor maps alone do in passing."""
+        return any(is_rounding(view) for view in self.views)
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,8 @@ def prefetch_of(load: ir.OpView, loop: ir.OpView, takes: Takes) -> Prefetch | st
         buffer = seen_by(load, target)
         taken = takes(load, buffer)
         problem = None if taken else _cp_async_problem(load, buffer, layout)
+        if not taken and target.rounds:
+            problem = "the tile is rounded on its way"
         if problem is None and masked_by(load) is None:
             alignment = ir.IntegerAttr(target.alloc.attributes["alignment"]).value
             return Prefetch(load, layout, buffer, alignment, found, target, taken)
@@ -149,7 +159,7 @@ def target_of(load: ir.OpView, block: ir.Block) -> Target | str:
         name = user.operation.name
         if user.operation.block != block:
             return "the tile is used under a branch"
-        if name in _PULL:
+        if name in _PULL or is_rounding(user):
             views.append(user)
             value = user.results[0]
         elif name == "nv_tileas.copy" and not len(user.results):
@@ -203,13 +213,14 @@ def seen_by(load: ir.OpView, target: Target) -> Buffer:
     layout = buffer.layout
     assert layout is not None, "given when buffers were made"
     for view in reversed(target.views):
-        layout = _PULL[view.operation.name](layout, view)
-    return _stage(load, layout)
+        layout = layout if is_rounding(view) else _PULL[view.operation.name](layout, view)
+    return _stage(load, layout, buffer.tile.element_type)
 
 
-def _stage(load: ir.OpView, layout: LinearLayout) -> Buffer:
+def _stage(load: ir.OpView, layout: LinearLayout, element: ir.Type | None = None) -> Buffer:
+    """One stage for the tile of a load; with `element`, of these."""
     tile = ir.RankedTensorType(load.results[0].type)
-    plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
+    plain = ir.RankedTensorType.get(tile.shape, element or tile.element_type)
     return Buffer(ir.RankedTensorType(distributed(plain, layout)), "shared", 1)
 
 

@@ -13,12 +13,17 @@ from math import prod
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import element_bytes, shape_of
 from tile_tileas.copying.ahead import is_in_a_loop
+from tile_tileas.mma.families import TENSOR, WARPGROUP
+from tile_tileas.mma.tiers import tier_of
+from tile_tileas.tma.element_types import is_rounding
 
 _DOT = "nv_tileas.dot"
 #: Operations behind which a tile is the same data in the same memory.
 _SAME_DATA = ("nv_tileas.view", "nv_tileaa.permute", "nv_tileas.convert_layout")
 #: Operations behind which a tile lies in memory as it did.
 _SAME_ORDER = ("nv_tileas.view", "nv_tileas.convert_layout")
+#: Instructions whose operands lie in shared memory as tensor maps leave them.
+_FROM_BOXES = (TENSOR, WARPGROUP)
 _LOAD, _STORE = "nv_tileas.tiled_load", "nv_tileas.tiled_store"
 #: A smaller tile leaves sooner from the threads that hold it, bytes.
 LEAST_STORE = 4096
@@ -96,16 +101,27 @@ def is_copy(tile: ir.Value) -> bool:
 
 
 def feeds_product(tile: ir.Value) -> bool:
-    """Whether `tile` is an operand of a product, as it is or after its axes were renamed."""
-    stack = [tile]
+    """Whether `tile` is an operand of a product, as it is or after its axes were renamed.
+
+    Maps round f32 to tf32 on the way to products that read boxes, and to no others.
+    """
+    stack = [(tile, False)]
     while stack:
-        for use in stack.pop().uses:
+        value, rounded = stack.pop()
+        for use in value.uses:
             user = use.owner
             if user.name == _DOT and use.operand_number < 2:
-                return True
-            if user.name in _SAME_DATA:
-                stack.append(user.results[0])
+                if not rounded or _family(user) in _FROM_BOXES:
+                    return True
+            elif user.name in _SAME_DATA:
+                stack.append((user.results[0], rounded))
+            elif is_rounding(user):
+                stack.append((user.results[0], True))
     return False
+
+
+def _family(dot: ir.Operation | ir.OpView) -> str:
+    return tier_of(ir.StringAttr(dot.attributes["atom"]).value).family
 
 
 def comes_from_product(tile: ir.Value) -> bool:

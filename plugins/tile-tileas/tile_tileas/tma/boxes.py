@@ -1,8 +1,8 @@
 """How a buffer in shared memory is filled, or emptied, by boxes of a tensor map. No MLIR here.
 
-A copy writes a box densely, innermost axis first, 16-byte pieces moved by the swizzle of the map,
-which works on addresses (PTX ISA, "Swizzling Modes"). A buffer of several such boxes, one behind
-the other, takes several copies.
+A copy writes a box densely, innermost axis first, pieces of 16 or 32 bytes moved by the swizzle of
+the map, which works on addresses (PTX ISA, "Swizzling Modes"). A buffer of several such boxes, one
+behind the other, takes several copies.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from functools import lru_cache
 from math import prod
 
 from tile_cute import gf2
+from tile_cute.atoms.descriptors import SPANS
 from tile_cute.atoms.tma import MAX_BOX
 from tile_cute.linear import LinearLayout
-from tile_cute.swizzle import Swizzle
+from tile_cute.swizzle import BYTE_SWIZZLES
 
-#: Swizzle mode -> bytes of a row of the box, and the exponent of the pattern.
-_MODES = {"128B": (128, 3), "64B": (64, 2), "32B": (32, 1), "none": (0, 0)}
+#: Swizzle modes, those of long rows first.
+_MODES = tuple(sorted(SPANS, key=lambda mode: -SPANS[mode]))
 #: Rows after which a pattern repeats.
 _ROWS = 8
 #: Where a box starts in shared memory, in bytes.
@@ -46,8 +47,7 @@ class Boxes:
     @property
     def alignment(self) -> int:
         """Bytes to which the buffer must be aligned, so that patterns start with it."""
-        span, _ = _MODES[self.swizzle]
-        return max(_ALIGNMENT, _ROWS * span)
+        return max(_ALIGNMENT, _ROWS * _span(self.swizzle))
 
     def divided(self, parts: int, bits: int) -> Boxes | None:
         """The same tile in at least `parts` copies, a power of two; None if they cannot be made.
@@ -72,6 +72,11 @@ class Boxes:
         return found
 
 
+def _span(mode: str) -> int:
+    """Bytes of a row of the box; 0 for rows of any length."""
+    return 0 if BYTE_SWIZZLES[mode].is_identity else SPANS[mode]
+
+
 @lru_cache(maxsize=512)
 def boxes_of(layout: LinearLayout, bits: int, inner: int) -> Boxes | str:
     """The boxes that fill a buffer laid out as `layout` (offset -> tile), or why there are none.
@@ -89,8 +94,8 @@ def boxes_of(layout: LinearLayout, bits: int, inner: int) -> Boxes | str:
 
 def _boxes(layout: LinearLayout, bits: int, inner: int, mode: str) -> Boxes | None:
     """The largest boxes with one swizzle."""
-    span, exponent = _MODES[mode]
-    plain = _plain_bits(layout, bits, exponent)
+    span = _span(mode)
+    plain = _plain_bits(layout, bits, mode)
     if plain is None or not plain or plain[0] != (inner, 1):
         return None
     size, row = bits // 8, max(1, span * 8 // bits) if span else MAX_BOX
@@ -121,13 +126,14 @@ def _lowest(
     return extents, order, len(plain)
 
 
-def _plain_bits(layout: LinearLayout, bits: int, exponent: int) -> list[tuple[int, int]] | None:
+def _plain_bits(layout: LinearLayout, bits: int, mode: str) -> list[tuple[int, int]] | None:
     """(axis, step) of each bit of the offset, the swizzle undone; None if a bit moves along more
     than one axis.
     """
     flat, count = layout.flat("offset"), len(layout.bases["offset"])
-    if exponent:
-        pattern = Swizzle(exponent, 4, 3).recast(8, 1).recast(1, bits)
+    swizzle = BYTE_SWIZZLES[mode]
+    if not swizzle.is_identity:
+        pattern = swizzle.recast(8, 1).recast(1, bits)
         mask = (1 << count) - 1
         flat = [gf2.combine(flat, pattern(1 << bit) & mask) for bit in range(count)]
     vectors = LinearLayout.from_flat({"offset": flat}, layout.shape).bases["offset"]

@@ -51,6 +51,7 @@ class TileCopy:
         view: the tiled view.
         boxes: how the buffer is cut.
         axes: the axes of memory that the map has, outer first.
+        element: what a box has; tf32 where the map rounds the f32 of memory.
         far: those along which the tile's index may be too large to be counted in elements.
         empty: those whose extent may be 0.
         hints: what copies say to L2.
@@ -59,6 +60,7 @@ class TileCopy:
     view: TiledView
     boxes: Boxes
     axes: tuple[int, ...]
+    element: ir.Type
     far: frozenset[int]
     empty: frozenset[int]
     hints: Mapping[str, ir.Attribute] = field(default_factory=dict)
@@ -70,7 +72,8 @@ class TileCopy:
         inner = innermost(view)
         if inner is None or buffer.layout is None:
             return "no axis of the tile is known to lie contiguously in memory"
-        bits = storage_bits(buffer.tile.element_type)
+        element = buffer.tile.element_type
+        bits = storage_bits(element)
         boxes = boxes_of(buffer.layout, bits, view.dim_map.index(inner))
         if isinstance(boxes, str):
             return boxes
@@ -83,11 +86,12 @@ class TileCopy:
         empty = frozenset(
             n for n, size in sizes if isinstance(size, ir.Value) and bounds[size].lo < 1
         )
-        return TileCopy(view, boxes, _map_order(view, boxes), far, empty, handed_on(op))
+        axes = _map_order(view, boxes)
+        return TileCopy(view, boxes, axes, element, far, empty, handed_on(op))
 
     def divided(self, parts: int) -> TileCopy | None:
         """The same in at least `parts` copies; None if the boxes cannot be cut so."""
-        bits = storage_bits(self.view.memref.element)
+        bits = storage_bits(self.element)
         boxes = self.boxes.divided(parts, bits)
         return None if boxes is None else replace(self, boxes=boxes)
 
@@ -99,7 +103,7 @@ class TileCopy:
     @property
     def _type(self) -> ir.Type:
         extents = [self.boxes.extents[self._tile_axis(axis)] for axis in self.axes]
-        box = ir.RankedTensorType.get(extents, self.view.memref.element)
+        box = ir.RankedTensorType.get(extents, self.element)
         return descriptor(box, self.boxes.swizzle)
 
     def _tile_axis(self, axis: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_cute.tensor_map import ELEMENT_TYPES, SIZE, SWIZZLES
+from tile_cute.tensor_map import ATOMICITIES, ELEMENT_TYPES, SIZE, SWIZZLES, swizzle_fields
 
 from tile_nvptx.passes.tileas.device.asynchronous import Routine, routine
 from tile_nvptx.passes.tileas.device.helpers import quoted
@@ -74,7 +74,7 @@ def fill(element: str, swizzle: str, box: Sequence[int]) -> Routine:
     memory, where the copy engine sees it after an acquire. In one piece of assembly, as LLVM may
     move other pieces to where the lanes have parted.
     """
-    rank = len(box)
+    rank, (mode, atomicity) = len(box), swizzle_fields(swizzle)
     kinds = {kind.name: number for number, kind in enumerate(ELEMENT_TYPES)}
     edits = [
         ("global_address", "b64", "$2"),
@@ -85,7 +85,8 @@ def fill(element: str, swizzle: str, box: Sequence[int]) -> Routine:
         *((f"element_stride|{at}", "b32", "1") for at in range(rank)),
         ("elemtype", "b32", str(kinds[element])),
         ("interleave_layout", "b32", "0"),
-        ("swizzle_mode", "b32", str(SWIZZLES.index(swizzle))),
+        ("swizzle_mode", "b32", str(SWIZZLES.index(mode))),
+        *_atomicity(atomicity),
         ("fill_mode", "b32", "0"),
     ]
     asm = (
@@ -100,6 +101,12 @@ def fill(element: str, swizzle: str, box: Sequence[int]) -> Routine:
     )
     types = ["!llvm.ptr<3>", "!llvm.ptr<1>", "!llvm.ptr<1>", *["i32"] * rank, *["i64"] * (rank - 1)]
     return routine(f"fill_map_{element}_{swizzle}_{'x'.join(map(str, box))}", types, asm)
+
+
+def _atomicity(name: str) -> list[tuple[str, str, str]]:
+    """The edit of a map of zeros; the field came later than the others (PTX ISA 8.6)."""
+    number = ATOMICITIES.index(name)
+    return [("swizzle_atomicity", "b32", str(number))] if number else []
 
 
 def _replace(field: str, type_: str, value: str) -> str:

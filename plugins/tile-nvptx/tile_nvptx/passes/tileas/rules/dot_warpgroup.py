@@ -10,8 +10,9 @@ from tile_cute.errors import LayoutError
 from tile_cute.linear.layout import log2
 from tile_tileas.dot_plan import DONE, IN_FLIGHT, PENDING, PROMOTES, atom_name, warps_of
 from tile_tileas.dots import product_shape
+from tile_tileas.mma.operands import read_operand
 from tile_tileas.mma.tier import Planned
-from tile_tileas.mma.warpgroup import WARPS, WarpgroupPlan, planned_warpgroups, read_operand
+from tile_tileas.mma.warpgroup import WARPS, WarpgroupPlan, planned_warpgroups
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at

@@ -10,11 +10,11 @@ from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name, product_shape
+from tile_tileas.mma.operands import read_operand
 from tile_tileas.mma.tensor import TensorPlan
 from tile_tileas.mma.tensor_scaled import COPIED, ScaledTensorPlan
 from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.tiers import planned_tensor
-from tile_tileas.mma.warpgroup import read_operand
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
