@@ -26,22 +26,16 @@ pytestmark = pytest.mark.skipif(not _installed(), reason="needs tileiras")
 UNSEEN = {
     "load wait dropped": "this code uses the registers before the wait as it is: strict findings",
 }
-_SAME_SLOT = "the wait for B of the same slot follows"
-_NEXT_WAIT = "the wait for K follows that for Q"
 _NOT_REFILLED = "frees a slot that nobody fills again"
 _OWN_SLOT = "each slice has a slot of its own"
 _NO_STEPS = "orders the zeros that a product of no steps stores"
 #: Single faults: kernel, architecture, fault, which of its kind, and why nothing showed.
 HARMLESS = {
-    ("matmul_large_f16", "sm_90", "wait dropped", 0): _SAME_SLOT,
-    ("matmul_large_f16", "sm_90", "wrong phase", 0): _SAME_SLOT,
     ("matmul_large_f16", "sm_90", "arrival dropped", 1): _NOT_REFILLED,
     ("matmul_large_f16", "sm_90", "wgmma fence dropped", 1): "accumulators of the same shape",
     ("matmul_large_f16", "sm_100", "store wait dropped", 0): _NO_STEPS,
     ("matmul_large_f16", "sm_100", "tcgen05 fence dropped", 0): _NO_STEPS,
     ("matmul_large_f16", "sm_100", "tcgen05 fence dropped", 3): "no tcgen05 access comes after it",
-    ("attention_large_f16", "sm_90", "wait dropped", 0): _NEXT_WAIT,
-    ("attention_large_f16", "sm_90", "wrong phase", 0): _NEXT_WAIT,
     ("attention_large_f16", "sm_90", "group wait dropped", 0): _OWN_SLOT,
     ("attention_large_f16", "sm_100", "group wait dropped", 0): _OWN_SLOT,
     ("layer_norm_f16", "sm_100", "proxy fence dropped", 0): _NOT_REFILLED,

@@ -146,7 +146,7 @@ def _reader(wave: Wave, row: int, source: str, origin: int, amount: int) -> Call
     cta, offset = shared.locate(wave, row, origin, "bulk copy")
     where = shared.flat(wave, cta, offset + np.arange(amount), "bulk copy")
     if wave.monitor is not None:
-        wave.monitor.async_read(row, where, "bulk copy")
+        wave.monitor.async_read(np.array([row]), where, "bulk copy")
     return lambda: shared.read(wave, where, "bulk copy").copy()
 
 
@@ -250,10 +250,10 @@ def outgoing(
     def take() -> None:
         taken.append(read())
         if wave.monitor is not None:
-            wave.monitor.source(span, -1)
+            wave.monitor.sources.copy(span, -1)
 
     if wave.monitor is not None:
-        wave.monitor.source(span, 1)
+        wave.monitor.sources.copy(span, 1)
     operation = Operation(lambda: write(taken[0]), take, awaited=awaited)
     wave.asyncs.groups(thread).open.append(operation)
     wave.asyncs.issue(thread // 32, operation)

@@ -67,11 +67,13 @@ def _read_alike(
 
 
 def observe_matrices(
-    wave: Wave, row: int, cta: int, word: int, decode: Callable[[int], tuple[int, Layout]],
+    wave: Wave, warps: Array, cta: int, word: int, decode: Callable[[int], tuple[int, Layout]],
     element: Element, extent: tuple[int, int], k_major: bool, what: str,
     select: Array | None = None,
-) -> None:  # fmt: skip
-    """Tell the checker which shared bytes a matrix of an asynchronous product covers."""
+) -> Array:  # fmt: skip
+    """Tell the checker which shared bytes a matrix of an asynchronous product covers, which some
+    warps start together; where they lie in the wave's shared memory.
+    """
     mn, k = extent
     start, layout = decode(word)
     rows, row_bytes = (mn, k * element.bits // 8) if k_major else (k, mn * element.bits // 8)
@@ -84,7 +86,8 @@ def observe_matrices(
     _, state = wave.shared.view(np.dtype("u1"))
     if (state[where] & 2).any():
         raise SimError("pending", f"{what} reads shared memory that a copy has yet to fill")
-    wave.monitor.async_read(row, where, what)
+    wave.monitor.async_read(warps, where, what)
+    return where
 
 
 def _gather(wave: Wave, ctas: Array, address: Array, size: int, what: str) -> Array:

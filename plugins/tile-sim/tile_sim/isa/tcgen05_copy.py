@@ -86,7 +86,7 @@ def _observe(wave: Wave, row: int, ctas: list[int], to: int, word: int, shape: S
     column = (to & 0xFFFF) + np.arange(shape.row_bytes // 4)[None, :]
     for cta in ctas:
         where = shared.flat(wave, cta, source, "tcgen05.cp")
-        wave.monitor.async_read(row, where, "tcgen05.cp")
+        wave.monitor.async_read(np.array([row]), where, "tcgen05.cp")
         wave.monitor.tensor.access(row, cta, lanes, column, True, "tcgen05.cp")
 
 

@@ -155,7 +155,7 @@ class Product:
         for cta in self.ctas:
             for word, element, extent, major, side, select in sides:
                 observe_matrices(
-                    self.wave, row, cta, word, decode_tcgen05, element, extent, major,
+                    self.wave, np.array([row]), cta, word, decode_tcgen05, element, extent, major,
                     f"operand {side} of tcgen05.mma", select,
                 )  # fmt: skip
 

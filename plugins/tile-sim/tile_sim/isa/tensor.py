@@ -268,7 +268,7 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             cta, offset = shared.locate(wave, int(row), origin, "tensor store")
             places = tma.shared_places(wave, cta, offset, tensor, len(where))
             if wave.monitor is not None:
-                wave.monitor.async_read(int(row), places, "tensor store")
+                wave.monitor.async_read(np.array([row]), places, "tensor store")
             if wave.trace is not None:
                 amount = len(where) * tensor.shared_bytes
                 first = tma.first_byte(tensor, base, where)
@@ -336,7 +336,7 @@ def _telling(
 ) -> Callable[[Awaited], None]:
     def tell(what: Awaited) -> None:
         if what == "read":
-            monitor.bulk_read_awaited(row, source)
+            monitor.read_awaited(row, source)
         else:
             monitor.bulk_write_awaited(row, spans)
 

@@ -244,16 +244,18 @@ def _multiply(form: Form, left: Array, right: Array, codes: Array | None) -> Arr
 def _observe(
     wave: Wave, form: Form, rows: Array, ctas: Array, desc_b: Array, desc_a: Array | None
 ) -> None:
+    """Each warp of a warpgroup reads, and knows that it has read when it has waited itself."""
     for i, cta in enumerate(ctas):
-        row = int(rows[4 * i])
+        mine = rows[4 * i : 4 * i + 4]
         sides = [(desc_b, form.b, (form.n, form.k), form.b_k_major, "B")]
         if desc_a is not None:
             sides.append((desc_a, form.a, (64, form.stored_k), form.a_k_major, "A"))
         for words, element, extent, major, side in sides:
-            observe_matrices(
-                wave, row, int(cta), int(words[i]), decode_wgmma, element, extent, major,
+            where = observe_matrices(
+                wave, mine, int(cta), int(words[i]), decode_wgmma, element, extent, major,
                 f"operand {side} of wgmma",
             )  # fmt: skip
+            wave.products.reads(mine, where)
 
 
 def _signed(x: Array, negate: bool) -> Array:

@@ -22,6 +22,7 @@ from tile_sim.machine.group import Group
 from tile_sim.machine.landings import Landings
 from tile_sim.machine.registerwatch import RegisterWatch
 from tile_sim.machine.shadow import Shadow
+from tile_sim.machine.sources import Sources
 from tile_sim.machine.tensorwatch import TensorWatch
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Monitor:
         self.initialised: dict[int, _Initialised] = {}
         self.maps: dict[int, _Initialised] = {}
         self.maps_acquired: set[tuple[int, int]] = set()
-        self.being_read = np.zeros(len(wave.shared.bytes), np.int32)
+        self.sources = Sources(len(wave.shared.bytes))
         #: (map, coordinates) -> a hash of the bytes that the last tensor store took there.
         self.stored: dict[tuple[int, tuple[int, ...]], int] = {}
         self.time = 0
@@ -135,7 +136,7 @@ class Monitor:
             same = None if silent is None else np.repeat(silent, len(at) // max(len(silent), 1))
             self._write(shadow, at, warp, part.space, generic=True, silent=same)
             if part.space == "shared":
-                self._check_source(at * shadow.granule, rows)
+                self._check_source(at * shadow.granule)
 
     def _shadow(self, part: Part) -> Shadow:
         if part.space == "shared":
@@ -310,18 +311,19 @@ class Monitor:
         at, warp = self._bytes(row, where)
         self._check_fenced(self.shared, "shared", row, at, f"{what} writes", over_reads=True)
         self._write(self.shared, at, warp, "shared", generic=False)
-        self._check_source(where, np.array([row]))
+        self._check_source(where)
 
     def allocation_write(self, row: int, where: Array) -> None:
         """`tcgen05.alloc` writes to shared memory, in order with accesses of the generic proxy."""
         at, warp = self._bytes(row, where)
         self._write(self.shared, at, warp, "shared", generic=False)
 
-    def async_read(self, row: int, where: Array, what: str) -> None:
-        """An asynchronous operation that a warp starts will read shared bytes."""
-        at, warp = self._bytes(row, where)
+    def async_read(self, rows: Array, where: Array, what: str) -> None:
+        """An asynchronous operation that warps start (together) will read shared bytes."""
+        at, warp = self._bytes(rows, where)
         self._read(self.shared, at, warp, "shared", generic=False)
-        self._check_fenced(self.shared, "shared", row, at, f"{what} reads")
+        for row in rows.tolist():
+            self._check_fenced(self.shared, "shared", row, at, f"{what} reads")
 
     def bulk_store(
         self, row: int, spans: Spans, what: str, combines: bool, again: bool = False
@@ -339,9 +341,9 @@ class Monitor:
             self._write(shadow, at, warp, "global", generic=False, atomic=combines)
             shadow.lands(at, 1)
 
-    def bulk_read_awaited(self, row: int, source: Array) -> None:
-        """The warp that began a bulk copy has waited until its shared source was read."""
-        at, warp = self._bytes(row, source)
+    def read_awaited(self, rows: Array | int, source: Array) -> None:
+        """The warps that began an operation have waited until its shared source was read."""
+        at, warp = self._bytes(rows, source)
         self.shared.note_read(at, warp, self.clocks.now(warp), self.place(), generic=False)
 
     def bulk_write_awaited(self, row: int, spans: Spans) -> None:
@@ -385,9 +387,11 @@ class Monitor:
                 other, count = int(place[bad][0]), int(bad.sum())
                 self._report("missing-proxy-fence", message, self.place(), other, count)
 
-    def _bytes(self, row: int, where: Array) -> tuple[Array, Array]:
+    def _bytes(self, rows: Array | int, where: Array) -> tuple[Array, Array]:
+        """Granules, and the warps that access them: each of `rows` all of them, in turn."""
         at = np.unique(np.asarray(where).reshape(-1) // self.shared.granule)
-        return at, np.full(len(at), row)
+        rows = np.atleast_1d(rows)
+        return np.tile(at, len(rows)), np.repeat(rows, len(at))
 
     def async_filled(self, where: Array, place: int) -> None:
         """An operation has written shared bytes, and signals an mbarrier now."""
@@ -414,21 +418,15 @@ class Monitor:
 
     def exit(self) -> None:
         """All threads have left, before what is pending is brought to an end."""
-        if self.being_read.any():
+        if self.sources.abandoned():
             message = "the kernel ends while bulk copies read its shared memory"
             self._report("source-abandoned", message, -1, -1, 1)
         if any(one.signals and not one.is_done for one in self.wave.asyncs.pending):
             message = "the kernel ends while copies into its shared memory are under way"
             self._report("destination-abandoned", message, -1, -1, 1)
 
-    def source(self, where: Array, delta: int) -> None:
-        """Bytes begin (1) or end (-1) to be read by a pending operation."""
-        np.add.at(self.being_read, np.asarray(where).reshape(-1), delta)
-
-    def _check_source(self, where: Array, rows: Array) -> None:
-        where = np.asarray(where).reshape(-1)
-        if self.being_read[where].any():
-            message = "write to shared memory that a pending bulk copy still reads"
+    def _check_source(self, where: Array) -> None:
+        for message in self.sources.overwritten(where):
             self._report("source-overwritten", message, self.place(), -1, 1)
 
     # --- tensor maps that kernels write -----------------------------------------------------

@@ -49,6 +49,17 @@ class Product:
         return self.before.results[:, where]
 
 
+@dataclass(frozen=True, eq=False)
+class Reads:
+    """Bytes of shared memory that a product of one warpgroup reads, until it has waited for it:
+    for the checker.
+    """
+
+    rows: Array
+    group: int
+    where: Array
+
+
 class ProductQueue:
     """Pending products of a wave, oldest first."""
 
@@ -57,6 +68,7 @@ class ProductQueue:
         self.schedule = schedule
         self.items: list[Product] = []
         self.open = np.zeros(wave.warps, np.int64)
+        self.unread: list[Reads] = []
         self._next = 0
 
     def issue(self, rows: Array, slots: list[int], run: Callable[[Array, Array], Array]) -> None:
@@ -96,6 +108,21 @@ class ProductQueue:
 
     def wait(self, rows: Array, left: int) -> None:
         self._settle(rows, self.open - left)
+        self._reads_awaited(rows, self.open - left)
+
+    def reads(self, rows: Array, where: Array) -> None:
+        """The product that a warpgroup is about to issue reads bytes of shared memory."""
+        self.unread.append(Reads(rows, int(self.open[rows[0]]), where))
+        self.wave.monitor.sources.product(where, 1)
+
+    def _reads_awaited(self, rows: Array, limit: Array) -> None:
+        """Warpgroups know of the products of groups below their limit that they have read."""
+        over = [r for r in self.unread if r.rows[0] in rows and r.group < limit[r.rows[0]]]
+        for one in over:
+            self.wave.monitor.read_awaited(one.rows, one.where)
+            self.wave.monitor.sources.product(one.where, -1)
+        if over:
+            self.unread = [one for one in self.unread if one not in over]
 
     def _settle(self, rows: Array, limit: Array | None) -> None:
         """Finish the products of some warps whose group is below their limit, in order."""

@@ -1,0 +1,353 @@
+"""Loops that bend: what a pass that lets loads run ahead can meet, one cuTile program each.
+
+The names are those of the list that asynchronous loops are held to: conditional loads, early
+exits, nested pairs, aliases, tiles with two users, values carried over two iterations, addresses
+that are loaded, padding, odd bases and strides, boxes of more than 256 rows, atomics.
+"""
+
+# cuTile reads these functions' source: annotations are its own, values of arrays unknown here.
+# pyright: basic
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cuda.tile as ct
+import numpy as np
+
+M, N, K = 64, 64, 32  # one tile of a product
+ZERO, LOW = ct.PaddingMode.ZERO, ct.PaddingMode.NEG_INF
+Arrays = tuple[Any, ...]
+
+
+@ct.kernel
+def conditional_load(a, b, keep, out, steps: int):
+    """A step that is skipped loads nothing."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    for i in range(steps):
+        if ct.load(keep, index=(i,), shape=()).item() > 0:
+            left = ct.load(a, index=(0, i), shape=(M, K))
+            right = ct.load(b, index=(i, 0), shape=(K, N))
+            total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def conditional_use(a, b, keep, out, steps: int):
+    """A step that is skipped has loaded its tiles."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    for i in range(steps):
+        left = ct.load(a, index=(0, i), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        if ct.load(keep, index=(i,), shape=()).item() > 0:
+            total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def early_exit(a, b, keep, out, steps: int):
+    """The first step that is not kept ends the loop."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    i = 0
+    while i < steps:
+        left = ct.load(a, index=(0, i), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        total = ct.mma(left, right, total)
+        if ct.load(keep, index=(i,), shape=()).item() == 0:
+            break
+        i += 1
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def early_return(a, b, keep, out, steps: int):
+    """A block whose first step is not kept returns before its loop."""
+    if ct.load(keep, index=(0,), shape=()).item() == 0:
+        return
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    for i in range(steps):
+        left = ct.load(a, index=(0, i), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def nested_pair(a, b, keep, out, steps: int):
+    """Two loops in each turn of an outer one, the second of which runs as often as it is told."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    for i in range(steps):
+        for j in range(i):
+            left = ct.load(a, index=(0, j), shape=(M, K))
+            right = ct.load(b, index=(i, 0), shape=(K, N))
+            total = ct.mma(left, right, total)
+        for j in range(ct.load(keep, index=(i,), shape=()).item()):
+            left = ct.load(a, index=(0, i), shape=(M, K))
+            right = ct.load(b, index=(j, 0), shape=(K, N))
+            total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def through_memory(a, b, keep, out, steps: int):
+    """Each step reads what the one before has stored."""
+    for i in range(steps):
+        left = ct.load(out, index=(0, i), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        product = ct.mma(left, right, ct.full((M, N), 0, dtype=ct.float32))
+        part = ct.extract(product, index=(0, 0), shape=(M, K))
+        ct.store(out, index=(0, i + 1), tile=ct.astype(part, out.dtype))
+
+
+@ct.kernel
+def two_users(a, b, keep, out, steps: int):
+    """A tile that a product reads, and a sum over its rows, turned as well."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    rows = ct.full((M, 1), 0, dtype=ct.float32)
+    for i in range(steps):
+        left = ct.load(a, index=(0, i), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        total = ct.mma(left, right, total)
+        rows = rows + ct.sum(ct.astype(left, ct.float32), axis=1, keepdims=True)
+    ct.store(out, index=(0, 0), tile=total + ct.transpose(total) + rows)
+
+
+@ct.kernel
+def carried_twice(a, b, keep, out, steps: int):
+    """Each product's left tile was loaded two steps before."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    last = ct.load(a, index=(0, 0), shape=(M, K))
+    older = last
+    for i in range(steps):
+        now = ct.load(a, index=(0, i), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        total = ct.mma(older, right, total)
+        older = last
+        last = now
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def loaded_address(a, b, keep, out, steps: int):
+    """Which tile of B is read stands in memory."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    for i in range(steps):
+        left = ct.load(a, index=(0, i), shape=(M, K))
+        which = ct.load(keep, index=(i,), shape=()).item()
+        right = ct.load(b, index=(which, 0), shape=(K, N))  # pyright: ignore[reportArgumentType] - scalars are tiles
+        total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def dynamic_step(a, b, keep, out, steps: int):
+    """First and step are known at a launch, too."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    first = ct.load(keep, index=(0,), shape=()).item()
+    for i in range(first, steps, first + 2):
+        left = ct.load(a, index=(0, i), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def low_padding(a, b, keep, out, steps: int):
+    """The largest of each row, beyond whose end lies minus infinity."""
+    most = ct.full((M, K), -1e30, dtype=ct.float32)
+    for i in range(ct.num_tiles(a, axis=1, shape=(M, K))):
+        left = ct.load(a, index=(0, i), shape=(M, K), padding_mode=LOW)
+        most = ct.maximum(most, ct.astype(left, ct.float32))
+    rows = ct.max(most, axis=1, keepdims=True)
+    ct.store(out, index=(0, 0), tile=rows + ct.full((M, N), 0, dtype=ct.float32))
+
+
+@ct.kernel
+def ragged(a, b, keep, out, steps: int):
+    """Neither rows nor columns nor steps divide; what is beyond is zero."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    for i in range(ct.num_tiles(a, axis=1, shape=(M, K))):
+        left = ct.load(a, index=(0, i), shape=(M, K), padding_mode=ZERO)
+        right = ct.load(b, index=(i, 0), shape=(K, N), padding_mode=ZERO)
+        total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def tall_boxes(a, b, keep, out, steps: int):
+    """A tile of 512 rows, which no box of a tensor map holds."""
+    total = ct.full((512, 16), 0, dtype=ct.float32)
+    for i in range(steps):
+        left = ct.load(a, index=(0, i), shape=(512, 16))
+        right = ct.load(b, index=(i, 0), shape=(16, 16))
+        total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
+def counted(a, b, keep, out, steps: int):
+    """Each step counts itself in memory, once."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    for i in range(steps):
+        left = ct.load(a, index=(0, i), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        before = ct.atomic_add(keep, (i,), 1)
+        total = ct.mma(left, right, total) + ct.astype(before, ct.float32)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One launch: arrays, how many steps, what `out` holds afterwards (float64)."""
+
+    kernel: Any
+    arrays: Arrays  # a, b, keep, out
+    steps: int
+    wanted: np.ndarray
+
+
+def _operands(steps: int, pad: int = 0, offset: int = 0) -> Arrays:
+    """Small integers, whose sums are exact; rows are `pad` elements longer than they need be, and
+    begin `offset` elements into their allocation.
+    """
+    rng = np.random.default_rng(steps)
+    columns = max(steps, 1) * K
+    a = rng.integers(-3, 4, (M, columns + pad + offset)).astype(np.float16)
+    b = rng.integers(-3, 4, (columns, N + pad + offset)).astype(np.float16)
+    keep = rng.integers(0, 2, max(steps, 1)).astype(np.int32)
+    return a[:, offset : offset + columns], b[:, offset : offset + N], keep
+
+
+def _parts(a: np.ndarray, b: np.ndarray, i: int, j: int | None = None) -> np.ndarray:
+    """Step i's product, or that of A's tile i with B's tile j."""
+    j = i if j is None else j
+    left, right = a[:, K * i : K * (i + 1)], b[K * j : K * (j + 1)]
+    return left.astype(np.float64) @ right.astype(np.float64)
+
+
+def _sum(parts: list[np.ndarray]) -> np.ndarray:
+    return sum(parts, np.zeros((M, N)))
+
+
+def _simple(kernel: Any, chosen: Callable[[Arrays, int], np.ndarray]) -> Callable[[int], Case]:
+    """A kernel over `_operands`, whose result `chosen` says."""
+
+    def case(steps: int) -> Case:
+        a, b, keep = _operands(steps)
+        wanted = chosen((a, b, keep), steps)
+        return Case(kernel, (a, b, keep, np.ones((M, N), np.float32)), steps, wanted)
+
+    return case
+
+
+def _kept(arrays: Arrays, steps: int) -> np.ndarray:
+    a, b, keep = arrays
+    return _sum([_parts(a, b, i) for i in range(steps) if keep[i]])
+
+
+def _until(arrays: Arrays, steps: int) -> np.ndarray:
+    a, b, keep = arrays
+    ends = [i for i in range(steps) if not keep[i]]
+    return _sum([_parts(a, b, i) for i in range(min([steps, *(end + 1 for end in ends)]))])
+
+
+def _returned(arrays: Arrays, steps: int) -> np.ndarray:
+    a, b, keep = arrays
+    return _sum([_parts(a, b, i) for i in range(steps)]) if keep[0] else np.ones((M, N))
+
+
+def _used_twice(arrays: Arrays, steps: int) -> np.ndarray:
+    a, b, _ = arrays
+    total = _sum([_parts(a, b, i) for i in range(steps)])
+    return total + total.T + a[:, : K * steps].astype(np.float64).sum(1, keepdims=True)
+
+
+def _delayed(arrays: Arrays, steps: int) -> np.ndarray:
+    a, b, _ = arrays
+    return _sum([_parts(a, b, max(i - 2, 0), i) for i in range(steps)])
+
+
+def _chosen(arrays: Arrays, steps: int) -> np.ndarray:
+    a, b, keep = arrays
+    return _sum([_parts(a, b, i, int(keep[i])) for i in range(steps)])
+
+
+def _strided(arrays: Arrays, steps: int) -> np.ndarray:
+    a, b, keep = arrays
+    return _sum([_parts(a, b, i) for i in range(int(keep[0]), steps, int(keep[0]) + 2)])
+
+
+def _through(steps: int) -> Case:
+    _, b, keep = _operands(steps)
+    b[:] = 0  # but for one element of a column, so that values of any number of steps stay exact
+    for i in range(steps):
+        b[K * i + np.random.default_rng(i).permutation(K), np.arange(K)] = 1 - 2 * (i % 2)
+    out = np.zeros((M, (steps + 1) * K), np.float16)
+    out[:, :K] = np.eye(M, K)
+    wanted = out.astype(np.float64)
+    for i in range(steps):
+        product = wanted[:, K * i : K * (i + 1)] @ b[K * i : K * (i + 1), :K].astype(np.float64)
+        wanted[:, K * (i + 1) : K * (i + 2)] = product
+    return Case(through_memory, (out, b, keep, out), steps, wanted)
+
+
+def _cut(kernel: Any, pad: int, offset: int, rows: int, columns: int, most: bool = False) -> Any:
+    """`ragged` or `low_padding`: operands of `rows` rows, `columns` short of whole steps."""
+
+    def case(steps: int) -> Case:
+        a, b, keep = _operands(max(steps, 1), pad, offset)
+        a = a[:rows, : a.shape[1] - columns]
+        b = b[: b.shape[0] - columns]
+        out = np.ones((rows, N), np.float32)
+        wide = a.astype(np.float64)
+        wanted = wide.max(1, keepdims=True) + out * 0 if most else wide @ b.astype(np.float64)
+        return Case(kernel, (a, b, keep, out), steps, wanted)
+
+    return case
+
+
+def _inner(steps: int) -> Case:
+    a, b, _ = _operands(steps)
+    keep = np.random.default_rng(steps).permutation(max(steps, 1)).astype(np.int32)
+    pairs = [(j, i) for i in range(steps) for j in range(i)]
+    pairs += [(i, j) for i in range(steps) for j in range(keep[i])]
+    wanted = _sum([_parts(a, b, i, j) for i, j in pairs])
+    return Case(nested_pair, (a, b, keep, np.ones((M, N), np.float32)), steps, wanted)
+
+
+def _tall(steps: int) -> Case:
+    rng = np.random.default_rng(steps)
+    count = max(steps, 1)
+    a = rng.integers(-3, 4, (512, 16 * count)).astype(np.float16)
+    b = rng.integers(-3, 4, (16 * count, 16)).astype(np.float16)
+    wanted = a[:, : 16 * steps].astype(np.float64) @ b[: 16 * steps].astype(np.float64)
+    return Case(tall_boxes, (a, b, np.zeros(1, np.int32), np.ones((512, 16), np.float32)), steps,
+                wanted)  # fmt: skip
+
+
+def _counted(steps: int) -> Case:
+    a, b, keep = _operands(steps)
+    wanted = _sum([_parts(a, b, i) + int(keep[i]) for i in range(steps)])
+    return Case(counted, (a, b, keep, np.ones((M, N), np.float32)), steps, wanted)
+
+
+CASES: dict[str, Callable[[int], Case]] = {
+    "conditional load": _simple(conditional_load, _kept),
+    "conditional use": _simple(conditional_use, _kept),
+    "early exit": _simple(early_exit, _until),
+    "early return": _simple(early_return, _returned),
+    "nested pair": _inner,
+    "through memory": _through,
+    "two users": _simple(two_users, _used_twice),
+    "carried twice": _simple(carried_twice, _delayed),
+    "loaded address": _simple(loaded_address, _chosen),
+    "dynamic step": _simple(dynamic_step, _strided),
+    "padding of minus infinity": _cut(low_padding, 8, 0, M, 5, most=True),
+    "ragged": _cut(ragged, 8, 0, M - 7, 8),
+    "base off by 8 bytes": _cut(ragged, 4, 4, M, 0),
+    "stride of 8 bytes": _cut(ragged, 4, 0, M, 0),
+    "boxes of 512 rows": _tall,
+    "counted once": _counted,
+}

@@ -1,0 +1,61 @@
+"""Loops that bend, under every strategy: right for any number of steps, and no synchronisation of
+theirs can go. Each run is a process: the simulator takes the place of cuTile's driver in it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("cuda.tile")
+
+TESTS = Path(__file__).resolve().parents[2]
+STRATEGIES = ("none", "unspecialize", "warp-specialize")
+TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
+NAMES = (
+    "conditional load", "conditional use", "early exit", "early return", "nested pair",
+    "through memory", "two users", "carried twice", "loaded address", "dynamic step",
+    "padding of minus infinity", "ragged", "base off by 8 bytes", "stride of 8 bytes",
+    "boxes of 512 rows", "counted once",
+)  # fmt: skip
+
+
+def told(target: str, strategy: str, names: tuple[str, ...], steps: int | list[int]) -> Any:
+    """What tests/support/run_loop_programs.py says of these programs."""
+    given = {"target": target, "strategy": strategy, "names": names, "steps": steps}
+    script = TESTS / "support" / "run_loop_programs.py"
+    done = subprocess.run(
+        [sys.executable, str(script), json.dumps(given)],
+        capture_output=True, text=True, timeout=900, env={"PYTHONPATH": str(TESTS)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("target", TARGETS[:3])
+def test_they_are_right(target: str) -> None:
+    told(target, "unspecialize", NAMES, [1, 5])
+
+
+def test_agents_are_right() -> None:
+    told("sm_90", "warp-specialize", ("nested pair", "ragged", "loaded address"), [0, 5])
+
+
+@pytest.mark.parametrize(
+    ("target", "names"),
+    [("sm_80", ("conditional use", "loaded address")), ("sm_90", ("loaded address",))],
+)
+def test_nothing_of_them_can_go(target: str, names: tuple[str, ...]) -> None:
+    assert told(target, "unspecialize", names, 9) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_they_are_right_for_any_number_of_steps(target: str, strategy: str) -> None:
+    told(target, strategy, NAMES, [*range(10)])
