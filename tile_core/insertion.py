@@ -21,15 +21,16 @@ class Inserter:
         results: Sequence[ir.Type] = (),
         attributes: Mapping[str, ir.Attribute] | None = None,
         regions: int = 0,
+        location: ir.Location | None = None,
     ) -> ir.Operation:
-        """A new operation before the one that the rule looks at, at its location."""
+        """A new operation before the one that the rule looks at, at its location or another."""
         return ir.Operation.create(
             name,
             results=results,
             operands=operands,
             attributes=attributes,
             regions=regions,
-            loc=self._location,
+            loc=location or self._location,
             ip=self._ip,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from pathlib import Path
 from typing import Any
@@ -21,15 +22,14 @@ def error_of_script(script: str, error: Exception) -> TileError:
     """
     frames = _own_frames(script, error)
     calls = tuple(f"called from {place}" for place in frames[1 : 1 + _SHOWN])
-    place: Any = getattr(error, "loc", None)
     module = type(error).__module__
-    if module.startswith(_FRONT_END) and getattr(place, "filename", None):
+    places = _places(error) if module.startswith(_FRONT_END) else []
+    if places:
         message = str(getattr(error, "message", error)).partition("\n")[0]
-        where = SourceLocation(place.filename, place.line, place.col)
         launched = tuple(f"launched from {frame}" for frame in frames[:1])
-        inlined = tuple(f"inlined at {site}" for site in _call_sites(place)[:_SHOWN])
+        inlined = tuple(f"inlined at {site}" for site in places[1 : 1 + _SHOWN])
         return TileError(
-            f"{type(error).__name__}: {message}", where=where, notes=inlined + launched
+            f"{type(error).__name__}: {message}", where=places[0], notes=inlined + launched
         )
     message, *rest = str(error).splitlines() or [""]
     about = f"{type(error).__name__}: {message}" if message else type(error).__name__
@@ -52,15 +52,21 @@ def _own_frames(script: str, error: BaseException) -> list[SourceLocation]:
 
 
 def _is_in(file: Path, folder: Path) -> bool:
+    """Whether `file`, which may be the name of what is none, such as "<string>", is in `folder`."""
     resolved = file.resolve()
-    return resolved.is_relative_to(folder) and "site-packages" not in resolved.parts
+    is_own = resolved.is_relative_to(folder) and "site-packages" not in resolved.parts
+    return is_own and file.is_file()
 
 
-def _call_sites(place: object) -> list[str]:
-    """Where the functions that cuTile inlined were called, the innermost first."""
-    found = []
-    site = getattr(place, "call_site", None)
-    while site is not None and getattr(site, "filename", None):
-        found.append(f"{site.filename}:{site.line}:{site.col}")
-        site = site.call_site
-    return found
+def _places(error: Exception) -> list[SourceLocation]:
+    """The line that cuTile blames, and where the functions that it inlined were called from, the
+    innermost first; lines of cuTile itself only where there are no others.
+    """
+    found: list[SourceLocation] = []
+    place: Any = getattr(error, "loc", None)
+    while place is not None and getattr(place, "filename", None):
+        found.append(SourceLocation(place.filename, place.line, place.col))
+        place = getattr(place, "call_site", None)
+    front_end = sys.modules.get(_FRONT_END)
+    folder = Path(getattr(front_end, "__file__", None) or _FRONT_END).resolve().parent
+    return [p for p in found if not Path(p.file).resolve().is_relative_to(folder)] or found

@@ -196,6 +196,35 @@ def test_what_the_front_end_refuses_leads_with_the_kernels_line(tmp_path: Path) 
 
 
 @needs_cutile
+@pytest.mark.parametrize(
+    ("kernel", "line", "said"),
+    [
+        (
+            "def k(a):\n    x = ct.load(a, 0, 8).astype(ct.float8_e4m3fn)\n"
+            "    ct.store(a, 0, x.astype(ct.float32))\n",
+            "6:19", "not supported",
+        ),
+        ("def k(a):\n    pass\n", "3:2", "num_ctas should be power of 2, got 3"),
+    ],
+)  # fmt: skip
+def test_what_cutile_raises_in_its_own_files_leads_with_the_programs(
+    kernel: str, line: str, said: str, tmp_path: Path
+) -> None:
+    """Also where the program lies in the folder that it is run from."""
+    head = "import cuda.tile as ct\nimport numpy as np\n@ct.kernel"
+    head += "(num_ctas=3)\n" if "pass" in kernel else "\n"
+    launch = "ct.launch(None, (1,), k, (np.zeros(8, np.float32),))\n"
+    (tmp_path / "program.py").write_text(head + kernel + launch)
+    command = [sys.executable, "-m", "tile_core", "run", "program.py", "--gpu-name", "sm_80"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stderr.startswith(f'loc("program.py":{line}): error: ')
+    assert said in done.stderr.splitlines()[0]
+    assert "cuda/tile" not in done.stderr
+    assert "<frozen" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 10
+
+
+@needs_cutile
 def test_an_access_out_of_bounds_names_array_and_tile_block(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(
@@ -210,7 +239,8 @@ def test_an_access_out_of_bounds_names_array_and_tile_block(tmp_path: Path) -> N
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     first = done.stderr.splitlines()[0]
     assert not (tmp_path / "dump").exists()
-    assert first.startswith(f'loc("{script}":')
+    # Where the load is, and not the store behind it that LLVM moves it to.
+    assert first.startswith(f'loc("{script}":7:8)')
     assert "4 bytes at offset 1200 of 'first' (shape [300]), which has 1200 bytes" in first
     assert "in tile block (2, 0, 0)" in first
     assert "0x" not in first

@@ -90,6 +90,9 @@ def test_raw_launch_checks_bounds() -> None:
     with pytest.raises(SimError, match="outside every buffer") as caught:
         _double().launch_raw(1, _pack(out, source, 50), [source, out[:49]], block=64)
     assert caught.value.kind == "out-of-bounds"
+    assert "the nearest before them" not in caught.value.message
+    with pytest.raises(SimError, match="of buffer 0, the nearest before them, which has 32 bytes"):
+        _double().launch_raw(1, _pack(out, source[30:], 30), [source[:8], out], block=64)
     with pytest.raises(SimError, match="outside every buffer"):
         _double().launch_raw(1, _pack(out[1:], source, 50), [source, out[2:]], block=64)
     fixed = RawBuffer(out.ctypes.data, out.nbytes, "fixed", writable=False)

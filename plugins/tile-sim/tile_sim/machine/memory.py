@@ -121,8 +121,10 @@ class GlobalMemory:
             past = address + size - buffer.base - buffer.size
             if past > 0 and past < 1 << 32:
                 offset = address - buffer.base
+                # So far away, the address may have been made from that of another one.
+                far = " the nearest before them," if offset >= 2 * buffer.size else ""
                 return (
-                    f"{size} bytes at offset {offset} of {buffer.name}, "
+                    f"{size} bytes at offset {offset} of {buffer.name},{far} "
                     f"which has {buffer.size} bytes, are outside every buffer"
                 )
         return f"{size} bytes at {address:#x} are outside every buffer"

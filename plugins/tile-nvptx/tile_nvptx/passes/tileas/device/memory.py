@@ -56,15 +56,20 @@ def store_matrices(count: int, *, transposed: bool) -> tuple[str, str]:
     return name, "\n".join([*lines, "  llvm.return", "}"])
 
 
+#: Bytes of a register, which inline assembly takes as it is.
+_WHOLE = 4
+
+
 def words_of(size: int) -> tuple[int, int]:
     """(bytes of a word, number of words) of a memory access of `size` bytes."""
     return (size, 1) if size < 4 else (4, size // 4)
 
 
 def word_vector(size: int) -> str:
-    """The MLIR type in which an access of `size` bytes travels."""
+    """The MLIR type in which an access of `size` bytes travels; a single word is no vector, whose
+    element LLVM would load where it is stored, with that place's location."""
     word, count = words_of(size)
-    return f"vector<{count}xi32>" if word == 4 else f"i{8 * word}"
+    return f"vector<{count}xi32>" if count > 1 else f"i{8 * word}"
 
 
 def _asm_register(word: int) -> str:
@@ -105,11 +110,13 @@ def predicated_load(size: int, manner: Manner) -> tuple[str, str]:
     asm = _guarded(manner, f"{zero} ", f"@${count + 1}", access)
     constraints = ",".join([f"=&{constraint}"] * count + ["l", "b"])
     result = register if count == 1 else f"!llvm.struct<({', '.join([register] * count)})>"
+    found = "%out" if size == _WHOLE else "%r"
     body = [
-        f"  %r = llvm.inline_asm has_side_effects asm_dialect = att {quoted(asm)}, "
+        f"  {found} = llvm.inline_asm has_side_effects asm_dialect = att {quoted(asm)}, "
         f'"{constraints}" %p, %c : (!llvm.ptr<1>, i1) -> {result}'
     ]
-    body += _pack_words(word, count)
+    if size != _WHOLE:
+        body += _pack_words(word, count)
     lines = [
         f"llvm.func internal @{name}(%p: !llvm.ptr<1>, %c: i1) -> {word_vector(size)} "
         "attributes {always_inline} {",
@@ -128,13 +135,11 @@ def _pack_words(word: int, count: int) -> list[str]:
     lines = [f"  %v0 = llvm.mlir.poison : vector<{count}xi32>"]
     struct = f"!llvm.struct<({', '.join(['i32'] * count)})>"
     for i in range(count):
-        source = "%r" if count == 1 else f"%w{i}"
-        if count > 1:
-            lines.append(f"  %w{i} = llvm.extractvalue %r[{i}] : {struct}")
+        lines.append(f"  %w{i} = llvm.extractvalue %r[{i}] : {struct}")
         last = "%out" if i == count - 1 else f"%v{i + 1}"
         lines.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
         lines.append(
-            f"  {last} = llvm.insertelement {source}, %v{i}[%i{i} : i32] : vector<{count}xi32>"
+            f"  {last} = llvm.insertelement %w{i}, %v{i}[%i{i} : i32] : vector<{count}xi32>"
         )
     return lines
 
@@ -158,12 +163,12 @@ def predicated_store(size: int, manner: Manner) -> tuple[str, str]:
     access = manner.text("st", f"{vector}.b{8 * word}", f"[$0], {source}")
     asm = _guarded(manner, "", f"@${count + 1}", access)
     constraints = ",".join(["l"] + [constraint] * count + ["b"])
-    words = [f"%w{i}" for i in range(count)]
+    words = ["%x"] if size == _WHOLE else [f"%w{i}" for i in range(count)]
     types = ", ".join(["!llvm.ptr<1>", *[register] * count, "i1"])
     lines = [
         f"llvm.func internal @{name}(%p: !llvm.ptr<1>, %x: {word_vector(size)}, %c: i1) "
         "attributes {always_inline} {",
-        *_unpack_words(word, count),
+        *([] if size == _WHOLE else _unpack_words(word, count)),
         f"  llvm.inline_asm has_side_effects asm_dialect = att {quoted(asm)}, "
         f'"{constraints}" %p, {", ".join(words)}, %c : ({types}) -> ()',
         "  llvm.return",

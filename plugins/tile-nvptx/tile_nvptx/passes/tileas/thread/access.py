@@ -105,6 +105,6 @@ class VectorAccess:
 
     def _words(self) -> ir.Type:
         word, count = words_of(self.size)
-        if word < 4:
+        if count == 1:
             return ir.IntegerType.get_signless(8 * word)
         return vector_of(count, self.builder.i32)

@@ -129,7 +129,10 @@ class Builder:
         """The same bits as `type_`."""
         if value.type == type_:
             return value
-        return self.cx.create("llvm.bitcast", [value], [type_]).result
+        # LLVM makes one load of a load and what reads its bits as another type, with the location
+        # of the latter: that is where the value is from, not where somebody wants it.
+        where = None if isinstance(value.owner, ir.Block) else value.owner.location
+        return self.cx.create("llvm.bitcast", [value], [type_], location=where).result
 
     def to_storage(self, value: ir.Value) -> ir.Value:
         """What goes to memory: i1 as bytes, pointers as addresses."""
