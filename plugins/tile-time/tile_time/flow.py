@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tile_core.components import strongly_connected
+
 
 @dataclass(frozen=True)
 class Loops:
@@ -32,9 +34,8 @@ def find_loops(successors: Sequence[Sequence[int]]) -> Loops:
     work: list[tuple[list[int], int]] = [(list(range(len(successors))), -1)]
     while work:
         nodes, outer = work.pop()
-        inside = set(nodes)
-        for part in _components(nodes, successors, inside):
-            head = min(part)
+        for part in strongly_connected(nodes, successors):
+            head = part[0]
             if len(part) == 1 and head not in successors[head]:
                 continue
             number = len(parent)
@@ -80,51 +81,3 @@ def _postorder(root: int, successors: Sequence[Sequence[int]], seen: set[int]) -
             found.append(node)
             path.pop()
     return found
-
-
-def _components(
-    nodes: list[int], successors: Sequence[Sequence[int]], inside: set[int]
-) -> list[list[int]]:
-    """Tarjan's strongly connected components, without recursion."""
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on_stack: set[int] = set()
-    found: list[list[int]] = []
-    for root in nodes:
-        if root in index:
-            continue
-        path = [(root, iter(successors[root]))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        while path:
-            node, rest = path[-1]
-            for after in rest:
-                if after not in inside:
-                    continue
-                if after not in index:
-                    index[after] = low[after] = len(index)
-                    stack.append(after)
-                    on_stack.add(after)
-                    path.append((after, iter(successors[after])))
-                    break
-                if after in on_stack:
-                    low[node] = min(low[node], index[after])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
-                if low[node] == index[node]:
-                    found.append(_pop_component(node, stack, on_stack))
-    return found
-
-
-def _pop_component(root: int, stack: list[int], on_stack: set[int]) -> list[int]:
-    part: list[int] = []
-    while True:
-        node = stack.pop()
-        on_stack.discard(node)
-        part.append(node)
-        if node == root:
-            return part

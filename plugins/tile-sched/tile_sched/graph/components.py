@@ -1,7 +1,8 @@
-"""Strongly connected components (Tarjan, 1972), and depths within an iteration."""
+"""Strongly connected components, and depths within an iteration."""
 
 from __future__ import annotations
 
+from tile_core.components import strongly_connected
 from tile_core.sched import Edge, LoopGraph, topological_order
 
 
@@ -10,35 +11,7 @@ def components(count: int, edges: tuple[Edge, ...]) -> list[list[int]]:
     after: list[list[int]] = [[] for _ in range(count)]
     for edge in edges:
         after[edge.src].append(edge.dst)
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on_stack: set[int] = set()
-    found: list[list[int]] = []
-    for root in range(count):
-        if root in index:
-            continue
-        work = [(root, 0)]
-        while work:
-            node, at = work.pop()
-            if node not in index:
-                index[node] = low[node] = len(index)
-                stack.append(node)
-                on_stack.add(node)
-            for following in range(at, len(after[node])):
-                dst = after[node][following]
-                if dst not in index:
-                    work += [(node, following), (dst, 0)]
-                    break
-                if dst in on_stack:
-                    low[node] = min(low[node], low[dst])
-            else:
-                if low[node] == index[node]:
-                    cut = stack.index(node)
-                    found.append(sorted(stack[cut:]))
-                    on_stack.difference_update(stack[cut:])
-                    del stack[cut:]
-    return found
+    return strongly_connected(range(count), after)
 
 
 def recurrences(loop: LoopGraph) -> list[tuple[list[int], list[Edge]]]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 
+from tile_core.components import strongly_connected
+
 
 def weak_topological_order(successors: list[list[int]]) -> list[int]:
     """Block numbers, lowest rank first; blocks that nothing reaches come last."""
@@ -48,7 +50,7 @@ def _sorted_components(nodes: list[int], successors: list[list[int]]) -> list[li
 
     In a component the node that is entered first comes first.
     """
-    components = _tarjan(nodes, successors)
+    components = strongly_connected(nodes, successors)
     entered = {node: i for i, node in enumerate(nodes)}
     owner = {n: k for k, component in enumerate(components) for n in component}
     for component in components:
@@ -72,50 +74,3 @@ def _sorted_components(nodes: list[int], successors: list[list[int]]) -> list[li
             if not incoming[b]:
                 heapq.heappush(ready, (min(components[b]), b))
     return order
-
-
-def _tarjan(nodes: list[int], successors: list[list[int]]) -> list[list[int]]:
-    """Strongly connected components of the subgraph of `nodes`, without recursion."""
-    inside = set(nodes)
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    on_stack: set[int] = set()
-    stack: list[int] = []
-    found: list[list[int]] = []
-    for root in nodes:
-        if root in index:
-            continue
-        work = [(root, iter(successors[root]))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, targets = work[-1]
-            for target in targets:
-                if target not in inside:
-                    continue
-                if target not in index:
-                    index[target] = low[target] = len(index)
-                    stack.append(target)
-                    on_stack.add(target)
-                    work.append((target, iter(successors[target])))
-                    break
-                if target in on_stack:
-                    low[node] = min(low[node], index[target])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    found.append(_pop_component(stack, on_stack, node))
-    return found
-
-
-def _pop_component(stack: list[int], on_stack: set[int], node: int) -> list[int]:
-    component = []
-    while True:
-        top = stack.pop()
-        on_stack.discard(top)
-        component.append(top)
-        if top == node:
-            return component
