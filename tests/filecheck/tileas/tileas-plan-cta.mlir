@@ -68,6 +68,74 @@ gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 2 : i32} {
   }
 }
 // -----
+// Two sums of 32 x 1024 would fill the registers of a block: four blocks have 256 columns each, as
+// the rows are added up.
+// CHECK-LABEL: func.func @carried
+// CHECK-SAME: nv_tileas.num_ctas = 4 : i32
+// CHECK: "nv_tileas.cta_rank"
+// CHECK: scf.for {{.*}} -> (tensor<32x256xf32>, tensor<32x256xf32>)
+// CHECK: "nv_tileaa.reduce"
+// CHECK: (tensor<32x256xf32>) -> tensor<256xf32>
+gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 0 : i32} {
+  func.func @carried(%n: i32, %x: f32) attributes {nv_tileaa.kernel} {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %none = arith.constant dense<0.0> : tensor<32x1024xf32>
+    %s = "nv_tileaa.splat"(%x) : (f32) -> tensor<32x1024xf32>
+    %r:2 = scf.for %i = %zero to %n step %one iter_args(%u = %none, %v = %none) -> (tensor<32x1024xf32>, tensor<32x1024xf32>) : i32 {
+      %p = arith.addf %u, %s : tensor<32x1024xf32>
+      %q = arith.mulf %v, %s : tensor<32x1024xf32>
+      scf.yield %p, %q : tensor<32x1024xf32>, tensor<32x1024xf32>
+    }
+    %d = arith.addf %r#0, %r#1 : tensor<32x1024xf32>
+    %t = "nv_tileaa.reduce"(%d) ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      "nv_tileaa.yield"(%c) : (f32) -> ()
+    }) {axis = 0 : i32, identities = [0.0 : f32]} : (tensor<32x1024xf32>) -> tensor<1024xf32>
+    return
+  }
+}
+// -----
+// One sum of that size fits.
+// CHECK-LABEL: func.func @carried_by_one
+// CHECK-SAME: nv_tileas.num_ctas = 1 : i32
+gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 0 : i32} {
+  func.func @carried_by_one(%n: i32, %x: f32) attributes {nv_tileaa.kernel} {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %none = arith.constant dense<0.0> : tensor<32x1024xf32>
+    %s = "nv_tileaa.splat"(%x) : (f32) -> tensor<32x1024xf32>
+    %r = scf.for %i = %zero to %n step %one iter_args(%u = %none) -> (tensor<32x1024xf32>) : i32 {
+      %p = arith.addf %u, %s : tensor<32x1024xf32>
+      scf.yield %p : tensor<32x1024xf32>
+    }
+    return
+  }
+}
+// -----
+// Added up along both axes: no cut is possible.
+// CHECK-LABEL: func.func @carried_and_summed
+// CHECK-SAME: nv_tileas.num_ctas = 1 : i32
+gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 2 : i32} {
+  func.func @carried_and_summed(%n: i32, %x: f32) attributes {nv_tileaa.kernel} {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %none = arith.constant dense<0.0> : tensor<64xf32>
+    %s = "nv_tileaa.splat"(%x) : (f32) -> tensor<64xf32>
+    %r = scf.for %i = %zero to %n step %one iter_args(%u = %none) -> (tensor<64xf32>) : i32 {
+      %p = arith.addf %u, %s : tensor<64xf32>
+      scf.yield %p : tensor<64xf32>
+    }
+    %t = "nv_tileaa.reduce"(%r) ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      "nv_tileaa.yield"(%c) : (f32) -> ()
+    }) {axis = 0 : i32, identities = [0.0 : f32]} : (tensor<64xf32>) -> f32
+    return
+  }
+}
+// -----
 // CHECK: error: 'func.func' op asks for a cluster of 3 blocks, which is no power of two
 gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 3 : i32} {
   func.func @three() attributes {nv_tileaa.kernel} {

@@ -19,6 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
 
+_DYNAMIC = -(2**63)  # extent
 _LEAST_STEPS = 5_000  # of a kernel that ends; mutants may wait for ever
 
 
@@ -146,6 +147,73 @@ def test_blocks_meet_before_they_read_what_others_wrote() -> None:
     for half in re.finditer(r"\n[^\n]*barrier\.cluster\.[^\n]*", text):
         with pytest.raises((AssertionError, SimError)):
             _run_turned(text[: half.start()] + text[half.end() :], "late")
+
+
+def _column_sums(columns: int, ctas: int, target: str) -> str:
+    """Sums and sums of squares along the rows of x, of `columns` in tiles of 32 x 1024."""
+    x = f"!nv_tileaa.memref<f32, array<i64: {_DYNAMIC}, {columns}>, array<i64: {columns}, 1>>"
+    of_x = f'!nv_tileaa.tiled_view<{x}, array<i32: 32, 1024>, array<i32: 0, 1>, "zero">'
+    out = f"!nv_tileaa.memref<f32, array<i64: {columns}>, array<i64: 1>>"
+    of_out = f'!nv_tileaa.tiled_view<{out}, array<i32: 1024>, array<i32: 0>, "">'
+    big, line, pointer = tile((32, 1024), "f32"), tile((1024,), "f32"), "!nv_tileaa.ptr<f32, 1>"
+    kernel = Kernel(num_warps=0)
+    given, sums, squares = (kernel.param(pointer) for _ in range(3))
+    rows, steps = (kernel.param("i32") for _ in range(2))
+    body = [
+        f'%xm = "nv_tileaa.make_memref"({given}, {rows}) {{operandSegmentSizes = '
+        f"array<i32: 1, 1, 0>}} : ({pointer}, i32) -> {x}",
+        f'%xv = "nv_tileaa.block_tile"(%xm) : ({x}) -> {of_x}',
+        "%zero = arith.constant 0 : i32", "%one = arith.constant 1 : i32",
+        '%at = "nv_tileaa.get_program_id"() {axis = 0 : i32} : () -> i32',
+        f"%none = arith.constant dense<0.0> : {big}",
+        f"%r:2 = scf.for %i = %zero to {steps} step %one iter_args(%s = %none, %q = %none) -> "
+        f"({big}, {big}) : i32 {{",
+        '%x, %read = "nv_tileaa.tiled_load"(%xv, %i, %at) {mem_semantic = "weak", '
+        f"operandSegmentSizes = array<i32: 1, 2, 0>}} : ({of_x}, i32, i32) -> "
+        f"({big}, !nv_tileaa.mem_token)",
+        f"%t = arith.addf %s, %x : {big}", f"%p = arith.mulf %x, %x : {big}",
+        f"%u = arith.addf %q, %p : {big}", f"scf.yield %t, %u : {big}, {big}", "}",
+    ]  # fmt: skip
+    for number, where in enumerate((sums, squares)):
+        body += [
+            f'%f{number} = "nv_tileaa.reduce"(%r#{number}) ({{', "^bb0(%a: f32, %b: f32):",
+            "%c = arith.addf %a, %b : f32", '"nv_tileaa.yield"(%c) : (f32) -> ()',
+            f"}}) {{axis = 0 : i32, identities = [0.0 : f32]}} : ({big}) -> {line}",
+            f'%m{number} = "nv_tileaa.make_memref"({where}) {{operandSegmentSizes = '
+            f"array<i32: 1, 0, 0>}} : ({pointer}) -> {out}",
+            f'%v{number} = "nv_tileaa.block_tile"(%m{number}) : ({out}) -> {of_out}',
+            f'%w{number} = "nv_tileaa.tiled_store"(%v{number}, %f{number}, %at) '
+            '{mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : '
+            f"({of_out}, {line}, i32) -> !nv_tileaa.mem_token",
+        ]  # fmt: skip
+    for each in body:
+        kernel.op(each)
+    made = tile_core.compile(
+        kernel.text().replace("tt.num_ctas = 1", f"tt.num_ctas = {ctas}"), target, opt_level=3,
+        start_at="tileas-plan-cta", emit="ptx", registry=registry(), keep_stages=False,
+    )  # fmt: skip
+    return str(made.stage("ptx"))
+
+
+@pytest.mark.parametrize(
+    ("target", "ctas", "found"),
+    [("sm_90", 0, 4), ("sm_100", 0, 4), ("sm_120", 0, 4), ("sm_90", 8, 8), ("sm_80", 0, 1)],
+)
+def test_tiles_that_a_loop_carries_are_cut(target: str, ctas: int, found: int) -> None:
+    """Where registers do not suffice; the last tiles leave the tensor both ways."""
+    rows, columns = 70, 1024 + 300
+    text = _column_sums(columns, ctas, target)
+    assert (f".reqnctapercluster {found}" in text) == (found > 1)
+    x = np.random.default_rng(5).integers(-4, 5, (rows, columns)).astype(np.float32)
+    for schedule in ("late", "early", "random"):
+        sums, squares = np.full((2, columns), np.nan, np.float32)
+        report = tile_sim.Module(text).launch(
+            "kernel", (2, 1, 1), None, [x, sums, squares, rows, -(-rows // 32)], check=True,
+            schedule=schedule,
+        )  # fmt: skip
+        np.testing.assert_array_equal(sums, x.sum(axis=0))
+        np.testing.assert_array_equal(squares, (x * x).sum(axis=0))
+        assert not report.findings
 
 
 MUTANTS = {

@@ -35,22 +35,27 @@ class Rule:
 
 @dataclass(frozen=True)
 class Seed:
-    """A product's accumulator, and the axes along which it may be cut, the best first."""
+    """A tile to begin with, as a product's accumulator, and the axes along which it may be cut,
+    the best first; `why` names it in messages.
+    """
 
     tile: int
     axes: tuple[int, ...]
+    why: str = "the product"
 
 
 @dataclass
 class Program:
     """The tiles of a kernel: their extents, what relates them, which must be whole.
 
-    `whole` says why; `uncut` has axes along which tiles may not be cut.
+    `whole` says why; `uncut` has axes along which tiles may not be cut. `seeds` are of products,
+    `carried` of loops, for programs without products.
     """
 
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     seeds: list[Seed] = field(default_factory=list)
+    carried: list[Seed] = field(default_factory=list)
     whole: dict[int, str] = field(default_factory=dict)
     uncut: set[tuple[int, int]] = field(default_factory=set)
 
@@ -71,7 +76,10 @@ def cuts_of(program: Program, parts: int) -> Cuts:
     known: Cuts = {}
     for tile, why in program.whole.items():
         _spread(program, users, known, tile, WHOLE, parts, why)
-    found = _seeded(program, users, known, program.seeds, parts)
+    seeds = program.seeds or program.carried
+    found = _seeded(program, users, known, seeds, parts)
+    if all(found[seed.tile] == WHOLE for seed in seeds):
+        raise Conflict(f"{seeds[0].why} is needed whole")
     return {tile: found.get(tile, WHOLE) for tile in range(len(program.shapes))}
 
 
@@ -90,11 +98,11 @@ def _seeded(
         for axis in seed.axes:
             trial = dict(known)
             try:
-                _spread(program, users, trial, seed.tile, axis, parts, "the product")
+                _spread(program, users, trial, seed.tile, axis, parts, seed.why)
                 return _seeded(program, users, trial, seeds[at + 1 :], parts)
             except Conflict as conflict:
                 last = last or conflict
-        raise last or Conflict("no axis of the product is long enough")
+        raise last or Conflict(f"no axis of {seed.why} is long enough")
     return known
 
 

@@ -201,6 +201,7 @@ class Relations:
 
     def loop(self, op: ir.OpView) -> None:
         """Carried values stay as they are."""
+        self._carried(op)
         block = op.regions[0].blocks[0]
         ends = _end(block).operands
         groups = zip(
@@ -217,6 +218,7 @@ class Relations:
 
     def while_loop(self, op: ir.OpView) -> None:
         """What goes around, and what comes out."""
+        self._carried(op)
         before, after = (region.blocks[0] for region in op.regions)
         why = "a value that a loop carries"
         turns = zip(op.operands, before.arguments, _end(after).operands, strict=True)
@@ -225,6 +227,15 @@ class Relations:
         outs = zip(list(_end(before).operands)[1:], after.arguments, op.results, strict=True)
         for group in outs:
             self._same(group, why)
+
+    def _carried(self, op: ir.OpView) -> None:
+        """Tiles that a loop carries, cut along the axis that is outermost in the tile first."""
+        for result in op.results:
+            if is_tile(result):
+                axes = tuple(range(len(shape_of(result))))
+                self.program.carried.append(
+                    Seed(self.id(result), axes, "a tile that a loop carries")
+                )
 
 
 def _end(block: ir.Block) -> ir.OpView:

@@ -12,9 +12,9 @@ from tile_tileas.dialect.barriers import barrier_problem
 from tile_tileas.dialect.base import NvTileAS
 from tile_tileas.dialect.staging import is_index
 
-#: Blocks of a cluster at most; 8 without an attribute that no other GPU has to take
-#: (CUDA programming guide, "Thread Block Clusters").
-MOST_CTAS = 16
+#: Blocks of a cluster at most, and what every GPU with clusters takes (CUDA programming guide,
+#: "Thread Block Clusters").
+MOST_CTAS, PORTABLE_CTAS = 16, 8
 #: Attribute of `cluster_sync`: accesses behind it come after accesses of other blocks before it, so
 #: that stores by the copy engine are waited for.
 ORDERS_ACCESSES = "orders_accesses"
