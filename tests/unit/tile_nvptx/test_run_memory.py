@@ -1,5 +1,7 @@
 """Views with bounds and padding, pointers with masks, tokens: compiled and run."""
 
+import re
+
 import numpy as np
 import pytest
 import support.strategies
@@ -143,8 +145,10 @@ def test_unaligned_memory_is_read_element_by_element():
     np.testing.assert_array_equal(out, np.where(np.arange(1024) < 1000, x, 0))
 
 
-def pointer_kernel(element: str, *, masked: bool, other: bool, extent: int = 1024) -> Kernel:
-    """out[i] = in[i] through pointers, i < n by mask."""
+def pointer_kernel(
+    element: str, *, masked: bool, other: bool, extent: int = 1024, pad: str = "9"
+) -> Kernel:
+    """out[i] = in[i] through pointers, i < n by mask; with `other`, out[i] = `pad` elsewhere."""
     kernel = Kernel()
     t, pt = tile((extent,), element), tile((extent,), f"!nv_tileaa.ptr<{element}, 1 : i32>")
     ptr = f"!nv_tileaa.ptr<{element}, 1 : i32>"
@@ -161,7 +165,7 @@ def pointer_kernel(element: str, *, masked: bool, other: bool, extent: int = 102
     kernel.op(f'%nb = "nv_tileaa.splat"(%n) : (i32) -> {i32s}')
     kernel.op(f"%mask = arith.cmpi slt, %i, %nb : {i32s}")
     flag = "f" in element
-    kernel.op(f"%pad = arith.constant dense<{'9.0' if flag else '9'}> : {t}")
+    kernel.op(f"%pad = arith.constant dense<{pad + '.0' if flag else pad}> : {t}")
     operands, types, sizes = ["%srcp"], [pt], [1, int(masked), int(other), 0]
     if masked:
         operands, types = [*operands, "%mask"], [*types, tile((extent,), "i1")]
@@ -193,6 +197,22 @@ def test_masked_pointers(element, strategy):
         kernel.run(x, out, 992, **settings(strategy))
         expected = np.where(np.arange(1024) < 992, x, DTYPES[element](9 if other else 5))
         np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize(
+    ("element", "pad"), [("f32", "0"), ("f16", "-0"), ("i8", "0"), ("f16", "7")]
+)
+def test_what_is_masked_off_costs_no_test_of_each_element(element, pad):
+    """Zeros come from the access itself, anything else by the flag of a vector."""
+    kernel = pointer_kernel(element, masked=True, other=True, pad=pad)
+    ptx = kernel.ptx(opt_level=3)
+    loads, tests = ptx.count("ld.global"), len(re.findall(r"\bsetp\.", ptx))
+    assert tests <= loads
+    assert ("selp" in ptx) == (pad != "0")
+    x, out = (np.arange(1024) % 100 + 1).astype(DTYPES[element]), np.zeros(1024, DTYPES[element])
+    kernel.run(x, out, 992)
+    expected = np.where(np.arange(1024) < 992, x, DTYPES[element](pad))
+    assert out.tobytes() == expected.tobytes()
 
 
 def test_contiguous_pointers_are_vectorised():

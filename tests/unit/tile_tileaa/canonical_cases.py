@@ -152,6 +152,21 @@ CASES: dict[str, Case] = {
             "%r = arith.select %b, %x, %y : f32",
         ),
     ),
+    "comparison-of-extended": Case(
+        "%0 = arith.extsi %k : !k to !w\n%1 = arith.extsi %i : i32 to i64\n"
+        '%2 = "nv_tileaa.splat"(%1) : (i64) -> !w\n%r = arith.cmpi ult, %0, %2 : !w\n'
+        "%3 = arith.extui %i : i32 to i64\n%4 = arith.extui %j : i32 to i64\n"
+        "%s1 = arith.cmpi sge, %3, %4 : i64",
+        (r'splat"\(%arg2\) : \(i32\)', r"cmpi ult, %arg12, %\d+ : .*i32",
+         r"cmpi uge, %arg2, %arg3 : i32"),
+        (
+            "%0 = arith.extsi %i : i32 to i64\n%1 = arith.extui %j : i32 to i64\n"
+            "%r = arith.cmpi slt, %0, %1 : i64",
+            "%0 = arith.extsi %i : i32 to i64\n%1 = arith.extsi %b : i1 to i64\n"
+            "%r = arith.cmpi slt, %0, %1 : i64",
+            "%0 = arith.extsi %i : i32 to i64\n%r = arith.cmpi ult, %0, %l : i64",
+        ),
+    ),
     "extract-of-splat": Case(
         '%0 = "nv_tileaa.splat"(%x) : (f32) -> tensor<1x1xf32>\n'
         '%1 = "nv_tileaa.extract"(%0) : (tensor<1x1xf32>) -> f32\n'

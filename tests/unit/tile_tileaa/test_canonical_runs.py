@@ -139,6 +139,27 @@ def _(rng):
     return m.done()
 
 
+@evaluates("comparison-of-extended")
+def _(rng):
+    m, shape = Making(rng), shape_of(rng)
+    narrow, wide, flags = (tile(shape, element) for element in ("i32", "i64", "i1"))
+    kind = rng.choice(["extsi", "extui"])
+    predicate = rng.choice(["eq", "slt", "sge", "ult", "uge", "ule", "sgt"])
+    x = m.op(f"arith.{kind} {m.load(shape, 'i32')} : {narrow} to {wide}")
+    y = m.op(f"arith.{kind} {m.scalar('i32', int(rng.integers(-3, 4)))} : i32 to i64")
+    y = m.op(f'"nv_tileaa.splat"({y}) : (i64) -> {wide}')
+    order = [x, y] if rng.integers(2) else [y, x]
+    flag = m.op(f"arith.cmpi {predicate}, {order[0]}, {order[1]} : {wide}")
+    more = m.op(f"arith.{kind} {m.load(shape, 'i32')} : {narrow} to {wide}")
+    both = m.op(
+        f"arith.andi {flag}, {m.op(f'arith.cmpi {predicate}, {x}, {more} : {wide}')} : {flags}"
+    )
+    numbers_ = [m.op(f"arith.constant dense<{v}> : {narrow}") for v in (3, 5, 7)]
+    first = m.op(f"arith.select {flag}, {numbers_[0]}, {numbers_[1]} : {flags}, {narrow}")
+    m.store(m.op(f"arith.select {both}, {numbers_[2]}, {first} : {flags}, {narrow}"), shape, "i32")
+    return m.done()
+
+
 def _store_scalar(m: Making, value: str) -> None:
     m.store(m.op(f'"nv_tileaa.splat"({value}) : (f32) -> tensor<8xf32>'), (8,))
 

@@ -7,7 +7,24 @@ sum cannot wrap, and an atomic update that changes nothing becomes a load only i
 releases nor works on floats.
 """
 
-from tile_tileaa.canonical import atomics, memory, pointers, products, regions, shapes
+from tile_tileaa.canonical import (
+    atomics,
+    integers,
+    memory,
+    pointers,
+    products,
+    regions,
+    shapes,
+)
 from tile_tileaa.canonical.registry import rules
 
-__all__ = ["atomics", "memory", "pointers", "products", "regions", "rules", "shapes"]
+__all__ = [
+    "atomics",
+    "integers",
+    "memory",
+    "pointers",
+    "products",
+    "regions",
+    "rules",
+    "shapes",
+]

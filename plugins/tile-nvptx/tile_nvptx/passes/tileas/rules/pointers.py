@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import copysign
+
 from tile_tileas.access import AccessPlan
 
 from tile_core.mlir import ir
@@ -38,15 +40,31 @@ def _load_tile(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
     element = element_of(type_)
     width = _width(op, layout)
     access = VectorAccess(cx, storage_type(element), width, manner(op))
-    owner, parts = reader(op, cx, layout), []
+    owner, parts, flags = reader(op, cx, layout), [], []
     for register in range(0, layout.elements_per_thread, width):
         conditions = [owner] if owner is not None else []
-        conditions += [b.extract(mask, register)] if mask is not None else []
+        if mask is not None:  # of the whole vector, as the plan says
+            conditions.append(b.extract(mask, register))
+            flags += [conditions[-1]] * width
         parts.append(access.load(b.extract(base, register), b.all_of(conditions)))
     value = b.from_storage(b.concat(parts), element)
-    if op.other is None or mask is None:
+    if op.other is None or mask is None or _is_zero(op.other):
         return value
-    return cx.create("arith.select", [mask, value, op.other], [type_]).result
+    return cx.create("arith.select", [b.vector(flags), value, op.other], [type_]).result
+
+
+def _is_zero(value: ir.Value) -> bool:
+    """Whether it is what an access under a false mask reads: no bit is set."""
+    made = value.owner
+    if isinstance(made, ir.Block) or made.name != "arith.constant":
+        return False
+    held = made.attributes["value"]
+    if not isinstance(held, ir.DenseElementsAttr) or not held.is_splat:
+        return False
+    one = held.get_splat_value()
+    if isinstance(one, ir.FloatAttr):
+        return one.value == 0 and copysign(1, one.value) > 0
+    return isinstance(one, ir.IntegerAttr | ir.BoolAttr) and not one.value
 
 
 def _width(op: ir.OpView, layout) -> int:
