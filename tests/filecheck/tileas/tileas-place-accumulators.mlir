@@ -55,6 +55,46 @@ func.func @carried(%a: !a, %b: !b, %n: i32) -> !c attributes {nv_tileaa.kernel, 
   return %r : !c
 }
 // -----
+// Read in the next iteration, whose product of this place waits for all threads by one of them: the
+// others run ahead. What is there before the loop is nothing, which all meet behind.
+// CHECK: func.func @later
+// CHECK: "nv_tileas.barrier_init"({{.*}} -> !nv_tileas.barrier<128 : i32, 1 : i32>
+// CHECK: "nv_tileas.barrier_init"({{.*}} -> !nv_tileas.barrier<1 : i32, 1 : i32>
+// CHECK-NEXT: "nv_tileas.fence"
+// CHECK-NEXT: "nv_tileas.sync"
+// CHECK: %[[C:.*]] = "nv_tileas.alloc_tensor"() {{.*}}"tensor", 1 : i32>
+// CHECK: "nv_tileas.copy"(%{{.*}}, %[[C]])
+// CHECK-NEXT: "nv_tileas.sync"
+// CHECK: "nv_tileas.barrier_arrive"({{.*}}kind = "tcgen05"
+// CHECK: scf.for
+// CHECK: "nv_tileas.barrier_wait"(%[[DONE:[^,]*]], %{{.*}}) : (!nv_tileas.barrier<1 : i32, 1 : i32>
+// CHECK: "nv_tileas.tmem_fence"() {side = "before"}
+// CHECK-NEXT: "nv_tileas.barrier_arrive"(%[[HERE:[^,]*]], %{{.*}}) {by = "thread", kind = "generic"}
+// CHECK-NEXT: %[[TURN:.*]] = "nv_tileas.barrier_turn"(%[[HERE]])
+// CHECK-NEXT: "nv_tileas.barrier_wait"(%[[HERE]], %{{.*}}, %[[TURN]]) {leader}
+// CHECK-NEXT: "nv_tileas.tmem_fence"() {leader, side = "after"}
+// CHECK: "nv_tileas.umma"(%arg0, %arg1, %[[C]]
+// CHECK: "nv_tileas.barrier_arrive"({{.*}}kind = "tcgen05"
+#a = #nv_tileas.layout<"offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,0],[4,8],[8,0],[16,0],[32,0]] : 64x16">
+#b = #nv_tileas.layout<"offset=[[1,0],[2,0],[4,0],[8,0],[0,1],[0,2],[8,4]] : 16x8">
+#c = #nv_tileas.layout<"register=[[0,1],[8,0]] lane=[[0,2],[0,4],[1,0],[2,0],[4,0]] warp=[[16,0],[32,0]] : 64x8">
+!a = !nv_tileas.buffer<tensor<64x16xf16, #a>, "shared", 1 : i32>
+!b = !nv_tileas.buffer<tensor<16x8xf16, #b>, "shared", 1 : i32>
+!c = tensor<64x8xf32, #c>
+func.func @later(%a: !a, %b: !b, %n: i32) -> !c attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : !c
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (!c) : i32 {
+    %x = "nv_tileas.dot_wait"(%acc) : (!c) -> !c
+    %y = arith.mulf %x, %x : !c
+    %d = "nv_tileas.dot"(%a, %b, %y) {atom = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16", in_flight, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!a, !b, !c) -> !c
+    scf.yield %d : !c
+  }
+  %s = "nv_tileas.dot_wait"(%r) : (!c) -> !c
+  return %s : !c
+}
+// -----
 // Products of other tiers are left alone.
 // CHECK: func.func @other
 // CHECK-NOT: tensor",

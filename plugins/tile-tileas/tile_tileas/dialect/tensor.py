@@ -153,7 +153,8 @@ SPECS = (
         "tmem_fence",
         {"side": ir.StringAttr},
         "Accesses to tensor memory stay on their side of a meeting of threads: 'before' it those "
-        "that this thread did, 'after' it (or a wait for products) those that it will do.",
+        "that this thread did, 'after' it (or a wait for products) those that it will do. With "
+        "`leader` the agent's first thread fences alone, as it alone has waited.",
         (ReadsAndWrites,),
         (_side,),
     ),

@@ -11,7 +11,8 @@ Where the asynchronous proxy reads a buffer that threads have written, the write
 that barrier (PTX ISA, "Async proxy"): before each `sync` behind which something unfenced may be
 read so, and, where none stands between, before one of its own. Accesses of threads to tensor
 memory are kept on their side of a barrier by fences around it. No mbarrier whose phases threads
-count ends one before all have seen the one before.
+count ends one before all have seen the one before. What such mbarriers order needs no `sync`: the
+thread that begins products may have been waiting alone for all others (`analysis/heard.py`).
 
 Agents of a switch run side by side: each is walked by itself, and its own threads meet. What goes
 from one to another waits for barriers that say so. At the switch's end all meet.
@@ -35,15 +36,19 @@ from tile_tileas.analysis.alias import (
     may_alias,
     tile_apart,
 )
+from tile_tileas.analysis.heard import Unheard
 from tile_tileas.analysis.pieces import Piece, in_tensor, overlap, piece_of, pieces, touch
 from tile_tileas.analysis.proxies import is_bulk_store, reads_by_async_proxy, writes_by_async_proxy
 from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.agents import SWITCH, agents_of
+from tile_tileas.dialect.barriers import LEADER
+from tile_tileas.dialect.buffers import Barrier
 from tile_tileas.dialect.cluster import ORDERS_ACCESSES
 from tile_tileas.dialect.exchange import EXCHANGES
 from tile_tileas.dialect.fields import operand_of
+from tile_tileas.passes.convert_tileaa import SPEC, num_warps
 
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
 _RETURN = "func.return"
@@ -96,8 +101,7 @@ class _Pending:
     Accesses stand under their first result, since operations hash by content.
     """
 
-    reads: set[Piece] = field(default_factory=set)
-    writes: set[Piece] = field(default_factory=set)
+    unheard: Unheard = field(default_factory=Unheard)
     accesses: set[ir.Value] = field(default_factory=set)
     #: Writes and reads of threads since the last fence, and writes of cp.async, which are done some
     #: `wait` later.
@@ -111,39 +115,40 @@ class _Pending:
     landing: set[ir.Value] = field(default_factory=set)
     #: What threads read and wrote of tensor memory since the last fence of that.
     tensor: set[Piece] = field(default_factory=set)
-    #: Barriers whose turn some threads may still be waiting for.
-    awaited: set[Piece] = field(default_factory=set)
 
     def _sets(self) -> list[set[Piece] | set[ir.Value]]:
-        return [getattr(self, one.name) for one in fields(self)]
+        """All but what is told apart by who has heard of it."""
+        return [getattr(self, one.name) for one in fields(self)[1:]]
 
     def copy(self) -> _Pending:
-        return _Pending(*(set(one) for one in self._sets()))  # pyright: ignore[reportArgumentType]
+        copied = _Pending(self.unheard.copy())
+        copied.join(self)
+        return copied
 
     def join(self, other: _Pending) -> bool:
         """Add what `other` holds; whether that changed anything."""
         before = [len(one) for one in self._sets()]
         for mine, more in zip(self._sets(), other._sets(), strict=True):
             mine.update(more)  # pyright: ignore[reportArgumentType]
-        return before != [len(one) for one in self._sets()]
+        grown = self.unheard.join(other.unheard)
+        return grown or before != [len(one) for one in self._sets()]
 
     def become(self, branches: list[_Pending]) -> None:
         """One of the branches was taken."""
         for one in self._sets():
             one.clear()
+        self.unheard = branches[0].unheard.copy()
         for branch in branches:
             self.join(branch)
 
     def clear(self) -> None:
         """All threads have met."""
-        self.reads.clear()
-        self.writes.clear()
+        self.unheard.met()
         self.accesses.clear()
-        self.awaited.clear()
 
     def waited(self, group: str) -> None:
         """The thread that began bulk stores has waited for them; others know when they meet it."""
-        self.reads |= self.leaving
+        self.unheard.add(reads=self.leaving)
         self.leaving.clear()
         if group == _BULK:
             self.accesses |= self.landing
@@ -174,7 +179,8 @@ class InsertBarriers(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         order = TokenOrder()
         proxy = AsyncProxy(order).add(op.regions[0])
-        walk = _Walk(cx.analysis(AliasAnalysis, op), order, proxy)
+        threads = num_warps(op) * cx.target.warp_size if SPEC in op.attributes else 0
+        walk = _Walk(cx.analysis(AliasAnalysis, op), order, proxy, threads)
         walk.region(op.regions[0], _Pending())
         cx.count("barriers", walk.barriers)
         cx.count("fences", walk.fences)
@@ -182,11 +188,14 @@ class InsertBarriers(Pass):
 
 
 class _Walk:
-    def __init__(self, roots: AliasAnalysis, order: TokenOrder, proxy: AsyncProxy) -> None:
+    def __init__(
+        self, roots: AliasAnalysis, order: TokenOrder, proxy: AsyncProxy, threads: int
+    ) -> None:
         self.barriers = self.fences = self.waits = 0
         self._proxy = proxy
         self._order = order
         self._roots = roots
+        self._threads = threads
 
     def region(self, region: ir.Region, pending: _Pending) -> None:
         for block in region.blocks:
@@ -248,14 +257,26 @@ class _Walk:
         return True
 
     def _turn(self, op: ir.OpView, pending: _Pending) -> None:
-        """A barrier whose turns threads count may end the next one when all have seen the last."""
-        barrier = {piece_of(op, op.operands[0])}
-        if op.name == _ARRIVE and overlap(barrier, pending.awaited):
-            self._meet_before(op, pending)
-            pending.clear()
-        phase = None if op.name == _ARRIVE else op.operands[2].owner
-        if phase is not None and not isinstance(phase, ir.Block) and phase.name == _TURN:
-            pending.awaited |= barrier
+        """A barrier whose turns threads count may end the next one when all have seen the last, as
+        far as whoever arrives knows. It passes on what was known then.
+        """
+        barrier, unheard = piece_of(op, op.operands[0]), pending.unheard
+        if op.name == _ARRIVE:
+            first = ir.StringAttr(op.attributes["kind"]).value == "tcgen05"
+            known = unheard.first_thread if first else unheard.any_thread
+            if overlap({barrier}, known.awaited):
+                self._meet_before(op, pending)
+                pending.clear()
+            if first:
+                unheard.first_arrives(barrier)
+            elif _all_arrive(op, self._threads):
+                self._fence_before(op, pending)
+                unheard.all_arrive(barrier)
+        elif _is_counted(op.operands[2]):
+            alone = LEADER in op.attributes
+            unheard.wait(barrier, first_alone=alone)
+            if not alone:
+                unheard.add(awaited={barrier})
 
     def _loop(self, op: ir.OpView, pending: _Pending) -> None:
         """The body runs after itself: repeat until what it leaves behind adds nothing."""
@@ -282,7 +303,8 @@ class _Walk:
         filled = {piece for piece in written if piece[2] is not None}
         if overlap(filled, pending.leaving):
             self._wait_before(op, _BULK_READ, pending)
-        if overlap(filled, pending.reads | pending.writes):
+        known = pending.unheard.any_thread
+        if overlap(filled, known.reads | known.writes):
             self._meet_before(op, pending)
             pending.clear()
 
@@ -291,15 +313,17 @@ class _Walk:
         reads, writes = (set(pieces(op, kind)) for kind in ("read", "write"))
         if overlap(writes, pending.leaving):
             self._wait_before(op, _BULK_READ, pending)
+        begins, unheard = op.operation.name in _UMMA, pending.unheard
+        known = unheard.first_thread if begins else unheard.any_thread
         if op.operation.name in EXCHANGES:
             # Writes, meets the others, and reads.
-            if overlap(writes, pending.reads | pending.writes):
+            if overlap(writes, known.reads | known.writes):
                 self._meet_before(op, pending)
             self._fence_tensor(op, pending)
             pending.clear()
         elif (
-            overlap(reads, pending.writes)
-            or overlap(writes, pending.reads | pending.writes)
+            overlap(reads, known.writes)
+            or overlap(writes, known.reads | known.writes)
             or (reads_by_async_proxy(op) and touch(reads, pending.unfenced))
             or (
                 writes_by_async_proxy(op)
@@ -308,16 +332,16 @@ class _Walk:
         ):
             self._meet_before(op, pending)
             pending.clear()
-        if op.operation.name in _UMMA:
+        if begins:
             return  # all threads wait for it, before its buffers are used for something else
         tensor = in_tensor(reads | writes)
         pending.tensor |= tensor
         if is_bulk_store(op):
             pending.leaving |= reads
         else:
-            pending.reads |= reads
+            unheard.add(reads=reads)
         if op.operation.name not in EXCHANGES:
-            pending.writes |= writes - _awaited(op, writes)
+            unheard.add(writes=writes - _awaited(op, writes))
         if op.operation.name in _CP_ASYNC:
             pending.flying |= writes
         elif not writes_by_async_proxy(op):
@@ -414,6 +438,20 @@ def _awaited(op: ir.OpView, writes: set[Piece]) -> set[Piece]:
     outside of loops. Stages of loops are ordered by the loop.
     """
     return {piece for piece in writes if piece[2] is None} if writes_by_async_proxy(op) else set()
+
+
+def _is_counted(phase: ir.Value) -> bool:
+    """Whether each thread counts the turns of a barrier, and waits for the next one."""
+    return not isinstance(phase.owner, ir.Block) and phase.owner.name == _TURN
+
+
+def _all_arrive(op: ir.OpView, threads: int) -> bool:
+    """Whether all `threads` of the block arrive at a barrier whose turns are counted."""
+    barrier = Barrier.of(op.operands[0].type)
+    assert barrier is not None, "verified"
+    counted = any(use.owner.operation.name == _TURN for use in op.operands[0].uses)
+    each = ir.StringAttr(op.attributes["by"]).value == "thread"
+    return counted and each and barrier.arrivals == threads
 
 
 def _same_thread_touches_same(before: ir.OpView, after: ir.OpView) -> bool:

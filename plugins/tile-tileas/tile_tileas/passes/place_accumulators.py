@@ -19,6 +19,7 @@ from tile_core.passes import Pass, PassContext
 from tile_tileas.analysis.accumulators import carried_place, fit_together, tensor_products
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.dialect import distributed
+from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.dot_plan import IN_FLIGHT, atom_name, tensor_plan_of
@@ -53,7 +54,7 @@ class PlaceAccumulators(Pass):
             return
         warps = num_warps(op)
         stay = fit_together(op, warps)
-        placing = _Placing(op, warps)
+        placing = _Placing(op, warps, warps * cx.target.warp_size)
         later = [IN_FLIGHT in one.attributes and is_read_later(one) for one in products]
         awaited = [one for one, late in zip(products, later, strict=True) if late]
         begun = {one.operation for one in filter(None, map(begun_with, awaited))}
@@ -83,9 +84,10 @@ class _Held:
 
 
 class _Placing:
-    def __init__(self, func: ir.Operation, warps: int) -> None:
-        self._func, self._warps = func, warps
+    def __init__(self, func: ir.Operation, warps: int, threads: int) -> None:
+        self._func, self._warps, self._threads = func, warps, threads
         self._done: ir.Value | None = None
+        self._met = False
 
     # -- the two forms -----------------------------------------------------------------------
 
@@ -140,8 +142,11 @@ class _Placing:
             first.operation.erase()
         else:
             _fill(at, held.sums, op.results[0].type)
+            at.sync()  # here, and not in the loop
         commit_products(at, done, at.constant(0))
         at.move(ir.InsertionPoint(op))
+        if _is_awaited_before(op, block.arguments[place + 1]):
+            self._gather(at)
         self._begin(at, op, held, _flag(at, value=False))
         commit_products(at, done, at.constant(0))
         use.owner.operands[place] = carried
@@ -196,13 +201,30 @@ class _Placing:
         at.create("nv_tileas.barrier_wait", [done, zero, turn])
         at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("after")})
 
-    def _barrier_made(self) -> ir.Value:
-        """A barrier of products that are waited for in turn, made where the kernel begins."""
+    def _gather(self, at: Writer) -> None:
+        """The thread that begins products waits for all others; those go on, and run ahead until
+        they wait for what it begins here.
+        """
+        here = self._barrier_made(self._threads)
+        zero, how = at.constant(0), {LEADER: ir.UnitAttr.get()}
+        at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("before")})
+        arrival = {"by": ir.StringAttr.get("thread"), "kind": ir.StringAttr.get("generic")}
+        at.create("nv_tileas.barrier_arrive", [here, zero], [], arrival)
+        turn = at.create("nv_tileas.barrier_turn", [here], [at.i32]).result
+        at.create("nv_tileas.barrier_wait", [here, zero, turn], [], how)
+        at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("after"), **how})
+
+    def _barrier_made(self, arrivals: int = 1) -> ir.Value:
+        """A barrier whose turns are counted, made where the kernel begins; threads see all of them
+        behind one meeting.
+        """
         at = Writer(self._func.location)
         at.move(ir.InsertionPoint(self._func.regions[0].blocks[0].operations[0]))
-        made = BarrierPlace(self._func, again=False).made(at, 1)
-        at.fence("mbarrier_init")
-        at.sync()
+        made = BarrierPlace(self._func, again=False).made(at, 1, arrivals)
+        if not self._met:
+            at.fence("mbarrier_init")
+            at.sync()
+            self._met = True
         return made
 
 
@@ -235,6 +257,17 @@ def is_read_later(op: ir.OpView) -> bool:
         return False
     value = block.arguments[uses[0].operand_number + 1]
     return all(use.owner.operation.name == _WAIT for use in value.uses)
+
+
+def _is_awaited_before(op: ir.OpView, value: ir.Value) -> bool:
+    """Whether somebody waits for `value` in the block of `op`, in front of it."""
+    users = {use.owner.operation for use in value.uses}
+    for before in op.operation.block.operations:
+        if before.operation == op.operation:
+            return False
+        if before.operation in users:
+            return True
+    return False
 
 
 def begun_with(op: ir.OpView) -> ir.OpView | None:

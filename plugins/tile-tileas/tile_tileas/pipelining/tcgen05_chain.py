@@ -16,6 +16,9 @@ What a product gives is carried by the loop, and `dot_wait` says where it is nee
 where an iteration begins; for that of O, before P is stored over what it reads. The last iteration
 multiplies a tile too many, which tensor maps read as zeros where there is none. Order and rounding
 of sums do not change.
+
+Only the thread that begins a product waits for what all do before it (that they have read S, that P
+is there); others go on with the next tile, and warps run apart until they need what was begun.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from tile_cute.atoms.tensor_access import TensorAccess, packing, tensor_access
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
+from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name, product_shape
 from tile_tileas.mma.operands import read_operand
@@ -73,7 +74,8 @@ def tmem_buffer(op: ir.OpView, cx: Kernel) -> ir.Value:
 @rules.on("nv_tileas.tmem_fence")
 def tmem_fence(op: ir.OpView, cx: Kernel) -> None:
     """tmem_fence => tcgen05.fence"""
-    run(cx, device.fence(text(op, "side")))
+    with when(cx, first_thread(cx) if LEADER in op.attributes else None):
+        run(cx, device.fence(text(op, "side")))
 
 
 # -- copies ----------------------------------------------------------------------------------------
