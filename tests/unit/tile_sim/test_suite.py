@@ -42,6 +42,12 @@ def test_causes_of_exceptions() -> None:
     assert causes.cause_of(causes.TestTimeout("more than 3 s")).kind == causes.TIMEOUT
     assert causes.cause_of(MemoryError()).kind == causes.MEMORY
 
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert causes.cause_of(Mute()).text == "Mute: its text raises ValueError"
+
 
 def _record(name: str, outcome: str = "passed", **given: Any) -> dict[str, Any]:
     record = {
@@ -111,6 +117,24 @@ def test_a_dying_process_costs_one_test(
     assert results[1]["cause"]["text"] == "the process ended with status -9"
     assert "its last words" in results[1]["cause"]["detail"]
     json.dumps(results)
+
+
+@pytest.mark.parametrize(("often", "outcome"), [(1, "passed"), (2, "failed")])
+def test_a_test_in_which_pytest_fails_runs_again(
+    often: int, outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
+) -> None:
+    """Once, and the tests behind it as ever."""
+    dies = f"open('died', 'a').write('x'); os.path.getsize('died') > {often} or sys.exit(3)"
+    fake = tmp_path / "fake.py"
+    fake.write_text(textwrap.dedent(FAKE).replace("os.kill(os.getpid(), 9)", dies))
+    monkeypatch.setattr(
+        runner.Run, "_command", lambda self, *options: [sys.executable, str(fake), *options]
+    )
+    results = runner.Run(runner.Plan(tmp_path, "sm_80", 1, pipeline="mine.toml")).run()
+    assert [r["outcome"] for r in results] == ["passed", outcome, "passed"]
+    assert "t.py::dies runs again: pytest failed.\nits last words" in capfd.readouterr().err
+    if outcome == "failed":
+        assert results[1]["cause"]["text"] == "the process ended with status 3"
 
 
 def test_what_is_known_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

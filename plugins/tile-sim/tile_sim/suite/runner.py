@@ -24,6 +24,10 @@ _PYTEST = (
 _SITE = "import tile_sim.suite.process\n"
 
 
+#: How pytest ends for an error of its own or of a plugin, as for want of memory that earlier tests
+#: still hold: that says nothing about the test that ran.
+_INTERNAL_ERROR = 3
+
 #: The tests of a suite, and a record for each file whose tests cannot be had.
 Collected = tuple[list[str], list[dict[str, Any]]]
 
@@ -69,6 +73,7 @@ class _Shard:
     running: str | None = None
     since: float = 0.0
     done: dict[str, dict[str, Any]] = field(default_factory=dict)
+    again: set[str] = field(default_factory=set)  # run once more, since pytest itself failed
 
     @property
     def rest(self) -> list[str]:
@@ -186,8 +191,7 @@ class Run:
                 self._start(shard, work)
             return
         if shard.running is not None:
-            status = shard.process.returncode
-            _blame(shard, CRASH, f"the process ended with status {status}", _said(shard, work))
+            _ended(shard, shard.process.returncode, _said(shard, work))
         elif shard.rest and not shard.lines:
             raise RuntimeError(f"no test was run:\n{_said(shard, work)}")
         shard.process = None
@@ -222,6 +226,19 @@ def _read(shard: _Shard) -> None:
             shard.done[record["id"]] = record
             shard.running = None
     shard.lines = len(lines)
+
+
+def _ended(shard: _Shard, status: int, said: str) -> None:
+    """Blame the test that ran for the end of its process, unless it shall have a second chance in a
+    new one.
+    """
+    assert shard.running is not None
+    if status == _INTERNAL_ERROR and shard.running not in shard.again:
+        shard.again.add(shard.running)
+        print(f"{shard.running} runs again: pytest failed.\n{said}", file=sys.stderr, flush=True)
+        shard.running = None
+    else:
+        _blame(shard, CRASH, f"the process ended with status {status}", said)
 
 
 def _said(shard: _Shard, work: Path) -> str:
