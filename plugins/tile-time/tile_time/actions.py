@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tile_time.graph import PtxGraph
 from tile_time.listing import Item, Listing
-from tile_time.record import Mbarrier, Note, Step
+from tile_time.record import Mbarrier, Note, Step, bytes_of
 
 Notes = dict[int, list[Note]]
 _LOOK_AHEAD = 6
@@ -47,7 +47,8 @@ class _Run:
 
 @dataclass
 class Plan:
-    """The lists of items that actions name, for all warps of a launch.
+    """The lists of items that actions name, for all warps of a launch; `merged` has for each list
+    the accesses, as (run, position), that items of other places make.
 
     An action is what a warp issues along a way without a way back: the pieces of several chains in
     the order of the SASS, since ptxas moves instructions between blocks, above all where it made
@@ -57,6 +58,7 @@ class Plan:
     ptx: PtxGraph
     listing: Listing
     items: list[list[Placed]] = field(default_factory=list)
+    merged: list[frozenset[tuple[int, int]]] = field(default_factory=list)
     _keys: dict[Any, int] = field(default_factory=dict)
     _parts: dict[tuple[int, int, int], list[Item]] = field(default_factory=dict)
 
@@ -138,6 +140,7 @@ class Plan:
         if key is None:
             key = self._keys[loop] = len(self.items)
             self.items.append([Placed(item, 0) for item in self.listing.entered.get(loop, [])])
+            self.merged.append(frozenset())
         return Action(key, ())
 
     def _action(self, pieces: list[_Piece]) -> Action:
@@ -146,14 +149,16 @@ class Plan:
         if key is None:
             key = self._keys[name] = len(self.items)
             placed: list[Placed] = []
+            merged: set[tuple[int, int]] = set()
             runs = 0
             for piece in pieces:
-                for item in self._items(piece):
-                    run = min(item.part * piece.taken // item.parts, piece.taken - 1)
-                    placed.append(Placed(item, runs + run))
+                first = runs - piece.first
+                placed += [Placed(item, first + item.made.copy) for item in self._items(piece)]
+                merged |= self._merged(piece, first)
                 runs += piece.taken
             placed.sort(key=lambda one: self.listing.rank[one.item.index])
             self.items.append(placed)
+            self.merged.append(frozenset(merged))
         return Action(key, tuple(notes for piece in pieces for notes in piece.notes))
 
     def _items(self, piece: _Piece) -> list[Item]:
@@ -163,6 +168,13 @@ class Plan:
             found = chain.part(piece.first, piece.taken) if chain else []
             self._parts[piece[:3]] = found
         return found
+
+    def _merged(self, piece: _Piece, first: int) -> set[tuple[int, int]]:
+        chain = self.listing.chains.get(piece.chain)
+        if chain is None:
+            return set()
+        copies = range(piece.first, piece.first + piece.taken)
+        return {(first + copy, pos) for pos, copy in chain.merged if copy in copies}
 
     def unroll_of(self, chain: int) -> int:
         entry = self.listing.chains.get(chain)
@@ -193,6 +205,11 @@ def _failed(run: _Run) -> bool:
     )
 
 
+def _accesses(run: _Run) -> bool:
+    """Whether the run asked for memory."""
+    return any(bytes_of(note) for notes in run.notes.values() for note in notes)
+
+
 def _without_polls(runs: Iterator[_Run]) -> Iterator[_Run]:
     """Drop the turns of a loop that asks until an mbarrier is complete, but for the last one.
 
@@ -211,7 +228,7 @@ def _without_polls(runs: Iterator[_Run]) -> Iterator[_Run]:
                 ),
                 None,
             )
-            if again is not None:
+            if again is not None and not any(map(_accesses, held[at:again])):
                 at = again
                 continue
         yield run

@@ -11,48 +11,45 @@ PTX it is from. An instruction of the text is issued when its line runs, but for
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tile_sim.program.types import TYPES
-from tile_sim.ptx.syntax import Instr
-
+from tile_time.accesses import Accesses, Made, accesses, expected, size_of
 from tile_time.graph import PtxGraph, SassGraph
 from tile_time.sass.code import NEVER, Sass, SassKernel
 from tile_time.sass.cold import cold_code
-from tile_time.sass.opcodes import ANCHORS, kind_of, ptx_kind
+from tile_time.sass.opcodes import ANCHORS, NOTED, kind_of, ptx_kind
 
-_WIDTH = re.compile(r"\.(U8|S8|U16|S16|64|128|256|ENL2\.256)(?=\.|$)")
-_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32, "ENL2.256": 32}
 _FLOAT = ("fma", "half", "packed", "mufu", "fp64", "convert", "convert_slow")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A SASS instruction in a chain: it is the `part`th of `parts` of its line's copies."""
+    """A SASS instruction in a chain, the copy of the body it is in, and what it accesses."""
 
     sass: Sass
     index: int
     pos: int  # of the PTX instruction, -1 where there is none
-    part: int
-    parts: int
+    made: Made
 
 
 @dataclass
 class Chain:
-    """What running a chain issues: `unroll` runs of it at once, in order of addresses."""
+    """What running a chain issues: `unroll` runs of it at once, in order of addresses.
+
+    `merged` are accesses that instructions of other places make, too: (position, copy).
+    """
 
     unroll: int = 1
     items: list[Item] = field(default_factory=list)
+    merged: set[tuple[int, int]] = field(default_factory=set)
 
     def part(self, first: int, count: int) -> list[Item]:
         """The items of runs `first` to `first + count` of the copies."""
         if count >= self.unroll:
             return self.items
-        low, high = first / self.unroll, (first + count) / self.unroll
-        return [i for i in self.items if low <= i.part / i.parts < high]
+        return [i for i in self.items if first <= i.made.copy < first + count]
 
 
 @dataclass
@@ -110,17 +107,25 @@ class _Matcher:
             self.unroll_of[loop] = self._unroll(loop, groups)
         chains: dict[int, Chain] = defaultdict(Chain)
         entered: dict[int, list[Item]] = defaultdict(list)
+        found: dict[int, Accesses] = {}
         for line, (indices, hoisted) in groups.items():
             block = self.ptx.block_of_line[line]
             loop = self.ptx.loops.inner[block]
             pos = self.ptx.instructions[line].pos
-            items = [Item(self.code[n], n, pos, i, len(indices)) for i, n in enumerate(indices)]
+            unroll = self.unroll_of.get(loop, 1)
+            made = accesses(self.ptx.instructions[line], [self.code[n] for n in indices], unroll)
+            items = [
+                Item(self.code[n], n, pos, made.of.get(i, Made(i * unroll // len(indices))))
+                for i, n in enumerate(indices)
+            ]
             if hoisted:
                 entered[loop] += items
                 continue
+            found[line] = made
             chain = chains[self.ptx.chain_of[block]]
-            chain.unroll = self.unroll_of.get(loop, 1)
+            chain.unroll = unroll
             chain.items += items
+        self._add_merged(chains, found)
         self._add_homeless(chains, entered)
         rank = self.sass.order
         for items in (*(chain.items for chain in chains.values()), *entered.values()):
@@ -128,6 +133,22 @@ class _Matcher:
         unknown = {s.name for s in self.code if kind_of(s.name) is None}
         loops = frozenset(self.loop_of_sass_loop)
         return Listing(dict(chains), dict(entered), rank, loops, tuple(sorted(unknown)))
+
+    def _add_merged(self, chains: dict[int, Chain], found: dict[int, Accesses]) -> None:
+        """Accesses that wider instructions of their loop make: as many bytes as those have more."""
+        spare = Counter[tuple[str | None, int | None]]()
+        asked = {line: ins for line, ins in self.ptx.instructions.items() if size_of(ins)}
+        for line, ins in asked.items():
+            if line in found:
+                spare[ptx_kind(ins), self.ptx.loop_of_line(line)] += found[line].spare
+        for line, ins in asked.items():
+            block = self.ptx.block_of_line[line]
+            loop = self.ptx.loops.inner[block]
+            every = tuple(range(self.unroll_of.get(loop, 1)))
+            for copy in found[line].left if line in found else every:
+                if spare[ptx_kind(ins), loop] >= size_of(ins):
+                    spare[ptx_kind(ins), loop] -= size_of(ins)
+                    chains[self.ptx.chain_of[block]].merged.add((ins.pos, copy))
 
     def _add_homeless(self, chains: dict[int, Chain], entered: dict[int, list[Item]]) -> None:
         """Instructions without a line: of the loop they stand in, else of the kernel's start."""
@@ -137,7 +158,7 @@ class _Matcher:
         for index in self.homeless:
             where = self.sass.loop_of(index)
             loop = self.loop_of_sass_loop[where] if where >= 0 else -1
-            item = Item(self.code[index], index, -1, 0, 1)
+            item = Item(self.code[index], index, -1, Made(0))
             if loop >= 0 and loop in heads:
                 chains[heads[loop]].items.append(item)
             else:
@@ -158,11 +179,20 @@ class _Matcher:
             else:
                 outside.append(index)
         if by_loop:
-            return max(by_loop.values(), key=len), False
+            inside = max(by_loop.values(), key=lambda part: (self._noted(part), len(part)))
+            # An access that left the loop is issued with it, as it is recorded.
+            left = [] if self._noted(inside) else [i for i in outside if self._noted([i])]
+            return sorted([*inside, *left]), False
         if loop not in self.loop_of_sass_loop:
             return outside, False  # the loop is gone: all its copies stand one after the other
         anchors = any(kind_of(self.code[i].name) in ANCHORS for i in outside)
         return outside, not anchors
+
+    def _noted(self, indices: Sequence[int]) -> int:
+        """How many of these instructions act on what the record has of their PTX."""
+        return sum(
+            kind_of(self.code[i].name) in NOTED and self.code[i].guard != NEVER for i in indices
+        )
 
     def _unroll(self, loop: int, groups: dict[int, tuple[list[int], bool]]) -> int:
         """How many copies of a loop's body the SASS has.
@@ -178,7 +208,7 @@ class _Matcher:
             sass = [self.code[i] for i in indices if self.code[i].guard != NEVER]
             if kind := ptx_kind(ins):
                 same = [one for one in sass if kind_of(one.name) == kind]
-                wanted[kind] += _expected(ins, same)
+                wanted[kind] += expected(ins, same)
             for one in sass if not hoisted else ():
                 found[kind_of(one.name) or ""] += 1
             if not kind and any(kind_of(one.name) in _FLOAT for one in sass):
@@ -187,24 +217,3 @@ class _Matcher:
         if copies:
             return min(copies)
         return others.most_common(1)[0][0] if others else 1
-
-
-def _expected(ins: Instr, found: Sequence[Sass]) -> int:
-    """How many SASS instructions one PTX instruction needs, from the widths of both."""
-    if ins.op in ("ld", "st", "ldu") and found:
-        bits = next((TYPES[m].bits for m in ins.mods if m in TYPES), 32)
-        count = next((int(m[1:]) for m in ins.mods if m in ("v2", "v4", "v8")), 1)
-        wide = sum(_width(sass) for sass in found) / len(found)
-        return max(round(bits * count / 8 / wide), 1)
-    if ins.op == "mma" and found and found[0].name == "DMMA":
-        shape = next((m for m in ins.mods if re.fullmatch(r"m\d+n\d+k\d+", m)), "m8n8k4")
-        numbers = [int(n) for n in re.findall(r"\d+", shape)]
-        # A DMMA of Ampere does 8x8x4, one of Hopper 16x8x4, 8 or 16.
-        if "8x8x4" in found[0].opcode or "884" in found[0].opcode:
-            return max(numbers[0] * numbers[1] * numbers[2] // 256, 1)
-    return 1
-
-
-def _width(sass: Sass) -> int:
-    hit = _WIDTH.search(sass.opcode)
-    return _BYTES[hit[1]] if hit else 4

@@ -20,6 +20,7 @@ from tile_core.target import builtin_targets
 from tile_time.actions import Plan
 from tile_time.assemble import Code, architecture, make_code
 from tile_time.engine.compile import make_load
+from tile_time.engine.held import check_plan, check_run
 from tile_time.engine.memory import Traffic
 from tile_time.engine.run import Engine, Load, Outcome
 from tile_time.graph import PtxGraph
@@ -152,8 +153,9 @@ def time_kernel(
         variety.clusters[typical], resident, warm,
     )  # fmt: skip
     load = make_load(machine, plan, recorders, size, resident, variety, each)
+    check_plan(kernel.graph, recorders, load)
     active = float(min(machine.chip.sms, ctas))
-    runs = _run(machine, load, traffic, active, demand, room, trace_clk)
+    runs = _run(machine, kernel.graph, load, traffic, active, demand, room, trace_clk)
     launch = Launch(
         kernel.entry, grid, threads, size, ctas, clusters, places, each, resources,
         demand, room,
@@ -241,6 +243,7 @@ class Runs:
 
 def _run(
     machine: Machine,
+    graph: PtxGraph,
     load: Load,
     traffic: Traffic,
     active: float,
@@ -259,7 +262,9 @@ def _run(
     run = replace(load, clusters=few)
     mhz = machine.clock.boost
     most = MOST_ISSUED * 2
-    last = Engine(machine, run, traffic, active, max(l1, 0.0), mhz, trace_clk, most).run()
+    engine = Engine(machine, run, traffic, active, max(l1, 0.0), mhz, trace_clk, most)
+    last = engine.run()
+    check_run(graph, engine)
     if last.issued >= most:  # time goes by how much of the work was done
         scale = max(whole / last.issued, 1.0)
         return Runs(last, last.cycles * scale, few, wanted, scale)

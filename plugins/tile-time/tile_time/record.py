@@ -85,6 +85,15 @@ class Barrier(NamedTuple):
 Note = Global | Shared | Mbarrier | Bulk | Product | Commit | Barrier
 
 
+def bytes_of(note: Note) -> int:
+    """Bytes that an access moves: whole sectors of global memory, wavefronts of shared memory."""
+    if isinstance(note, Global):
+        return note.sectors * _SECTOR
+    if isinstance(note, Shared):
+        return note.wavefronts * _BANKS * _WORD
+    return note.size if isinstance(note, Bulk) else 0
+
+
 @dataclass(slots=True)
 class Step:
     """A block of PTX that a warp ran; `notes[pos]` of the instruction at a place of the text."""

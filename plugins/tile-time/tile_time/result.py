@@ -172,7 +172,8 @@ def make_result(
     return Result(
         machine.name, launch, cycles, mhz, flops, dram, l2, roofs, causes, lines,
         hit, runs.last.issued, resources.spill_stores + resources.spill_loads,
-        machine.launch.stream, (*_remarks(runs, unknown), *_locks(graph)), runs.last.marks,
+        machine.launch.stream, (*_remarks(runs, unknown), *_unmade(graph, runs), *_locks(graph)),
+        runs.last.marks,
     )  # fmt: skip
 
 
@@ -195,6 +196,14 @@ def _where(graph: PtxGraph, runs: Runs) -> tuple[dict[str, float], dict[str, dic
         entry[cause] = entry.get(cause, 0.0) + clk / total
     order = sorted(lines.items(), key=lambda pair: -sum(pair[1].values()))
     return causes, dict(order)
+
+
+def _unmade(graph: PtxGraph, runs: Runs) -> tuple[str, ...]:
+    lines = [line for line, ins in graph.instructions.items() if ins.pos in runs.last.unmade]
+    if not lines:
+        return ()
+    named = ", ".join(map(str, lines[:_LINES_SHOWN])) + (", .." if lines[_LINES_SHOWN:] else "")
+    return (f"no SASS makes the accesses of PTX lines {named}: they are asked for, not waited for",)
 
 
 #: What a remark says where a kernel may wait for what other CTAs do.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from tile_core.machines import Machine
 from tile_time.actions import Placed, Plan
-from tile_time.engine.issue import NOTED
 from tile_time.engine.ops import Op, is_variable, make_op
 from tile_time.engine.run import Load
 from tile_time.record import Recorder
+from tile_time.sass.opcodes import NOTED, access_kind
 from tile_time.variety import Variety
 
 
@@ -34,20 +33,20 @@ def make_load(
     ]
     by_line = plan.ptx.instructions
     ops: list[list[Op]] = []
-    handled: list[frozenset[int]] = []
-    for placed in plan.items:
+    handled: list[frozenset[tuple[int, int]]] = []
+    for placed, merged in zip(plan.items, plan.merged, strict=True):
         made = [_op(machine, one, by_line, lines) for one in placed]
-        _share(made)
         ops.append(made)
-        handled.append(frozenset(op.pos for op in made if op.kind in NOTED and op.pos >= 0))
-    return Load(kinds, variety, ops, handled, resident, clusters)
+        handled.append(merged | {(op.run, op.pos) for op in made if op.kind in NOTED})
+    made_as = {ins.pos: access_kind(ins) for ins in by_line.values()}
+    return Load(kinds, variety, ops, handled, plan.merged, made_as, resident, clusters)
 
 
 def _op(machine: Machine, placed: Placed, by_line: dict, lines: dict[int, int]) -> Op:
     item = placed.item
     line = lines.get(item.pos, item.sass.line)
     ins = by_line.get(line)
-    op = make_op(machine, item, ins, placed.run, 1, line)
+    op = make_op(machine, item, ins, placed.run, line)
     if not is_variable(op.kind) and op.kind not in NOTED and op.write == 7:
         op.latency = max(op.latency, 0.0)
     if op.kind in ("tensor_load", "tensor_store") and ins is not None:
@@ -62,19 +61,3 @@ def _tensor_bytes(ins: object) -> float:
     words = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
     width = next((words[m] for m in mods if m in words), 1)
     return 128.0 * repeat * width
-
-
-def _share(made: list[Op]) -> None:
-    """Several instructions of one PTX instruction share its accesses."""
-    count = Counter((op.pos, op.run) for op in made if op.kind in NOTED)
-    synchronised: set[tuple[int, int]] = set()
-    for op in made:
-        if op.kind not in NOTED:
-            continue
-        where = (op.pos, op.run)
-        op.share = count[where]
-        if op.kind in ("mbarrier", "barrier", "bulk", "tensor_product", "tensor_commit",
-                       "async_arrive"):  # fmt: skip
-            if where in synchronised:
-                op.pos = -1  # the first one does it
-            synchronised.add(where)

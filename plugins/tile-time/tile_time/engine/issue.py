@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tile_time.engine.run import Engine
 
 _TMEM = PIPES.index("tmem")
+_WAVEFRONT = 128  # bytes
 _NULL = 6.0  # clk until a guarded-off access releases its scoreboard
 Handler = Callable[["Engine", Warp, Op, float, Sequence[Note]], bool]
 
@@ -61,18 +62,18 @@ def _load(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:
 
 
 def _global_load(e: Engine, w: Warp, op: Op, t: float, note: Global) -> tuple[float, int]:
-    size = note.sectors * 32 / op.share
+    size = e.asked(op, note)
     m = e.machine.memory
     start = e.requests.front(w.sm, t, max(note.lines / op.share, size / m.l1_bandwidth))
     l1: L1 = e.l1_of(w.cta)
-    if not op.flag and l1.hit(note.address, int(size)):
+    if not op.flag and l1.hit(note.address + op.offset, int(size)):
         return start + m.l1_latency, LATENCY
     return e.requests.fetch(w.sm, start, size, op.pos)
 
 
 def _remote(e: Engine, w: Warp, op: Op, t: float, note: Shared) -> tuple[float, int]:
     """Shared memory by a generic address: of another CTA where there is a cluster."""
-    done, cause = e.requests.shared(w.sm, t, note.wavefronts / op.share)
+    done, cause = e.requests.shared(w.sm, t, e.asked(op, note) / _WAVEFRONT)
     if len(w.cta.cluster.ctas) > 1:
         done += e.machine.copies.remote_latency - e.machine.memory.shared_latency
     return done, cause
@@ -82,13 +83,14 @@ def _store(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:
     end = t
     for note in notes:
         if isinstance(note, Global):
-            size = note.sectors * 32 / op.share
+            size = e.asked(op, note)
             turns = max(note.lines / op.share, size / e.machine.memory.shared_bandwidth)
             end = e.requests.front(w.sm, t, turns)
             e.requests.store(w.sm, end, size)
         elif isinstance(note, Shared):
-            end = e.requests.front(w.sm, t, note.wavefronts / op.share)
-            e.requests.port(w.sm, end, note.wavefronts * 128 / op.share)
+            size = e.asked(op, note)
+            end = e.requests.front(w.sm, t, size / _WAVEFRONT)
+            e.requests.port(w.sm, end, size)
         elif e.sync(w, op, t, note) is None:
             return True
     _release(w, op.read, end + 8, SHARED if end - t > 16 else LATENCY)
@@ -100,12 +102,14 @@ def _atomic(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool
     done, cause = t + _NULL, LATENCY
     for note in notes:
         if isinstance(note, Global):
-            size = note.sectors * 32 / op.share
+            size = e.asked(op, note)
             start = e.requests.front(w.sm, t, max(note.lines, 1))
             more = e.machine.memory.atomic_latency
             done, cause = e.requests.fetch(w.sm, start, size, op.pos, more)
         elif isinstance(note, Shared):
-            done, cause = e.requests.shared(w.sm, t, note.wavefronts)
+            done, cause = e.requests.shared(w.sm, t, e.asked(op, note) / _WAVEFRONT)
+        elif e.sync(w, op, t, note) is None:
+            return True
     _release(w, op.write, done, cause)
     _release(w, op.read, t + 8, LATENCY)
     return False
@@ -115,7 +119,7 @@ def _shared_load(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) ->
     done, cause = t + _NULL, LATENCY
     for note in notes:
         if isinstance(note, Shared):
-            done, cause = e.requests.shared(w.sm, t, note.wavefronts / op.share)
+            done, cause = e.requests.shared(w.sm, t, e.asked(op, note) / _WAVEFRONT)
     _release(w, op.write, done, cause)
     _release(w, op.read, t + 4, LATENCY)
     return False
@@ -135,7 +139,7 @@ def _async_copy(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> 
     start = t
     for note in notes:
         if isinstance(note, Global):
-            size = note.sectors * 32 / op.share
+            size = e.asked(op, note)
             turns = max(note.lines / op.share, size / e.machine.memory.shared_bandwidth)
             start = e.requests.front(w.sm, t, turns)
             latency = e.machine.copies.cp_async_latency
@@ -307,11 +311,6 @@ HANDLERS: dict[str, Handler] = {
     "tensor_alloc": _tensor_alloc,
     "synthetic": _sync,
 }
-#: Kinds that take the notes of their PTX instruction.
-NOTED = frozenset(HANDLERS) - {
-    "async_commit", "scoreboard", "wgmma", "warpgroup", "fence", "tensor_load", "tensor_store",
-    "tensor_copy", "tensor_alloc", "local_load", "local_store", "cluster_barrier",
-}  # fmt: skip
 SYNCHRONISING = (Mbarrier, Bulk, Product, Commit, Barrier)
 
 

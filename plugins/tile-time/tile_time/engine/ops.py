@@ -10,7 +10,7 @@ from tile_sim.ptx.syntax import Instr
 from tile_core.machines import Machine
 from tile_time.listing import Item
 from tile_time.sass.code import NEVER, NO_SCOREBOARD
-from tile_time.sass.opcodes import kind_of
+from tile_time.sass.opcodes import NOTED, kind_of
 
 # Causes of waiting: what a cycle of the critical path went to.
 CAUSES = (
@@ -45,7 +45,8 @@ class Op:
     """One instruction, ready to issue.
 
     `pipe` is an index of PIPES or -1, `gap` clk until the pipe of the sub-core is free again,
-    `latency` until a scoreboard is released. `run`, `share` and `pos` say where its note is.
+    `latency` until a scoreboard is released. `run` and `pos` say where its note is (-1: it has
+    none), of which it is one of `share` parts, `offset` bytes behind the first one.
     """
 
     kind: str
@@ -66,16 +67,18 @@ class Op:
     flops: float = 0.0
     flag: bool = False
     guarded: bool = False
+    offset: int = 0
 
 
-def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, share: int, line: int) -> Op:
+def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, line: int) -> Op:
     """The op of a SASS instruction; `ins` is the PTX instruction it comes from."""
     sass = item.sass
     kind = "never" if sass.guard == NEVER else kind_of(sass.name) or "alu"
     op = Op(
         kind, -1, 0.0, 0.0, sass.stall, sass.wait, sass.write, sass.read, line << 4, sass.text,
-        item.pos, run, share,
+        item.pos if kind not in NOTED or item.made.share else -1, run, max(item.made.share, 1),
     )  # fmt: skip
+    op.offset = item.made.part * item.made.width
     op.guarded = bool(sass.guard)
     if sass.opcode.startswith(("BAR.ARV", "BAR.SYNC", "BAR.RED")):
         op.flag = sass.opcode.startswith("BAR.ARV")

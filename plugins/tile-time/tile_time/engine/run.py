@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.machines import Machine
 from tile_time.actions import Action
-from tile_time.engine.issue import HANDLERS, NOTED, SYNCHRONISING, simple
+from tile_time.engine.issue import HANDLERS, SYNCHRONISING, simple
 from tile_time.engine.memory import L1, Requests, Traffic
 from tile_time.engine.ops import (
     BARRIER,
@@ -23,7 +24,7 @@ from tile_time.engine.ops import (
     Op,
 )
 from tile_time.engine.state import Cluster, Cta, Named, Phase, Sm, Warp, Way
-from tile_time.record import Barrier, Bulk, Commit, Mbarrier, Note, Product
+from tile_time.record import Barrier, Bulk, Commit, Mbarrier, Note, Product, bytes_of
 from tile_time.variety import Variety
 
 _MMA = PIPES.index("mma")
@@ -70,7 +71,10 @@ class Load:
     kinds: Sequence[Sequence[Sequence[Sequence[Action]]]]  # [kind of cluster][cta][warp]
     variety: Variety  # which kind the clusters of an SM are
     ops: Sequence[Sequence[Op]]  # by key of an action
-    handled: Sequence[frozenset[int]]  # positions whose notes the ops of a key take
+    #: (Run, position) of the notes that the ops of a key take, or that other ones do.
+    handled: Sequence[frozenset[tuple[int, int]]]
+    merged: Sequence[frozenset[tuple[int, int]]]  # those of other ones
+    made_as: Mapping[int, str]  # kinds of accesses that no SASS is found for, by position
     resident: int  # clusters at a time
     clusters: int  # altogether
 
@@ -85,6 +89,7 @@ class Outcome:
     path: dict[int, float]  # line << 4 | cause -> clk
     issued: int
     forced: int  # waits that nothing ended
+    unmade: frozenset[int]  # positions of accesses that no SASS is found for
     marks: list[tuple[str, str, float, float]]  # row, name, start, end
 
 
@@ -105,6 +110,9 @@ class Engine:
     marks: list[tuple[str, str, float, float]] = field(default_factory=list)
     issued: int = 0
     forced: int = 0
+    bytes: dict[int, float] = field(default_factory=dict)  # asked for, by position
+    ended: Counter[int] = field(default_factory=Counter)  # how often, by the id of warps' actions
+    unmade: set[int] = field(default_factory=set)  # positions of accesses without SASS
 
     def __post_init__(self) -> None:
         self.requests = Requests(self.machine, self.traffic)
@@ -113,7 +121,7 @@ class Engine:
         self._l1: dict[int, L1] = {}
         self._serial = 0
         self._started = 0
-        self._live: set[Warp] = set()
+        self.live: set[Warp] = set()
         self._last: Warp | None = None
 
     # --- the loop ---------------------------------------------------------------------------
@@ -121,7 +129,7 @@ class Engine:
     def run(self) -> Outcome:
         for _ in range(min(self.load.resident, self.load.clusters)):
             self._start(self._claim(), 0.0, None)
-        while (self.heap or self._live) and self.issued < self.most:
+        while (self.heap or self.live) and self.issued < self.most:
             if not self.heap:
                 self._force()
                 continue
@@ -156,7 +164,7 @@ class Engine:
                 sub = (w + cluster.number * len(warps)) % int(self.machine.chip.sub_cores)
                 warp = Warp(cta, w, sub, cta.sm, actions, begin, (way, LAUNCH, delay))
                 cta.warps.append(warp)
-                self._live.add(warp)
+                self.live.add(warp)
                 self.later(begin, warp)
         cluster.left = len(cluster.ctas)
 
@@ -206,7 +214,7 @@ class Engine:
         if handler is None:  # most instructions
             return (op.write != NONE or op.read != NONE) and simple(self, w, op, t, _NONE)
         notes: Sequence[Note] = _NONE
-        if w.notes and op.pos >= 0 and op.run < len(w.notes) and op.kind in NOTED:
+        if w.notes and op.pos >= 0 and op.run < len(w.notes):
             notes = w.notes[op.run].get(op.pos, _NONE)
         return handler(self, w, op, t, notes)
 
@@ -229,15 +237,30 @@ class Engine:
         found: list[Op] = []
         for run, notes in enumerate(action.notes):
             found += [
-                Op("synthetic", -1, 0.0, 0.0, 1, 0, NONE, NONE, 0, "", pos, run, 1)
+                self._alone(pos, run, several)
                 for pos, several in notes.items()
-                if pos not in handled and isinstance(several[0], SYNCHRONISING)
+                if (run, pos) not in handled
             ]
         return found
 
+    def _alone(self, pos: int, run: int, notes: Sequence[Note]) -> Op:
+        """What does that which no SASS is found for: it asks for its bytes, and nobody waits."""
+        kind = "synthetic"
+        if not isinstance(notes[0], SYNCHRONISING):
+            kind = self.load.made_as.get(pos, kind)
+            self.unmade.add(pos)
+        return Op(kind, -1, 0.0, 0.0, 1, 0, NONE, NONE, 0, "", pos, run, 1)
+
+    def asked(self, op: Op, note: Note) -> float:
+        """Bytes that an instruction asks for, of those of an access its part."""
+        size = bytes_of(note) / op.share
+        self.bytes[op.pos] = self.bytes.get(op.pos, 0.0) + size
+        return size
+
     def _finish(self, w: Warp, t: float) -> None:
         w.done = True
-        self._live.discard(w)
+        self.ended[id(w.actions)] += 1
+        self.live.discard(w)
         w.time = t
         if self._last is None or t >= self._last.time:
             self._last = w
@@ -261,7 +284,7 @@ class Engine:
     def _force(self) -> None:
         """Nothing can go on though warps wait: a wait that the model does not understand ends."""
         self.forced += 1
-        w = min(self._live, key=lambda w: (w.time, w.cta.number, w.number))
+        w = min(self.live, key=lambda w: (w.time, w.cta.number, w.number))
         for cta in w.cta.cluster.ctas:
             for named in (*cta.named.values(), w.cta.cluster.joined):
                 named.waiting = [x for x in named.waiting if x[0] is not w]
@@ -271,14 +294,15 @@ class Engine:
 
     def _outcome(self) -> Outcome:
         sm = self.sms[0]
-        if self._live:  # it was ended: what is there now counts
-            self._last = max(self._live, key=lambda w: (w.time, -w.cta.number, -w.number))
-        end = self._last.time if self._live and self._last else max(self.ends, default=0.0)
+        if self.live:  # it was ended: what is there now counts
+            self._last = max(self.live, key=lambda w: (w.time, -w.cta.number, -w.number))
+        end = self._last.time if self.live and self._last else max(self.ends, default=0.0)
         drained = max(end, sm.l2_port, sm.l2.free, sm.dram.free)
         path = _summed(self._last.way if self._last else None)
         return Outcome(
-            self.ends, drained, dict(sm.busy), path, self.issued, self.forced, self.marks
-        )
+            self.ends, drained, dict(sm.busy), path, self.issued, self.forced,
+            frozenset(self.unmade), self.marks,
+        )  # fmt: skip
 
     def l1_of(self, cta: Cta) -> L1:
         found = self._l1.get(id(cta))
@@ -426,6 +450,7 @@ class Engine:
     def bulk(self, w: Warp, op: Op, t: float, note: Bulk) -> None:
         """A bulk or tensor copy that the warp starts."""
         sm = w.sm
+        self.asked(op, note)
         if not note.ends:
             read, done = self.requests.copy_out(sm, t, note.size, note.inner)
             w.copies_open, w.copies_read = max(w.copies_open, done), max(w.copies_read, read)

@@ -71,6 +71,14 @@ ANCHORS = frozenset(
     }
 )  # fmt: skip
 
+#: Kinds that act on what the record has of their PTX instruction: accesses and synchronisation.
+NOTED = frozenset(
+    {
+        "load", "store", "atomic", "shared_load", "shared_store", "shared_atomic", "async_copy",
+        "async_arrive", "bulk", "mbarrier", "barrier", "tensor_product", "tensor_commit",
+    }
+)  # fmt: skip
+
 
 def kind_of(name: str) -> str | None:
     """The kind of an opcode, None for one that is not known."""
@@ -82,15 +90,16 @@ _PTX = {
     "barrier": "barrier", "shfl": "shuffle", "ex2": "mufu", "lg2": "mufu", "tanh": "mufu",
 }  # fmt: skip
 _SPACES = {"shared": "shared_", "global": ""}
+_ACCESSES = {"ld": "load", "st": "store", "atom": "atomic", "red": "atomic"}
 
 
 def ptx_kind(ins: Instr) -> str | None:
     """The kind of SASS that an instruction of PTX becomes, where it is one of the anchors."""
-    if ins.op in ("ld", "st"):
+    if ins.op in _ACCESSES:
         space = next(
             (m.partition("::")[0] for m in ins.mods if m.partition("::")[0] in _SPACES), ""
         )
-        return f"{_SPACES[space]}{'load' if ins.op == 'ld' else 'store'}" if space else None
+        return f"{_SPACES[space]}{_ACCESSES[ins.op]}" if space else None
     if ins.op == "cp" and ins.mods[:1] == ("async",) and ins.mods[1:2] in (("ca",), ("cg",)):
         return "async_copy"
     if ins.op == "barrier" and ins.mods[:1] == ("cluster",):
@@ -100,3 +109,8 @@ def ptx_kind(ins: Instr) -> str | None:
     if ins.op == "tcgen05":
         return {"mma": "tensor_product", "ld": "tensor_load", "st": "tensor_store"}.get(ins.mods[0])
     return _PTX.get(ins.op)
+
+
+def access_kind(ins: Instr) -> str:
+    """The kind of SASS that makes the access of an instruction of PTX; generic ones are global."""
+    return ptx_kind(ins) or _ACCESSES.get(ins.op, "")
