@@ -62,10 +62,12 @@ soak: $(DEV) ## load on a compile server for SOAK minutes, among it crashes and 
 cutile: $(DEV) build/cutile/.done ## cuTile as it comes, with and without NVIDIA's wheel, compiles through our tileiras
 	$(BIN)/python tools/cutile_client.py --python build/cutile/plain/bin/python build/cutile/wheel/bin/python
 
-second-provider: $(DEV) build/second-provider/.done ## the tests of passes, and the examples, on other bindings of MLIR
-	PYTHONPATH=build/second-provider TILEC_MLIR=numba-cuda-mlir $(BIN)/pytest -n $(JOBS) \
-	  tests/test_filecheck.py tests/unit/test_examples.py tests/unit/tile_nvptx/test_uniformity.py \
-	  -k "filecheck or uniformity or (numpy and sm_90)"
+ON_SECOND := PYTHONPATH=build/second-provider TILEC_MLIR=numba-cuda-mlir
+
+second-provider: $(DEV) build/second-provider/.done ## the tests of passes, of all that becomes code, and the examples, on other bindings of MLIR
+	$(ON_SECOND) $(BIN)/pytest -n $(JOBS) tests/test_filecheck.py tests/unit/test_examples.py \
+	  -k "filecheck or (numpy and sm_90)"
+	$(ON_SECOND) $(BIN)/pytest -n $(JOBS) tests/unit/tile_nvptx
 
 releases: $(RELEASES:%=build/releases/%) ## NVIDIA's tools, every release, for tests that ask them
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tile_core.diagnostics import TileError
+from tile_core.mlir import bindings_name
 from tile_core.opt import OptJob, Selection, optimize
 from tile_core.registry import default_registry
 
@@ -194,6 +195,8 @@ def converted(text: str, passes: str) -> str:
 def test_nvgpu(row: str) -> None:
     body, words = NVGPU[row]
     text = f"gpu.module @m {{ func.func @f({_ARGUMENTS}) {{\n{body}\nreturn }} }}"
+    if row == "rcp" and "numba" in bindings_name():  # LLVM 22 spells it in another way
+        text = text.replace("approx = true, ftz = true", "rounding = approx, ftz")
     found = converted(text, "builtin.module(gpu.module(mlir:convert-nvgpu-to-nvvm))")
     operations = [line for line in found.split("\n") if " = nvgpu." in line or " nvgpu." in line]
     assert not [line for line in operations if "unrealized" not in line and "func" not in line]

@@ -241,7 +241,9 @@ def _global(op: ir.Operation, target: Target, symbols: Symbols) -> None:
     has_body = bool(len(op.regions)) and bool(len(op.regions[0].blocks))
     if space == _SHARED and ("value" in attributes or has_body):
         raise error_at(op, "has an initial value, which shared memory cannot have")
-    if "tls_mode" in attributes and ir.IntegerAttr(attributes["tls_mode"]).value:
+    # LLVM 22's MLIR has a flag in the place of the mode.
+    mode = "tls_mode" in attributes and ir.IntegerAttr(attributes["tls_mode"]).value
+    if mode or "thread_local_" in attributes:
         raise error_at(op, "is thread-local, which GPUs do not have")
 
 
