@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from math import copysign
-
 from tile_tileas.access import AccessPlan
+from tile_tileas.analysis.constants import is_zero
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.ruleset import rules
@@ -48,23 +47,9 @@ def _load_tile(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
             flags += [conditions[-1]] * width
         parts.append(access.load(b.extract(base, register), b.all_of(conditions)))
     value = b.from_storage(b.concat(parts), element)
-    if op.other is None or mask is None or _is_zero(op.other):
+    if op.other is None or mask is None or is_zero(op.other):
         return value
     return cx.create("arith.select", [b.vector(flags), value, op.other], [type_]).result
-
-
-def _is_zero(value: ir.Value) -> bool:
-    """Whether it is what an access under a false mask reads: no bit is set."""
-    made = value.owner
-    if isinstance(made, ir.Block) or made.name != "arith.constant":
-        return False
-    held = made.attributes["value"]
-    if not isinstance(held, ir.DenseElementsAttr) or not held.is_splat:
-        return False
-    one = held.get_splat_value()
-    if isinstance(one, ir.FloatAttr):
-        return one.value == 0 and copysign(1, one.value) > 0
-    return isinstance(one, ir.IntegerAttr | ir.BoolAttr) and not one.value
 
 
 def _width(op: ir.OpView, layout) -> int:
