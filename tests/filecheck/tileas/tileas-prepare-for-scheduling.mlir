@@ -91,6 +91,131 @@ func.func @unrolled(%x: f32, %y: f32) -> f32 attributes {nv_tileaa.kernel_spec =
   return %s : f32
 }
 // -----
+// Loops whose loads threads make in passing are written out; what the first one has read the second
+// one does not read again.
+// CHECK: func.func @loads_once
+// CHECK-NOT: scf.for
+// CHECK-COUNT-2: "nv_tileas.load"
+// CHECK-NOT: "nv_tileas.load"
+// CHECK-COUNT-2: "nv_tileas.store"
+#l = #nv_tileas.layout<"register=[[1]] lane=[[2],[4],[8],[16],[32]] warp=[[0],[0]] : 64">
+!tok = !nv_tileaa.mem_token
+!t = tensor<64xf32, #l>
+!i = tensor<64xi32, #l>
+!q = tensor<64x!nv_tileaa.ptr<f32, 1 : i32>, #l>
+func.func @loads_once(%p: !q, %o: !q, %r: !i, %x: !t, %k: !tok) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.constant 2 : i32
+  %s = scf.for %i = %0 to %2 step %1 iter_args(%a = %x) -> (!t) : i32 {
+    %j = "nv_tileaa.splat"(%i) : (i32) -> !i
+    %at = "nv_tileaa.addptr"(%p, %j) : (!q, !i) -> !q
+    %v:2 = "nv_tileas.load"(%at, %k) {access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!q, !tok) -> (!t, !tok)
+    %b = arith.addf %a, %v#0 : !t
+    scf.yield %b : !t
+  }
+  %e = scf.for %i = %0 to %2 step %1 iter_args(%w = %k) -> (!tok) : i32 {
+    %j = "nv_tileaa.splat"(%i) : (i32) -> !i
+    %at = "nv_tileaa.addptr"(%p, %j) : (!q, !i) -> !q
+    %v:2 = "nv_tileas.load"(%at, %k) {access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!q, !tok) -> (!t, !tok)
+    %to = "nv_tileaa.addptr"(%o, %j) : (!q, !i) -> !q
+    %b = arith.mulf %s, %v#0 : !t
+    %u = "nv_tileas.store"(%to, %b, %w) {access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (!q, !t, !tok) -> !tok
+    scf.yield %u : !tok
+  }
+  return
+}
+// -----
+// Loads that wait for the stores before them stay behind those, and are made again.
+// CHECK: func.func @loads_in_order
+// CHECK-COUNT-2: "nv_tileas.load"
+// CHECK: "nv_tileas.store"
+// CHECK: "nv_tileas.load"
+// CHECK: "nv_tileas.store"
+#l = #nv_tileas.layout<"register=[[1]] lane=[[2],[4],[8],[16],[32]] warp=[[0],[0]] : 64">
+!tok = !nv_tileaa.mem_token
+!t = tensor<64xf32, #l>
+!i = tensor<64xi32, #l>
+!q = tensor<64x!nv_tileaa.ptr<f32, 1 : i32>, #l>
+func.func @loads_in_order(%p: !q, %o: !q, %r: !i, %x: !t, %k: !tok) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.constant 2 : i32
+  %s = scf.for %i = %0 to %2 step %1 iter_args(%a = %x) -> (!t) : i32 {
+    %j = "nv_tileaa.splat"(%i) : (i32) -> !i
+    %at = "nv_tileaa.addptr"(%p, %j) : (!q, !i) -> !q
+    %v:2 = "nv_tileas.load"(%at, %k) {access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!q, !tok) -> (!t, !tok)
+    %b = arith.addf %a, %v#0 : !t
+    scf.yield %b : !t
+  }
+  %e = scf.for %i = %0 to %2 step %1 iter_args(%w = %k) -> (!tok) : i32 {
+    %j = "nv_tileaa.splat"(%i) : (i32) -> !i
+    %at = "nv_tileaa.addptr"(%p, %j) : (!q, !i) -> !q
+    %v:2 = "nv_tileas.load"(%at, %w) {access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!q, !tok) -> (!t, !tok)
+    %to = "nv_tileaa.addptr"(%o, %j) : (!q, !i) -> !q
+    %b = arith.mulf %s, %v#0 : !t
+    %u = "nv_tileas.store"(%to, %b, %w) {access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (!q, !t, !tok) -> !tok
+    scf.yield %u : !tok
+  }
+  return
+}
+// -----
+// Loads that run ahead of their loops need these.
+// CHECK: func.func @loads_ahead
+// CHECK-COUNT-2: scf.for
+#l = #nv_tileas.layout<"register=[[1]] lane=[[2],[4],[8],[16],[32]] warp=[[0],[0]] : 64">
+!tok = !nv_tileaa.mem_token
+!t = tensor<64xf32, #l>
+!i = tensor<64xi32, #l>
+!q = tensor<64x!nv_tileaa.ptr<f32, 1 : i32>, #l>
+func.func @loads_ahead(%p: !q, %o: !q, %r: !i, %x: !t, %k: !tok) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.constant 2 : i32
+  %s = scf.for %i = %0 to %2 step %1 iter_args(%a = %x) -> (!t) : i32 {
+    %j = "nv_tileaa.splat"(%i) : (i32) -> !i
+    %at = "nv_tileaa.addptr"(%p, %j) : (!q, !i) -> !q
+    %v:2 = "nv_tileas.load"(%at, %k) {access = {checked = array<i32>, copy = "cp.async", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!q, !tok) -> (!t, !tok)
+    %b = arith.addf %a, %v#0 : !t
+    scf.yield %b : !t
+  }
+  %e = scf.for %i = %0 to %2 step %1 iter_args(%w = %k) -> (!tok) : i32 {
+    %j = "nv_tileaa.splat"(%i) : (i32) -> !i
+    %at = "nv_tileaa.addptr"(%p, %j) : (!q, !i) -> !q
+    %v:2 = "nv_tileas.load"(%at, %k) {access = {checked = array<i32>, copy = "cp.async", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!q, !tok) -> (!t, !tok)
+    %to = "nv_tileaa.addptr"(%o, %j) : (!q, !i) -> !q
+    %b = arith.mulf %s, %v#0 : !t
+    %u = "nv_tileas.store"(%to, %b, %w) {access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (!q, !t, !tok) -> !tok
+    scf.yield %u : !tok
+  }
+  return
+}
+// -----
+// Both loads of the loop come before its first store, with what they are computed from.
+// CHECK: func.func @loads_first
+// CHECK-COUNT-2: "nv_tileas.load"
+// CHECK-NOT: "nv_tileas.load"
+// CHECK-COUNT-2: "nv_tileas.store"
+#l = #nv_tileas.layout<"register=[[1]] lane=[[2],[4],[8],[16],[32]] warp=[[0],[0]] : 64">
+!tok = !nv_tileaa.mem_token
+!t = tensor<64xf32, #l>
+!i = tensor<64xi32, #l>
+!q = tensor<64x!nv_tileaa.ptr<f32, 1 : i32>, #l>
+func.func @loads_first(%p: !q, %o: !q, %k: !tok) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.constant 2 : i32
+  %e = scf.for %i = %0 to %2 step %1 iter_args(%w = %k) -> (!tok) : i32 {
+    %j = "nv_tileaa.splat"(%i) : (i32) -> !i
+    %at = "nv_tileaa.addptr"(%p, %j) : (!q, !i) -> !q
+    %v:2 = "nv_tileas.load"(%at, %k) {access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!q, !tok) -> (!t, !tok)
+    %to = "nv_tileaa.addptr"(%o, %j) : (!q, !i) -> !q
+    %u = "nv_tileas.store"(%to, %v#0, %w) {access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (!q, !t, !tok) -> !tok
+    scf.yield %u : !tok
+  }
+  return
+}
+// -----
 // A branch around one sum becomes a choice; one around a division stays, as it may be there to
 // avoid it, and so does one with effects.
 // CHECK: func.func @wrapped

@@ -1,11 +1,14 @@
 """Views with bounds and padding, pointers with masks, tokens: compiled and run."""
 
 import re
+from itertools import groupby
 
 import numpy as np
 import pytest
 import support.strategies
+import tile_sim
 from support.tiles import DTYPES, Kernel, tile
+from tile_tileas.prepare.loops import MOST_TRIPS
 
 DYNAMIC = -(1 << 63)
 
@@ -219,6 +222,65 @@ def test_contiguous_pointers_are_vectorised():
     ptx = pointer_kernel("f32", masked=True, other=False).ptx()
     assert "ld.global.v4.b32" in ptx
     assert "st.global.v4.b32" in ptx
+
+
+def steps_kernel(trips: int, *, chained: bool) -> Kernel:
+    """to[i + 1] = 1 + from[i] by rows of 256; `chained`: each load waits for the store before.
+
+    Elements of two bytes and unknown alignment are nothing that cp.async copies.
+    """
+    kernel, t, ptr = Kernel(), tile((256,), "f16"), "!nv_tileaa.ptr<f16, 1 : i32>"
+    pt, i32s, token = tile((256,), ptr), tile((256,), "i32"), "!nv_tileaa.mem_token"
+    for name in ("from", "to"):
+        kernel.op(f'%{name} = "nv_tileaa.splat"({kernel.param(ptr)}) : ({ptr}) -> {pt}')
+    for line in (
+        '%start = "nv_tileaa.create_mem_token"() : () -> !nv_tileaa.mem_token',
+        f'%range = "nv_tileaa.make_range"() : () -> {i32s}',
+        f"%ones = arith.constant dense<1.0> : {t}",
+        *(f"%c{v} = arith.constant {v} : i32" for v in (0, 1, 256)),
+        f"%end = arith.constant {trips} : i32",
+        f"%e = scf.for %i = %c0 to %end step %c1 iter_args(%k = %start) -> ({token}) : i32 {{",
+        "%row = arith.muli %i, %c256 : i32",
+        f'%rows = "nv_tileaa.splat"(%row) : (i32) -> {i32s}',
+        f"%at = arith.addi %rows, %range : {i32s}",
+        f'%source = "nv_tileaa.addptr"(%from, %at) : ({pt}, {i32s}) -> {pt}',
+        f'%v, %read = "nv_tileaa.load"(%source, {"%k" if chained else "%start"}) '
+        '{mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : '
+        f"({pt}, {token}) -> ({t}, {token})",
+        f"%next = arith.addf %v, %ones : {t}",
+        f'%skip = "nv_tileaa.splat"(%c256) : (i32) -> {i32s}',
+        f"%there = arith.addi %at, %skip : {i32s}",
+        f'%target = "nv_tileaa.addptr"(%to, %there) : ({pt}, {i32s}) -> {pt}',
+        '%done = "nv_tileaa.store"(%target, %next, %k) {mem_semantic = "weak", '
+        f"operandSegmentSizes = array<i32: 1, 1, 0, 1>}} : ({pt}, {t}, {token}) -> {token}",
+        f"scf.yield %done : {token}",
+        "}",
+    ):
+        kernel.op(line)
+    return kernel
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100", "sm_120"])
+@pytest.mark.parametrize("trips", [2, 4, 5])
+def test_loads_of_short_loops_keep_the_order_of_tokens(trips, target):
+    """Those that wait for a store read what it wrote; others come before it."""
+    rows = np.arange(256 * (trips + 1), dtype=np.float16).reshape(trips + 1, 256)
+    chained, apart = (steps_kernel(trips, chained=flag).ptx(target) for flag in (True, False))
+    if trips <= MOST_TRIPS:
+        kinds = [re.findall(r"(ld|st)\.global", text) for text in (chained, apart)]
+        runs = [[kind for kind, _ in groupby(found)] for found in kinds]
+        assert runs == [["ld", "st"] * trips, ["ld", "st"]]
+    for schedule in ("late", "early", "random"):
+        place, out = rows.copy(), np.zeros_like(rows)
+        _launch(chained, [place, place], schedule)
+        np.testing.assert_array_equal(place[1:], rows[0] + np.arange(1, trips + 1)[:, None])
+        _launch(apart, [rows, out], schedule)
+        np.testing.assert_array_equal(out[1:], rows[:-1] + 1)
+
+
+def _launch(ptx: str, arrays: list, schedule: str) -> None:
+    module = tile_sim.Module(ptx)
+    module.launch("kernel", (1, 1, 1), None, arrays, check=True, schedule=schedule)
 
 
 ROUND_TRIP = """

@@ -8,6 +8,7 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_tileas.prepare.atoms import refine_vectors
 from tile_tileas.prepare.boxes import refresh_boxes
+from tile_tileas.prepare.loads import share_and_raise_loads
 from tile_tileas.prepare.loops import decompose_single_ops, unroll_small_loops
 from tile_tileas.prepare.marks import mark_loops
 from tile_tileas.prepare.places import compact
@@ -29,6 +30,8 @@ class PrepareForScheduling(Pass):
         "vectors": "accesses planned as wide as their threads make them",
         "marks": "hints put on loops and on what is cheap in them",
         "unrolled": "tiny loops written out",
+        "merged": "loads that another one of the code written out had made already",
+        "raised": "loads moved before stores that they need not wait for",
         "unwrapped": "wrappers of one operation that went",
         "shared": "bytes of shared memory of buffers that were there already",
         "refreshed": "accesses planned again, since their coordinates changed",
@@ -48,10 +51,13 @@ class PrepareForScheduling(Pass):
         with cx.scope("runCanonicalizer"):
             with cx.scope("unrollSmallLoopsForScheduling"):
                 unrolled = unroll_small_loops(op)
+                merged, raised = share_and_raise_loads(op) if unrolled else (0, 0)
             with cx.scope("decomposeSingleOp"):
                 unwrapped = decompose_single_ops(op)
         cx.count("unrolled", unrolled)
         cx.count("unwrapped", unwrapped)
+        cx.count("merged", merged)
+        cx.count("raised", raised)
         with cx.scope("compactMemLayout"):
             cx.count("shared", compact(op, cx.target))
         with cx.scope("refreshBoxDim"):

@@ -1,8 +1,9 @@
 """Stage 4, runCanonicalizer: tiny loops become straight-line code, wrappers of one operation go.
 
 A loop of few operations and few iterations leaves a scheduler nothing to overlap; written out, its
-operations are scheduled with those around it. Loops with products or loads keep their form, since
-other passes let those run ahead.
+operations are scheduled with those around it. Loops with products, or with loads that other passes
+let run ahead, keep their form; loads that threads make in passing come together where loops are
+written out (`prepare.loads`).
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 from tile_core.insertion import Before, Inserter
 from tile_core.mlir import ir
 from tile_tileas.cloning import mapped_operands, replace_operands
+from tile_tileas.prepare.loads import is_in_passing
 from tile_tileas.sched.facts import facts_of, is_pure
 from tile_tileas.sched.nodes import constant_of, trip_count
 
-#: Iterations, and operations in all, of loops that are written out.
-MOST_TRIPS, MOST_OPERATIONS = 4, 32
+#: Iterations, and operations in all, of loops that are written out; more of these where there are
+#: loads, which cost what many operations do.
+MOST_TRIPS, MOST_OPERATIONS, MOST_WITH_LOADS = 4, 32, 128
 _KEPT = ("mma", "load")
 _LOOPS = ("scf.for", "scf.while")
 
@@ -40,18 +43,26 @@ def _is_tiny(loop: ir.OpView) -> bool:
     if trips is None or not 0 < trips <= MOST_TRIPS or "unsignedCmp" in loop.attributes:
         return False
     inside = list(_inside(loop))
-    if len(inside) * trips > MOST_OPERATIONS:
+    most = MOST_WITH_LOADS if any(map(is_in_passing, inside)) else MOST_OPERATIONS
+    if len(inside) * trips > most:
         return False
-    return not any(facts_of(name).kind in _KEPT or name in _LOOPS for name in inside)
+    return not any(_keeps(op) for op in inside)
 
 
-def _inside(op: ir.OpView) -> list[str]:
+def _keeps(op: ir.OpView) -> bool:
+    """Whether a loop with this operation stays a loop."""
+    if is_in_passing(op):
+        return False
+    return facts_of(op.operation.name).kind in _KEPT or op.operation.name in _LOOPS
+
+
+def _inside(op: ir.OpView) -> list[ir.OpView]:
     return [
-        name
+        one
         for region in op.regions
         for block in region.blocks
         for inner in block.operations
-        for name in (inner.operation.name, *_inside(inner))
+        for one in (inner, *_inside(inner))
     ]
 
 

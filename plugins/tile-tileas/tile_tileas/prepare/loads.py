@@ -1,0 +1,114 @@
+"""Loads where loops were written out: each once, and before stores that they need not wait for.
+
+Two loads that read the same and wait for the same accesses may give the same values, and a load may
+come before a store that its token does not wait for: nothing else orders them (`TokenOrder`). Code
+generators do neither, as they know no tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from tile_core.mlir import ir
+from tile_tileas.access import GENERIC, AccessPlan
+from tile_tileas.analysis.pressure import tile_bits
+from tile_tileas.analysis.tokens import LOADS, STORES, TokenOrder, is_weak
+from tile_tileas.dialect.fields import operand_of
+from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.sched.facts import is_pure
+
+#: Registers of a thread that loads which moved up may take, in one block.
+_ROOM = 32
+_BITS_OF_A_REGISTER = 32 * 32  # of a warp
+_CONVERT = "nv_tileas.convert_layout"
+
+
+def share_and_raise_loads(func: ir.Operation) -> tuple[int, int]:
+    """Merge equal loads, then move loads before stores; how many of each."""
+    merged = raised = 0
+    bits = _ROOM * _BITS_OF_A_REGISTER * num_warps(func)
+    for block in list(_blocks(func)):
+        merged += _merge(block)
+        raised += _raise(block, bits)
+    return merged, raised
+
+
+def is_in_passing(op: ir.OpView) -> bool:
+    """Whether it is a load that threads make where it stands, and that may be made elsewhere."""
+    if op.operation.name not in LOADS or not is_weak(op) or "volatile" in op.attributes:
+        return False
+    plan = AccessPlan.of(op)
+    return plan is not None and plan.copy == GENERIC
+
+
+def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield block
+            for inner in block.operations:
+                if inner.operation.name.startswith("scf."):
+                    yield from _blocks(inner.operation)
+
+
+# --- the same once -------------------------------------------------------------------------------
+
+
+def _merge(block: ir.Block) -> int:
+    """Keep the first of equal operations; how many loads went."""
+    seen: dict[Hashable, ir.OpView] = {}
+    merged = 0
+    for op in list(block.operations):
+        if not (is_pure(op) or is_in_passing(op)):
+            continue
+        attributes = tuple(sorted((name, str(op.attributes[name])) for name in op.attributes))
+        types = tuple(str(result.type) for result in op.results)
+        first = seen.setdefault((op.operation.name, tuple(op.operands), attributes, types), op)
+        if first is op:
+            continue
+        merged += op.operation.name in LOADS
+        for old, new in zip(op.results, first.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.operation.erase()
+    return merged
+
+
+# --- before stores -------------------------------------------------------------------------------
+
+
+def _raise(block: ir.Block, bits: int) -> int:
+    """Move loads up while their tiles take `bits` together at most; how many."""
+    order, raised = TokenOrder(), 0
+    for load in [op for op in block.operations if is_in_passing(op)]:
+        bits -= tile_bits(load.results[0])
+        if bits < 0:
+            break
+        ops = list(block.operations)
+        found = _place(ops, ops.index(load), order)
+        if found is not None:
+            first, needed = found
+            for op in (*needed, load):
+                op.operation.move_before(ops[first].operation)
+            raised += 1
+    return raised
+
+
+def _place(ops: list[ir.OpView], at: int, order: TokenOrder) -> tuple[int, list[ir.OpView]] | None:
+    """The first store that load `at` may come before, and what has to come along; or None."""
+    token = operand_of(ops[at], "token")
+    waits = frozenset() if token is None else order.before(token)
+    wanted, needed = set(ops[at].operands), []
+    found: tuple[int, list[ir.OpView]] | None = None
+    for number in range(at - 1, -1, -1):
+        op = ops[number]
+        if any(result in wanted for result in op.results):
+            if not is_pure(op) or op.operation.name == _CONVERT:
+                break
+            needed.insert(0, op)
+            wanted.update(op.operands)
+        elif op.operation.name in STORES:
+            if not is_weak(op) or any(result in waits for result in op.results):
+                break
+            found = number, list(needed)
+        elif not is_pure(op) and op.operation.name not in LOADS:
+            break
+    return found
