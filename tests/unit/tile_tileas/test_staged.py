@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
+from math import prod
 from pathlib import Path
 
 from support.tiles import registry
-from tile_tileas.access import AccessPlan
+from tile_tileas.access import TMA, AccessPlan
 from tile_tileas.sched.machinery import Machinery
-from tile_tileas.sched.nodes import node_of
+from tile_tileas.sched.model import loop_graph
 from tile_tileas.sched.staged import feeds_products, runs_ahead
 
 import tile_core
@@ -49,9 +51,10 @@ def _load() -> Iterator[ir.OpView]:
             yield next(op for op in ops if op.operation.name == "nv_tileas.tiled_load")
 
 
-def _kind(load: ir.OpView, *, staged: bool = True) -> str:
+def _kind(load: ir.OpView, *, staged: bool = True, room: int = 1 << 20) -> str:
     machinery = Machinery.of(builtin_targets()["sm_80"], 4, staged=staged)
-    return node_of(load, machinery, is_loop=True).kind
+    graph = loop_graph(load.operation.block, replace(machinery, shared=room), is_loop=True)
+    return graph.ops[list(load.operation.block.operations).index(load)].kind
 
 
 def _use_token(load: ir.OpView) -> None:
@@ -87,3 +90,18 @@ def test_a_tile_that_is_needed_elsewhere_does_not() -> None:
         place = ir.InsertionPoint(list(load.operation.block.operations)[-1])
         ir.Operation.create("arith.addf", results=[tile.type], operands=[tile, tile], ip=place)
         assert not runs_ahead(load)
+
+
+def test_what_finds_no_room_does_not() -> None:
+    """Two stages of all loads of the loop, or one that tensor maps refill."""
+    with _load() as load:
+        loads = [op for op in load.operation.block.operations if op.operation.name == load.name]
+        tiles = [ir.RankedTensorType(op.results[0].type) for op in loads]
+        assert [runs_ahead(op) for op in loads] == [True, True]
+        stage = sum(prod(tile.shape) * 4 for tile in tiles)
+        assert (_kind(load, room=2 * stage), _kind(load, room=2 * stage - 1)) == ("staged", "load")
+        for op in loads:
+            plan = AccessPlan.of(op)
+            assert plan is not None
+            op.attributes["access"] = plan.by(TMA, "a test").attribute()
+        assert (_kind(load, room=stage), _kind(load, room=stage - 1)) == ("staged", "load")

@@ -234,7 +234,7 @@ def graphs_of(
     machinery = Machinery.of(
         cx.target, num_warps(func), cx.machine_model(machine_model), staged=staged
     )
-    model = machinery.model(cx.target.max_shared)
+    model = machinery.model()
     aliases, pipes = cx.analysis(AliasAnalysis, func), pipes_of(func)
     symbol = ir.StringAttr(func.attributes["sym_name"]).value
     found = []

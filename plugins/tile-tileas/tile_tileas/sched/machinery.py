@@ -24,7 +24,8 @@ class Machinery:
     registers: int  # registers per thread that bodies should keep to
     register_file: int = 0  # registers of an SM
     max_warps: int = 0  # warps of an SM
-    staged: bool = False  # loads of products run ahead of their loops (`runs_ahead`)
+    shared: int = 0  # bytes of shared memory that a block may use
+    staged: bool = False  # loads of products run ahead of their loops (`loads_ahead`)
 
     @classmethod
     def of(
@@ -46,16 +47,17 @@ class Machinery:
             min(most, target.max_registers),
             target.registers,
             target.max_warps_per_sm,
+            target.max_shared,
             staged,
         )
 
-    def model(self, shared: int = 0) -> MachineModel:
+    def model(self) -> MachineModel:
         """The resources of one SM."""
         return self.table.model(
             self.target,
             self.num_warps,
             registers=self.registers,
-            shared=shared,
+            shared=self.shared,
             register_file=self.register_file,
             max_warps=self.max_warps,
             memory_rate=self.machine.dram_bytes_per_clk() / self.machine.chip.sms,

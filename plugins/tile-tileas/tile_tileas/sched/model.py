@@ -11,6 +11,7 @@ from tile_tileas.sched.machinery import Machinery
 from tile_tileas.sched.memory import handles_of, memory_edges
 from tile_tileas.sched.nodes import node_of, trip_count
 from tile_tileas.sched.pipes import PipeSteps
+from tile_tileas.sched.staged import loads_ahead
 
 __all__ = ["Machinery", "loop_graph"]
 
@@ -31,7 +32,8 @@ def loop_graph(
     (those of the function, `pipes`) that come around again.
     """
     ops = list(block.operations)
-    nodes = tuple(node_of(op, machinery, is_loop=is_loop) for op in ops)
+    ahead = loads_ahead(ops, machinery.shared) if machinery.staged and is_loop else frozenset[int]()
+    nodes = tuple(node_of(op, machinery, ahead=at in ahead) for at, op in enumerate(ops))
     position: dict[ir.Value, int] = {
         result: at for at, op in enumerate(ops) for result in op.results
     }

@@ -13,7 +13,7 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.sched.constraints import constraints_of
 from tile_tileas.sched.facts import STAGED_LOAD, Facts, facts_of
 from tile_tileas.sched.machinery import LANES, Machinery
-from tile_tileas.sched.staged import feeds_products, runs_ahead
+from tile_tileas.sched.staged import feeds_products
 
 _REGISTER_BITS = 32
 #: Classes of accesses that memory itself serves; operands of products are mostly in the L2 cache.
@@ -24,12 +24,12 @@ _INNER_TRIPS = 8
 _ANYWHERE = ("free", "barrier", "control", "region")
 
 
-def node_of(op: ir.OpView, machinery: Machinery, *, is_loop: bool) -> LoopOp:
-    """`op` as schedulers see it; in a loop, loads of products may be another pass' matter."""
+def node_of(op: ir.OpView, machinery: Machinery, *, ahead: bool = False) -> LoopOp:
+    """`op` as schedulers see it; a load that runs `ahead` of its loop is another pass' matter."""
     name = op.operation.name
     facts = facts_of(name)
     bits = sum(tile_bits(result) for result in op.results)
-    if machinery.staged and is_loop and runs_ahead(op):
+    if ahead:
         facts, bits = STAGED_LOAD, 0 if feeds_products(op) else bits
     uses, latency = _cost(op, facts, machinery)
     threads = LANES * machinery.num_warps
