@@ -276,6 +276,7 @@ def _coarser(loop: LoopGraph, q: int) -> LoopGraph:
         replace(
             op,
             latency=-(-op.latency // q),
+            memory_bytes=-(-op.memory_bytes // q),
             uses=tuple(
                 Use(use.resource, -(-(use.at + use.cycles) // q) - use.at // q, use.amount,
                     use.at // q)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from tile_core.sched import Infeasible, LoopGraph, MachineModel, Schedule
-from tile_sched.occupancy import kept_order, less_moved, worthwhile
+from tile_sched.listing import arithmetic_kept, as_written
+from tile_sched.occupancy import reordering_pays, worthwhile
 from tile_sched.placement.arms import Arm, CostBased, Fuse, Permute, Retry, Seating
 from tile_sched.placement.costs import COSTS, Cost
 from tile_sched.placement.driver import place_all
@@ -80,13 +81,15 @@ class CostScheduler:
         found = refined(problem, self._placer)
         if not loop.options.heed_occupancy:
             return found
-        program_order = SerialScheduler().schedule(loop, model)
-        assert isinstance(program_order, Schedule), "the problem has a solution"
+        one = SerialScheduler().schedule(loop, model)
+        assert isinstance(one, Schedule), "the problem has a solution"
+        if reordering_pays(loop, problem.fallback, as_written(loop, model)):
+            one = arithmetic_kept(loop, model, problem.near, problem.fallback)
         if not loop.is_loop:
-            return kept_order(loop, less_moved(loop, found, program_order), program_order)
+            return one
         if not model.register_file:
             return found
-        candidates = [kept_order(loop, problem.fallback, program_order), found]
+        candidates = [one, found]
         if found.num_stages > _FEWER:
             fewer = replace(loop, options=replace(loop.options, max_stages=_FEWER))
             limited = problem_of(fewer, model)
