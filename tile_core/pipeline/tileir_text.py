@@ -41,7 +41,7 @@ _STRATEGIES = {
 #: Option -> (the one value that is taken, what to do instead).
 _FIXED = {
     "v2-opt-level": ("0", "levels are one axis here; a pipeline file may extend any of them"),
-    "schedule-trace-file": ("", "tilec schedule --json writes schedules, --trace writes times"),
+    "schedule-trace-file": ("", "tilec schedule --format trace writes decisions and schedules"),
     "dump-host": ("", "tilec compile --emit=obj writes the object of the host"),
     "host-triple": ("native", "the host's part of a cubin is made for x86-64 linux"),
     "enable-debug-logging": ("false", "--print-ir-after, --log-actions-to and --remarks tell more"),
