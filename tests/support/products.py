@@ -118,22 +118,25 @@ def chained_kernel(rows: int = 64, warps: int = 4, turned: bool = False) -> Kern
     return kernel
 
 
-def loop_kernel() -> Kernel:
+def loop_kernel(
+    size: Size = (64, 64, 64), types: Types = F16, turned: tuple[bool, bool] = (False, False)
+) -> Kernel:
     """Three turns of acc = A B + acc, of tiles made before the loop."""
-    kernel = Kernel(4)
-    kernel.load("%a", (64, 64), "f16")
-    kernel.load("%b", (64, 64), "f16")
-    acc = tile((64, 64), "f32")
-    kernel.op(f"%init = arith.constant dense<0.0> : {acc}")
+    (m, n, k), kernel = size, Kernel(4)
+    a = operand(kernel, "a", (m, k), types[0], turned=turned[0])
+    b = operand(kernel, "b", (k, n), types[1], turned=turned[1])
+    acc = tile((m, n), types[2])
+    zero = "0" if types[2].startswith("i") else "0.0"
+    kernel.op(f"%init = arith.constant dense<{zero}> : {acc}")
     for name, value in (("one", 1), ("three", 3)):
         kernel.op(f"%{name} = arith.constant {value} : i32")
     kernel.op(
         f"%r = scf.for %i = %zero to %three step %one iter_args(%acc = %init) -> ({acc}) : i32 {{"
     )
-    kernel.op(dot("%d", ("%a", "%b", "%acc"), (64, 64, 64), F16))
+    kernel.op(dot("%d", (a, b, "%acc"), size, types))
     kernel.op(f"scf.yield %d : {acc}")
     kernel.op("}")
-    kernel.store("%r", (64, 64), "f32")
+    kernel.store("%r", (m, n), types[2])
     return kernel
 
 

@@ -200,6 +200,58 @@ def insertion_after_branch(op: ir.OpView, cx: Rewriter) -> list[ir.Value] | None
 
 # -- loops --------------------------------------------------------------------------------------
 
+_PERMUTE = "nv_tileaa.permute"
+
+
+def _turned_inside(op: ir.OpView) -> dict[int, tuple[ir.OpView, ir.OpView]]:
+    """Values that a loop carries, permutes before it uses them, and permutes back in its end."""
+    block = op.regions[0].blocks[0]
+    end = list(block.operations)[-1]
+    found: dict[int, tuple[ir.OpView, ir.OpView]] = {}
+    for at, value in enumerate(end.operands):
+        uses = list(block.arguments[at + 1].uses)
+        last = made_by(value, _PERMUTE)
+        first = uses[0].owner.opview if len(uses) == 1 else None
+        if last is None or first is None or first.operation.name != _PERMUTE:
+            continue
+        alone = len(list(value.uses)) == 1 and first.operation.block == last.operation.block
+        orders = [
+            list(ir.DenseI32ArrayAttr(one.attributes["permutation"])) for one in (first, last)
+        ]
+        back = [orders[0][axis] for axis in orders[1]] == sorted(orders[0])
+        if alone and back and first.operation.block == block:
+            found[at] = first, last
+    return found
+
+
+@rules.on("scf.for")
+def permuted_outside(op: ir.OpView, cx: Rewriter) -> list[ir.Value] | None:
+    """for (x = a) { permute(.. permute(x) ..) } => permute(for (x = permute(a)) { .. x .. })"""
+    found = _turned_inside(op)
+    if not found:
+        return None
+    operands, types = list(op.operands), [result.type for result in op.results]
+    for at, (first, _) in found.items():
+        attributes = {"permutation": first.attributes["permutation"]}
+        types[at] = first.results[0].type
+        operands[at + 3] = cx.create(_PERMUTE, [operands[at + 3]], [types[at]], attributes).result
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    new = cx.create("scf.for", operands, types, attributes, regions=1)
+    op.regions[0].blocks[0].append_to(new.regions[0])
+    block, values = new.regions[0].blocks[0], list[ir.Value](new.results)
+    end = list(block.operations)[-1]
+    for at, (first, last) in found.items():
+        argument, order = block.arguments[at + 1], last.attributes["permutation"]
+        argument.set_type(types[at])
+        first.results[0].replace_all_uses_with(argument)
+        first.operation.erase()
+        end.operands[at] = last.operands[0]
+        last.operation.erase()
+        back = cx.create(_PERMUTE, [values[at]], [op.results[at].type], {"permutation": order})
+        values[at] = back.result
+    return values
+
+
 coalescing = Rewrites("tileas-canonicalize")
 
 

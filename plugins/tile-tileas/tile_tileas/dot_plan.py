@@ -165,7 +165,7 @@ def _warpgroups(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared:
     a, layout = op.operands[0], layout_of(op.operands[0].type)
     bits = storage_bits(a.type.element_type)
     near = layout is None or not passes_through_memory(layout, plan.a_fragment, bits)
-    left = plan.a_fragment if near or is_free(a) else None
+    left = plan.a_fragment if (near or is_free(a)) and not plan.along_m else None
     return Homes(left, None, plan.accumulator, plan.warps)
 
 

@@ -77,22 +77,48 @@ def test_threads_round_the_same(target: str, strategy: str) -> None:
             check(ptx(left, right, target, maps, strategy), left, right, (0, 6), "late")
 
 
-def test_wgmma_reads_what_maps_round() -> None:
-    text = ptx("rounded", "rounded_transposed", "sm_90")
+@pytest.mark.parametrize(("left", "right", "read"), [
+    ("rounded", "rounded_transposed", 0),  # both lie along K
+    ("rounded_transposed", "rounded_transposed", 1),  # A along M: threads read it
+    ("rounded", "rounded", 1),  # B along N, of which the turned product makes an A along M
+])  # fmt: skip
+@pytest.mark.parametrize("strategy", ["unspecialize", "warp-specialize"])
+def test_wgmma_reads_what_maps_round(left: str, right: str, read: int, strategy: str) -> None:
+    text = ptx(left, right, "sm_90", strategy=strategy)
     assert "wgmma.mma_async" in text
+    assert "mma.sync" not in text
     assert not re.search(r"cvt\.\w+\.tf32", text)
+    assert bool(re.search(r"ld\.shared\.v2", text)) == bool(read)
     for schedule in SCHEDULES:
-        for bounds in ((0, 6), (1, 1)):
-            check(text, "rounded", "rounded_transposed", bounds, schedule)
+        for bounds in ((0, 6), (2, 3), (1, 1)):
+            check(text, left, right, bounds, schedule)
 
 
-@pytest.mark.parametrize(("target", "right"), [("sm_100", "rounded")])
-def test_nothing_of_it_can_go(target: str, right: str) -> None:
-    """But for what is spare in every kernel of tcgen05 (see test_run_tcgen05_in_flight)."""
+def test_what_both_lie_otherwise_is_left_to_warps() -> None:
+    left, right = "rounded_transposed", "rounded"
+    text = ptx(left, right, "sm_90")
+    assert "wgmma" not in text
+    check(text, left, right, (0, 6), "late")
+
+
+TCGEN05 = (r"tcgen05\.commit", r"mbarrier\.init", r"mbarrier\.arrive\.expect_tx")
+#: Arrivals behind reads of a stage, and their fence, too. The meeting of a warp before its arrival
+#: is spare where it has waited for a product, which no lane does without the others.
+WGMMA = (
+    r"mbarrier\.init", r"mbarrier\.arrive", r"wgmma\.fence", r"wgmma\.commit_group",
+    r"wgmma\.wait_group", r"fence\.proxy\.async",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "instructions"), [("sm_100", TCGEN05), ("sm_90", WGMMA)], ids=["sm_100", "sm_90"]
+)
+def test_nothing_of_it_can_go(target: str, instructions: tuple[str, ...]) -> None:
+    right = "rounded"
     text = ptx("rounded", right, target)
-    for instruction in (r"tcgen05\.commit", r"mbarrier\.init", r"mbarrier\.arrive\.expect_tx"):
+    for instruction in instructions:
         mutants = without(text, rf"{instruction}[^;]*;")
-        assert mutants
+        assert mutants, instruction
         assert all(fails(mutant, right) for mutant in mutants), instruction
 
 

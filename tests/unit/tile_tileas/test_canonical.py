@@ -11,7 +11,7 @@ import pytest
 import tile_sim
 from support.functions import function
 from support.making import Arrays, Making
-from support.tiles import Kernel, registry
+from support.tiles import Kernel, registry, tile
 from tile_tileas.canonical import coalescing, rules
 
 import tile_core
@@ -25,6 +25,15 @@ Maker = Callable[[np.random.Generator], tuple[Kernel, Arrays]]
 MAKERS: dict[str, Maker] = {}
 SEEDS = 3
 
+#: A loop that permutes what it carries, adds to it, and permutes it again.
+_LOOP = """%s = arith.constant dense<1.0> : !c
+%c = arith.constant 1 : i32
+%r = scf.for %k = %c to %i step %c iter_args(%x = %s) -> (!c) : i32 {{
+%0 = "nv_tileaa.permute"(%x) {{permutation = array<i32: {0}>}} : (!c) -> !c
+%1 = arith.addf %0, {2} : !c
+%2 = "nv_tileaa.permute"(%1) {{permutation = array<i32: {1}>}} : (!c) -> !c
+scf.yield %2 : !c
+}}"""
 EXTRACT = '%r = "nv_tileas.extract_slice"'
 UNCHANGED: dict[str, tuple[str, ...]] = {
     "slice-of-the-whole": (f"{EXTRACT}(%t, %i) : (!t, i32) -> !p",),
@@ -52,12 +61,17 @@ UNCHANGED: dict[str, tuple[str, ...]] = {
         "%r = scf.if %b -> !t {\nscf.yield %t : !t\n} else {\n"
         '%0 = "nv_tileas.insert_slice"(%p, %t, %i) : (!p, !t, i32) -> !t\nscf.yield %0 : !t\n}',
     ),
+    "permuted-outside": (
+        # Permuted, but not back; seen as it is carried, too.
+        _LOOP.format("1, 2, 0", "1, 2, 0", "%0"),
+        _LOOP.format("1, 2, 0", "2, 0, 1", "%x"),
+    ),
     "nest-of-loops": (
         "%c = arith.constant 1 : i32\nscf.for %k = %c to %j step %c : i32 {\n"
         "scf.for %l = %c to %i step %c : i32 {\n}\n}",
     ),
 }
-HEAD = "!t = tensor<8xf32>\n!p = tensor<2xf32>\n"
+HEAD = "!t = tensor<8xf32>\n!p = tensor<2xf32>\n!c = tensor<2x2x2xf32>\n"
 ARGUMENTS = "%t: !t, %p: !p, %i: i32, %j: i32, %b: i1"
 
 
@@ -245,6 +259,32 @@ def _(rng: np.random.Generator) -> Any:
     )
     m.store(m.op(f"scf.if {flag} -> (tensor<64xf32>) {{ {arms} }}"), (64,))
     return m.done()
+
+
+@evaluates("permuted-outside")
+def _(rng: np.random.Generator) -> Any:
+    m = Making(rng)
+    order = list(map(int, rng.permutation(3)))
+    back = [order.index(axis) for axis in range(3)]
+    shape = (2, 4, 8)
+    inner = tile(tuple(shape[axis] for axis in order), "f32")
+    outer, start = tile(shape, "f32"), m.load(shape)
+    bounds = [m.op(f"arith.constant {n} : i32") for n in (0, int(rng.integers(1, 4)), 1)]
+    i, x, there, more, again = (m.name() for _ in range(5))
+    sum_ = m.op(
+        f"scf.for {i} = {bounds[0]} to {bounds[1]} step {bounds[2]} iter_args({x} = {start}) -> "
+        f"({outer}) : i32 {{\n"
+        f'{there} = "nv_tileaa.permute"({x}) {{permutation = array<i32: {_listed(order)}>}} : '
+        f"({outer}) -> {inner}\n{more} = arith.addf {there}, {there} : {inner}\n"
+        f'{again} = "nv_tileaa.permute"({more}) {{permutation = array<i32: {_listed(back)}>}} : '
+        f"({inner}) -> {outer}\nscf.yield {again} : {outer}\n}}"
+    )
+    m.store(sum_, shape)
+    return m.done()
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 @evaluates("nest-of-loops")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from tile_cute.linear import memory_access
+from tile_tileas.mma.interleaved import buffer_of
 from tile_tileas.mma.tier import Planned, Product, Unfit, choose
 from tile_tileas.mma.tiers import TIERS, tier_of, tiers_up_to
 from tile_tileas.mma.warpgroup import WarpgroupTier, planned_warpgroups
@@ -54,6 +58,24 @@ def test_warpgroups_come_first(wanted: str, made: Product) -> None:
     assert layout == plan.accumulator
 
 
+def test_a_along_m_is_read_by_threads() -> None:
+    """tf32, which wgmma reads along K: rows are placed so that a thread has neighbouring ones."""
+    made = product(TF32, (128, 64, 32), orders=("MN", "K"))
+    choice = choose(made, TIERS)
+    assert choice is not None
+    assert choice.atom.endswith("m64n64k8.f32.tf32.tf32 (A along M)")
+    plan = planned_warpgroups(Planned(choice.atom, made.shape, 2, 4))
+    along = buffer_of(128, 32, 32)
+    read = memory_access(along, plan.a_fragment, 32)
+    assert (read.vector, read.wavefronts) == (4, read.ideal)
+    natural = replace(plan, along_m=False)
+    assert memory_access(along, natural.a_fragment, 32).vector == 1
+    for fragment, other in ((plan.a_fragment, natural.a_fragment),
+                            (plan.accumulator, natural.accumulator)):  # fmt: skip
+        assert fragment.is_surjective
+        assert fragment.elements_per_thread == other.elements_per_thread
+
+
 @pytest.mark.parametrize(
     ("reason", "made"),
     [
@@ -76,9 +98,14 @@ def test_warpgroups_come_first(wanted: str, made: Product) -> None:
             product(FP8, (64, 64, 64), orders=("K", "MN")),
         ),
         (
-            "it reads tf32 along K, and A lies along M in memory: each element would be turned by "
+            "it reads tf32 along K, and B lies along N in memory: each element would be turned by "
             "itself",
-            product(TF32, (64, 64, 64), orders=("MN", "")),
+            product(TF32, (64, 64, 64), orders=("MN", "MN")),
+        ),
+        (
+            "sums and fragments of A, which lies along M, would take 256 registers of a thread "
+            "with 4 warps",
+            product(TF32, (128, 128, 128), orders=("MN", "K")),
         ),
         (
             "no instruction of it divides tiles of 64x64x8 among 4 warps",

@@ -10,11 +10,13 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_core.target import Target
 from tile_tileas.analysis.buffers import ALLOC, stage_bytes
+from tile_tileas.dialect import distributed
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name, tensor_plan_of, warps_of
 from tile_tileas.dots import product_shape
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.materialize.held_operands import hold_left
+from tile_tileas.mma.interleaved import buffer_of
 from tile_tileas.mma.operands import OPERAND_ALIGNMENT, staged_operand
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.mma.tier import Planned
@@ -26,14 +28,27 @@ _LOOPS = ("scf.for", "scf.while")
 
 
 def warpgroup_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:
-    """B becomes a buffer, and A where it is no fragment.
+    """B becomes a buffer, and A where it is no fragment; A along M, of elements that are read along
+    K, is read from such a buffer as fragments.
 
     Raises:
         CompileError: the accumulator is no tile of the instruction.
     """
     plan = _plan(op, layouts)
-    first = int(layouts[0] == plan.a_fragment)
-    share_operands(op, layouts, range(first, 2), plan.atom.row.majors, target)
+    held = layouts[0] == plan.a_fragment
+    if plan.along_m and not held:
+        _read_along_m(op, plan, target)
+    share_operands(op, layouts, range(int(held or plan.along_m), 2), plan.atom.row.majors, target)
+
+
+def _read_along_m(op: ir.OpView, plan: WarpgroupPlan, target: Target) -> None:
+    """A becomes fragments that are read where the product stands."""
+    tile = ir.RankedTensorType(op.operands[0].type)
+    m, _, k = plan.shape
+    _share(op, 0, buffer_of(m, k, storage_bits(tile.element_type)), target)
+    plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
+    fragments = distributed(plain, plan.a_fragment)
+    op.operands[0] = Exchange(op).load(op.operands[0], fragments)
 
 
 def tensor_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:

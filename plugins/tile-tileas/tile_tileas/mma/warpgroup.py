@@ -9,7 +9,7 @@ PTX ISA, "Asynchronous warpgroup level matrix instructions".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tile_cute.atoms import MmaAtom, find_mma
@@ -19,6 +19,7 @@ from tile_cute.linear import LinearLayout
 from tile_cute.linear.layout import log2
 
 from tile_tileas.mma.families import WARPGROUP
+from tile_tileas.mma.interleaved import BITS_READ, MARK, Bases, interleaved_rows, placed
 from tile_tileas.mma.tier import Planned, Product, Unfit
 
 #: Warps of a warpgroup.
@@ -38,12 +39,19 @@ class WarpgroupPlan:
         grid: warpgroups along M and N.
         counts: atoms of one warpgroup along M, N and K.
         shape: M, N, K of the product.
+        along_m: A lies along M in shared memory, and threads read its fragments there.
     """
 
     atom: MmaAtom
     grid: tuple[int, int]
     counts: tuple[int, int, int]
     shape: tuple[int, int, int]
+    along_m: bool = False
+
+    @property
+    def name(self) -> str:
+        """What a product says of its instruction."""
+        return self.atom.instruction + (MARK if self.along_m else "")
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -77,22 +85,40 @@ class WarpgroupPlan:
         registers += _steps(0, self.steps[0], self.counts[0])
         warps += _steps(0, self.atom.m, self.grid[0])
         warps += _steps(1, self.counts[1] * self.atom.n, self.grid[1])
-        bases = {"register": registers, "lane": own.bases["lane"], "warp": warps}
-        return LinearLayout(bases, (m, n))
+        bases: Bases = {"register": registers, "lane": list(own.bases["lane"]), "warp": warps}
+        return LinearLayout(self._placed(bases), (m, n))
 
     @property
     def a_fragment(self) -> LinearLayout:
         """A in registers: (register, lane, warp) -> (m, k); atoms along K, then along M."""
+        bases, (m, _, k) = self._fragment, self.shape
+        return LinearLayout(self._placed(bases), (m, k))
+
+    @property
+    def fragments(self) -> int:
+        """Registers of a thread for A, if it is there."""
+        return 4 * self.counts[0] * self.counts[2]
+
+    def _placed(self, bases: Bases) -> Bases:
+        """`bases` with rows where the tile has them."""
+        if not self.along_m:
+            return bases
+        m, _, k = self.shape
+        own = LinearLayout(self._fragment, (m, k))
+        rows = interleaved_rows(own, self.grid[0], BITS[self.atom.row.a])
+        return placed(bases, rows)
+
+    @property
+    def _fragment(self) -> Bases:
+        """Of A in registers, with rows as atoms count them."""
         own = self.atom.a_layout
         assert own is not None, "wgmma takes A from registers, too"
-        m, _, k = self.shape
         registers, warps = list(own.bases["register"]), list(own.bases["warp"])
         registers += _steps(1, self.atom.k, self.counts[2])
         registers += _steps(0, self.steps[0], self.counts[0])
         warps += _steps(0, self.atom.m, self.grid[0])
         warps += [(0, 0)] * log2(self.grid[1])
-        bases = {"register": registers, "lane": own.bases["lane"], "warp": warps}
-        return LinearLayout(bases, (m, k))
+        return {"register": registers, "lane": list(own.bases["lane"]), "warp": warps}
 
 
 def _steps(dim: int, first: int, count: int) -> list[tuple[int, int]]:
@@ -163,7 +189,7 @@ class WarpgroupTier:
 
     def has(self, atom: str) -> bool:
         """Whether `atom` is a dense wgmma of an N that is a power of two."""
-        return atom in _atoms()
+        return atom.removesuffix(MARK) in _atoms()
 
     def accumulator(self, planned: Planned, *, whole_rows: bool) -> LinearLayout:
         """Fragments; warpgroups stand along M first, so that rows stay whole anyway."""
@@ -183,7 +209,7 @@ def _problem(product: Product) -> Unfit | None:
     a, b, acc = product.types
     (row,) = find_mma(product.chip, family=WARPGROUP, a=a, b=b, acc=acc, sparse=False)
     for name, side, element, order in zip("AB", "MN", (a, b), product.orders, strict=True):
-        if order and order not in row.majors:
+        if order and order not in row.majors and (name == "B" or BITS[element] != BITS_READ):
             return Unfit(f"it reads {element} along K, and {name} lies along {side} "
                          "in memory: each element would be turned by itself")  # fmt: skip
     wanted = (m * k * BITS[a] + n * k * BITS[b]) // 8
@@ -198,8 +224,15 @@ def _instruction(product: Product) -> str | Unfit:
     shape, warps = (m, n, k), product.num_warps
     most = MAX_ACCUMULATORS // 2 if product.promotes else MAX_ACCUMULATORS
     plan = plan_warpgroups(product.chip, product.types, shape, warps, most)
+    if plan is not None and product.orders[0] in ("", *plan.atom.row.majors):
+        return plan.name
     if plan is not None:
-        return plan.atom.instruction
+        plan = replace(plan, along_m=True)
+        taken = plan.accumulators + plan.fragments
+        if taken > most:
+            return Unfit(f"sums and fragments of A, which lies along M, would take {taken} "
+                         f"registers of a thread with {warps} warps")  # fmt: skip
+        return plan.name
     whole = plan_warpgroups(product.chip, product.types, shape, warps, m * n)
     if whole is None:
         return Unfit(f"no instruction of it divides tiles of {m}x{n}x{k} among {warps} warps")
@@ -224,12 +257,13 @@ def planned_warpgroups(
     Raises:
         LayoutError: the instruction does not divide the product so.
     """
-    atom, shape = _atoms()[planned.atom], planned.shape[1:]
+    name = planned.atom.removesuffix(MARK)
+    atom, shape, along_m = _atoms()[name], planned.shape[1:], name != planned.atom
     m, n, k = shape
     groups = planned.num_warps // WARPS
     grids = _grids(m, groups) if warps is None else [(warps[1] // WARPS, warps[2])]
     for grid in grids:
         if _fits(atom, shape, grid) and grid[0] * grid[1] == groups:
             counts = (m // (atom.m * grid[0]), n // (atom.n * grid[1]), k // atom.k)
-            return WarpgroupPlan(atom, grid, counts, shape)
+            return WarpgroupPlan(atom, grid, counts, shape, along_m)
     raise LayoutError(f"{atom} does not divide a product of {m}x{n}x{k} among {groups} warpgroups")

@@ -33,6 +33,7 @@ from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.nibbles import bytes_along_k
 from tile_tileas.passes.ruleset import DotState, rules
 from tile_tileas.passes.scaled_dot import ScaledProduct
+from tile_tileas.passes.turned_dot import turned_choice, turned_product
 from tile_tileas.remedies import remedy
 
 #: Tiers that multiply matrices and no batches of them.
@@ -221,6 +222,12 @@ def _product(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) 
         # One product, and no batch: instructions for matrices take it.
         flat = [_reshaped(cx, value, shape_of(value)[1:]) for value in operands]
         return _reshaped(cx, _product(op, cx, flat), shape_of(operands[2]))
+    product = product_of(op, operands, cx.target, cx.state.num_warps)
+    turned = turned_choice(op, product, tiers_up_to(cx.state.highest))
+    if turned is not None:
+        return turned_product(
+            op, operands, cx, lambda values, given: _made(op, cx, values, turned, given)
+        )
     choice = _choice(op, cx, operands)
     if choice.atom == FMA and str(operands[0].type.element_type) in _BYTE_FLOATS:
         half = ir.F16Type.get()
@@ -230,12 +237,18 @@ def _product(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) 
 
 
 def _made(
-    op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value], choice: Choice
+    op: ir.OpView,
+    cx: Conversion[DotState],
+    operands: list[ir.Value],
+    choice: Choice,
+    given: dict[str, ir.Attribute] | None = None,
 ) -> ir.Value:
-    """The product by the chosen instruction; `operands` are A, B, C and the scales if any."""
+    """The product by the chosen instruction; `operands` are A, B, C and the scales if any. With
+    `given` these attributes and not those of `op`.
+    """
     for family, reason in choice.refused:
         _missed(op, cx, family, reason)
-    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes = given or {name: op.attributes[name] for name in op.attributes}
     attributes["atom"] = ir.StringAttr.get(choice.atom)
     if _promotes(op, operands[0], operands[2]):
         attributes[PROMOTES] = ir.UnitAttr.get()

@@ -30,7 +30,8 @@ from tile_tileas.tma.staging import staged_layout
 
 #: Bytes that one cp.async copies (PTX ISA, "cp.async").
 SIZES = (4, 8, 16)
-_READS = ("nv_tileas.copy", "nv_tileas.dot", "nv_tileas.extract_slice", "nv_tileas.insert_slice")
+_DOT = "nv_tileas.dot"
+_READS = ("nv_tileas.copy", _DOT, "nv_tileas.extract_slice", "nv_tileas.insert_slice")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Prefetch:
         slice: what the load is computed from inside of the loop.
         target: the buffer whose stages are filled; None for stages of the load's own.
         by_engine: copied by tensor maps or in bulk, which one thread begins.
+        to_threads: threads read the target's buffer, and not products alone.
     """
 
     load: ir.OpView
@@ -70,6 +72,7 @@ class Prefetch:
     slice: Slice
     target: Target | None
     by_engine: bool = False
+    to_threads: bool = False
 
     @property
     def private(self) -> bool:
@@ -111,7 +114,9 @@ def prefetch_of(load: ir.OpView, loop: ir.OpView, takes: Takes) -> Prefetch | st
             problem = "the tile is rounded on its way"
         if problem is None and masked_by(load) is None:
             alignment = ir.IntegerAttr(target.alloc.attributes["alignment"]).value
-            return Prefetch(load, layout, buffer, alignment, found, target, taken)
+            return Prefetch(
+                load, layout, buffer, alignment, found, target, taken, _to_threads(target)
+            )
     if plan is not None and not plan.by_threads:
         rows = rows_of(load, plan)
         if takes(load, rows):
@@ -174,6 +179,12 @@ def target_of(load: ir.OpView, block: ir.Block) -> Target | str:
 
 def _view(op: ir.Operation | ir.OpView) -> ir.OpView:
     return op.opview if isinstance(op, ir.Operation) else op
+
+
+def _to_threads(target: Target) -> bool:
+    """Whether threads read the buffer."""
+    uses = target.alloc.results[0].uses
+    return any(use.owner.name != _DOT and use.owner != target.copy for use in uses)
 
 
 def _reads_only(target: Target, block: ir.Block) -> str | None:

@@ -22,7 +22,8 @@ _WAITS = ("nv_tileas.dot_wait", "nv_tileas.async_wait")
 
 
 def can_be_released(loads: Sequence[Prefetch], tma: TmaLoads) -> bool:
-    """Whether tensor maps fill all stages of `loads`, and products of warpgroups alone read them.
+    """Whether tensor maps fill all stages of `loads`, and products of warpgroups alone read them,
+    in shared memory or as fragments that are read for one of them.
 
     Not where blocks of a cluster fill each other's: those are told where threads meet.
     """
@@ -35,9 +36,23 @@ def _multiplied(load: Prefetch) -> bool:
     assert load.target is not None
     users = [use.owner.operation for use in load.target.alloc.results[0].uses]
     return all(
-        user == load.target.copy.operation or (user.name == _DOT and family_of(user) == FAMILY)
+        user == load.target.copy.operation or _is_product(user) or _reads_fragments(user)
         for user in users
     )
+
+
+def _is_product(op: ir.Operation) -> bool:
+    return op.name == _DOT and family_of(op) == FAMILY
+
+
+def _reads_fragments(op: ir.Operation) -> bool:
+    """Whether an operation brings a buffer to registers for a product of its block, which is
+    waited for behind it.
+    """
+    if op.name != "nv_tileas.copy" or len(op.results) != 1:
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    return all(_is_product(user) and user.block == op.block for user in users)
 
 
 def release(loop: ir.Operation, filling: Tma, stages: int, lag: int, *, begun: bool) -> None:

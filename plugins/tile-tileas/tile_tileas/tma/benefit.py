@@ -148,6 +148,8 @@ def comes_from_product(tile: ir.Value) -> bool:
 
 def _origins(value: ir.Value, owner: ir.Operation | ir.OpView) -> list[ir.Value]:
     number = ir.OpResult(value).result_number
+    if owner.name == "nv_tileaa.permute":
+        return [owner.operands[0]]
     if owner.name == "scf.for":
         block = owner.regions[0].blocks[0]
         return [block.operations[len(block.operations) - 1].operands[number]]

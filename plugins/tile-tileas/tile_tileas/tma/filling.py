@@ -128,6 +128,7 @@ class Tma:
         self._readers = readers
         self._empty: ir.Value | None = None
         self._apart = apart
+        self._to_threads = False
 
     @property
     def _bytes(self) -> int:
@@ -177,6 +178,7 @@ class Tma:
         """One thread begins the copies; with the first it says what all of them bring."""
         assert self._barrier is not None, "prepared"
         old, barrier = load.load, (self._barrier, slot.index)
+        self._to_threads |= load.to_threads
         tile = old.results[0]
         if tile == self._first:
             size = {"bytes": ir.IntegerAttr.get(at.i32, self._bytes)}
@@ -220,6 +222,9 @@ class Tma:
     def release(self, at: Writer, stage: ir.Value) -> None:
         """Each warp has read a stage, for good."""
         assert self._empty is not None, "there are readers that say so"
+        if self._to_threads:
+            # They read by another proxy than copies write by.
+            at.fence("async")
         how = {"by": ir.StringAttr.get("warp"), "kind": ir.StringAttr.get("generic")}
         at.create("nv_tileas.barrier_arrive", [self._empty, stage], [], how)
 

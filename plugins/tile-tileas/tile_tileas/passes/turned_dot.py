@@ -1,0 +1,71 @@
+"""Products that are made turned, B^T A^T for A B, where instructions for matrices take only those:
+B that lies along N is then an A along M, and few rows are few columns.
+
+Only sums that a loop carries, and nobody else looks at: those are turned once, behind the loop
+(`tileas-canonicalize`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tile_core.convert import Conversion
+from tile_core.mlir import ir
+from tile_tileas.analysis.axis import shape_of
+from tile_tileas.mma.families import TENSOR, WARPGROUP
+from tile_tileas.mma.tier import Choice, Product, Tier, choose
+from tile_tileas.passes.ruleset import DotState
+
+#: Tiers that multiply matrices, and whose operands are found in shared memory.
+_OF_MATRICES = (TENSOR, WARPGROUP)
+_SIGNS = ("signedness_a", "signedness_b")
+
+Make = Callable[[list[ir.Value], dict[str, ir.Attribute]], ir.Value]
+
+
+def turned_choice(op: ir.OpView, product: Product, tiers: Sequence[Tier]) -> Choice | None:
+    """The instruction for the turned product, if it is one for matrices and `product` has none."""
+    if product.rank != 2 or not _is_sum_of_loop(op):
+        return None
+    a, b, c = product.types
+    batch, m, n, k = product.shape
+    order_a, order_b = product.orders
+    turned = replace(product, types=(b, a, c), shape=(batch, n, m, k), orders=(order_b, order_a))
+    matrices = [tier for tier in tiers if tier.family in _OF_MATRICES]
+    if not order_a or not order_b or not matrices or choose(product, matrices) is not None:
+        return None
+    return choose(turned, matrices)
+
+
+def turned_product(
+    op: ir.OpView, operands: list[ir.Value], cx: Conversion[DotState], make: Make
+) -> ir.Value:
+    """The product that `make` makes of turned operands, turned back."""
+    a, b, c = (turned(value, cx) for value in operands)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    if _SIGNS[0] in attributes:
+        first, second = (attributes[name] for name in _SIGNS)
+        attributes |= {_SIGNS[0]: second, _SIGNS[1]: first}
+    return turned(make([b, a, c], attributes), cx)
+
+
+def turned(value: ir.Value, cx: Conversion[DotState]) -> ir.Value:
+    """A matrix transposed."""
+    rows, columns = shape_of(value)
+    type_ = ir.RankedTensorType.get([columns, rows], value.type.element_type)
+    order = {"permutation": ir.DenseI32ArrayAttr.get([1, 0])}
+    return cx.create("nv_tileaa.permute", [value], [type_], order).result
+
+
+def _is_sum_of_loop(op: ir.OpView) -> bool:
+    """Whether the loop around carries the accumulator, which the product alone uses there."""
+    block = op.operation.block
+    uses, total = list(op.results[0].uses), op.operands[2]
+    if len(uses) != 1 or len(list(total.uses)) != 1 or not isinstance(total.owner, ir.Block):
+        return False
+    end, loop = uses[0].owner, block.owner
+    inside = total.owner == block and end.operation.block == block
+    if not inside or end.operation.name != "scf.yield" or loop.operation.name != "scf.for":
+        return False
+    return ir.BlockArgument(total).arg_number == uses[0].operand_number + 1
