@@ -304,3 +304,22 @@ def grouped_matmul(several_a, several_b, several_c, blocks: Int, tm: Int, tn: In
             ct.store(c, (row, column), tile=ct.astype(total, c.dtype))
             tile += blocks
         before += count
+
+
+@ct.kernel
+def cross_entropy(logits, labels, loss, tm: Int, tn: Int):
+    """-log softmax(logits)[label] of each row, in one pass over a vocabulary of any size."""
+    row = ct.bid(0)
+    largest = ct.full((tm, 1), -1e30, dtype=ct.float32)
+    total = ct.full((tm, 1), 0, dtype=ct.float32)
+    picked = ct.full((tm, 1), 0, dtype=ct.float32)
+    label = ct.load(labels, index=(row,), shape=(tm,)).reshape((tm, 1))
+    for j in range(ct.num_tiles(logits, axis=1, shape=(tm, tn))):
+        part = ct.load(logits, index=(row, j), shape=(tm, tn), padding_mode=ct.PaddingMode.NEG_INF)
+        part = ct.astype(part, ct.float32)
+        now = ct.maximum(largest, ct.max(part, axis=1, keepdims=True))
+        total = total * ct.exp(largest - now) + ct.sum(ct.exp(part - now), axis=1, keepdims=True)
+        largest = now
+        column = ct.arange(tn, dtype=ct.int32)[None, :] + j * tn
+        picked = picked + ct.sum(ct.where(column == label, part, 0.0), axis=1, keepdims=True)
+    ct.store(loss, index=(row,), tile=(ct.log(total) + largest - picked).reshape((tm,)))

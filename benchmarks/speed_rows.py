@@ -291,6 +291,17 @@ def softmax_row(kind: str, rows: int, columns: int, persistent: bool, quick: boo
     )  # fmt: skip
 
 
+def cross_entropy_row(kind: str, rows: int, columns: int, tile: tuple[int, int]) -> Row:
+    def launch(_: int) -> Launch:
+        arrays = zeros(kind, rows, columns), np.zeros(rows, np.int32), zeros("f32", rows)
+        return Launch((ceil(rows / tile[0]), 1, 1), (*arrays, *tile))
+
+    return Row(
+        f"cross entropy {kind} {rows}x{columns}, {tile[0]}x{tile[1]}",
+        "speed_kernels:cross_entropy", launch, 6.0 * rows * columns, _size(kind, (rows, columns)),
+    )  # fmt: skip
+
+
 def mover_row(
     kernel: str, kind: str, shape: tuple[int, int], tile: tuple[int, int], quick: bool = False
 ) -> Row:
@@ -435,6 +446,7 @@ ROWS: tuple[Row, ...] = (
     softmax_row("f16", 65536, 1024, False, quick=True),
     softmax_row("f32", 65536, 1024, False),
     softmax_row("f16", 65536, 1024, True),
+    cross_entropy_row("f16", 4096, 32000, (16, 256)),
     mover_row("transpose", "f16", (1024, 1024), (64, 64)),
     mover_row("transpose", "f16", (12288, 4096), (64, 64), quick=True),
     mover_row("transpose", "f32", (12288, 4096), (64, 64)),

@@ -18,7 +18,7 @@ import cuda.tile as ct
 import numpy as np
 
 M, N, K = 64, 64, 32  # one tile of a product
-ZERO, LOW = ct.PaddingMode.ZERO, ct.PaddingMode.NEG_INF
+ZERO, LOW, NAN = ct.PaddingMode.ZERO, ct.PaddingMode.NEG_INF, ct.PaddingMode.NAN
 Arrays = tuple[Any, ...]
 
 
@@ -165,6 +165,17 @@ def low_padding(a, b, keep, out, steps: int):
 
 
 @ct.kernel
+def nan_padding(a, b, keep, out, steps: int):
+    """How many elements of each row are no numbers, which only what lies beyond its end is."""
+    count = ct.full((M, K), 0, dtype=ct.float32)
+    for i in range(ct.num_tiles(a, axis=1, shape=(M, K))):
+        left = ct.astype(ct.load(a, index=(0, i), shape=(M, K), padding_mode=NAN), ct.float32)
+        count = count + ct.where(left == left, 0.0, 1.0)
+    rows = ct.sum(count, axis=1, keepdims=True)
+    ct.store(out, index=(0, 0), tile=rows + ct.full((M, N), 0, dtype=ct.float32))
+
+
+@ct.kernel
 def ragged(a, b, keep, out, steps: int):
     """Neither rows nor columns nor steps divide; what is beyond is zero."""
     total = ct.full((M, N), 0, dtype=ct.float32)
@@ -293,8 +304,8 @@ def _through(steps: int) -> Case:
     return Case(through_memory, (out, b, keep, out), steps, wanted)
 
 
-def _cut(kernel: Any, pad: int, offset: int, rows: int, columns: int, most: bool = False) -> Any:
-    """`ragged` or `low_padding`: operands of `rows` rows, `columns` short of whole steps."""
+def _cut(kernel: Any, pad: int, offset: int, rows: int, columns: int) -> Callable[[int], Case]:
+    """Operands of `rows` rows, `columns` short of whole steps."""
 
     def case(steps: int) -> Case:
         a, b, keep = _operands(max(steps, 1), pad, offset)
@@ -302,7 +313,12 @@ def _cut(kernel: Any, pad: int, offset: int, rows: int, columns: int, most: bool
         b = b[: b.shape[0] - columns]
         out = np.ones((rows, N), np.float32)
         wide = a.astype(np.float64)
-        wanted = wide.max(1, keepdims=True) + out * 0 if most else wide @ b.astype(np.float64)
+        if kernel is low_padding:
+            wanted = wide.max(1, keepdims=True) + 0 * out
+        elif kernel is nan_padding:
+            wanted = np.full_like(out, columns)
+        else:
+            wanted = wide @ b.astype(np.float64)
         return Case(kernel, (a, b, keep, out), steps, wanted)
 
     return case
@@ -344,7 +360,8 @@ CASES: dict[str, Callable[[int], Case]] = {
     "carried twice": _simple(carried_twice, _delayed),
     "loaded address": _simple(loaded_address, _chosen),
     "dynamic step": _simple(dynamic_step, _strided),
-    "padding of minus infinity": _cut(low_padding, 8, 0, M, 5, most=True),
+    "padding of minus infinity": _cut(low_padding, 8, 0, M, 5),
+    "padding of NaN": _cut(nan_padding, 8, 0, M, 16),
     "ragged": _cut(ragged, 8, 0, M - 7, 8),
     "base off by 8 bytes": _cut(ragged, 4, 4, M, 0),
     "stride of 8 bytes": _cut(ragged, 4, 0, M, 0),

@@ -31,6 +31,7 @@ KINDS: dict[str, NodeKind] = {
     "nv_tileas.convert_layout": "convert",
     "nv_tileas.dot": "dot",
     "nv_tileas.load": "load",
+    "nv_tileas.pad_outside": "same",
     "nv_tileas.reduce": "reduce",
     "nv_tileas.reduce_mixed": "reduce",
     "nv_tileas.scan": "scan",

@@ -125,3 +125,48 @@ func.func @promised(%p: !ptr, %i: i32) {
   %x:2 = "nv_tileas.tiled_load"(%v, %i, %i) {in_bounds = array<i1: false, true>, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 0>} : (!view, i32, i32) -> (tensor<32x8xf32>, !nv_tileaa.mem_token)
   return
 }
+// -----
+// Copies that run ahead give zeros outside: what a view pads with otherwise is put in behind. Where
+// tiles never leave the view that says nothing, and threads that load in passing pad by themselves.
+// CHECK: func.func @padded
+// CHECK: %[[LOW:.*]] = "nv_tileaa.block_tile"(%{{.*}} -> {{.*}}"neg_inf">
+// CHECK: %[[INSIDE:.*]] = "nv_tileaa.block_tile"(%{{.*}} -> {{.*}}"zero">
+// CHECK: %[[ZERO:.*]] = "nv_tileaa.block_tile"(%{{.*}} -> {{.*}}"zero">
+// CHECK: scf.for
+// CHECK: %[[X:.*]]:2 = "nv_tileas.tiled_load"(%[[ZERO]]
+// CHECK-SAME: checked = array<i32: 0>, copy = "cp.async"
+// CHECK: %[[P:.*]] = "nv_tileas.pad_outside"(%[[LOW]], %[[X]]#0, %{{.*}}) {access = {checked = array<i32: 0>
+// CHECK: arith.addf %{{.*}}, %[[P]]
+// CHECK: scf.for
+// CHECK: "nv_tileas.tiled_load"(%[[INSIDE]]
+// CHECK-SAME: checked = array<i32>, copy = "cp.async"
+// CHECK-NOT: "nv_tileas.pad_outside"
+// CHECK: "nv_tileas.tiled_load"(%[[LOW]]
+// CHECK-SAME: copy = "generic"
+// CHECK-NOT: "nv_tileas.pad_outside"
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!mem = !nv_tileaa.memref<f32, array<i64: 1000>, array<i64: 1>>
+!view = !nv_tileaa.tiled_view<!mem, array<i32: 128>, array<i32: 0>, "neg_inf">
+!tok = !nv_tileaa.mem_token
+func.func @padded(%p: !ptr, %i: i32, %n: i32) -> tensor<128xf32> {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %seven = arith.constant 7 : i32
+  %none = arith.constant dense<0.0> : tensor<128xf32>
+  %a = "nv_tileaa.assume"(%p) {predicate = {kind = "div_by", divisor = 16 : i64}} : (!ptr) -> !ptr
+  %m = "nv_tileaa.make_memref"(%a) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !mem
+  %v = "nv_tileaa.block_tile"(%m) : (!mem) -> !view
+  %r = scf.for %j = %zero to %n step %one iter_args(%s = %none) -> (tensor<128xf32>) : i32 {
+    %x:2 = "nv_tileas.tiled_load"(%v, %j) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (tensor<128xf32>, !tok)
+    %t = arith.addf %s, %x#0 : tensor<128xf32>
+    scf.yield %t : tensor<128xf32>
+  }
+  %q = scf.for %j = %zero to %seven step %one iter_args(%s = %r) -> (tensor<128xf32>) : i32 {
+    %x:2 = "nv_tileas.tiled_load"(%v, %j) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (tensor<128xf32>, !tok)
+    %t = arith.addf %s, %x#0 : tensor<128xf32>
+    scf.yield %t : tensor<128xf32>
+  }
+  %y:2 = "nv_tileas.tiled_load"(%v, %i) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (tensor<128xf32>, !tok)
+  %u = arith.addf %q, %y#0 : tensor<128xf32>
+  return %u : tensor<128xf32>
+}

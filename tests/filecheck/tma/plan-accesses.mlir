@@ -42,8 +42,7 @@ func.func @product(%p: !ptr, %q: !out, %i: i32, %c: tensor<32x32xf32>) attribute
 }
 // -----
 // What the rules do not allow, each with its reasons.
-// CHECK: TMA: elements outside become neg_inf, and tensor maps give zeros
-// CHECK-NEXT: TMA: the address is not known to be a multiple of 16 bytes
+// CHECK: TMA: the address is not known to be a multiple of 16 bytes
 // CHECK: TMA: the hint allow_tma is false
 // CHECK-NEXT: TMA: coordinates are i64, and those of tensor maps i32
 // CHECK-NEXT: TMA: rows of the tile have 8 bytes, which is no multiple of 16

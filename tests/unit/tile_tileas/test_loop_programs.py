@@ -20,8 +20,8 @@ TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 NAMES = (
     "conditional load", "conditional use", "early exit", "early return", "nested pair",
     "through memory", "two users", "carried twice", "loaded address", "dynamic step",
-    "padding of minus infinity", "ragged", "base off by 8 bytes", "stride of 8 bytes",
-    "boxes of 512 rows", "counted once",
+    "padding of minus infinity", "padding of NaN", "ragged", "base off by 8 bytes",
+    "stride of 8 bytes", "boxes of 512 rows", "counted once",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS, TokenOrder
 from tile_tileas.copying import ahead, rows
+from tile_tileas.copying.padding import Separated
 from tile_tileas.tma import benefit
 from tile_tileas.tma.refusals import SINCE, Knowledge, refusals
 from tile_tileas.tma.staging import staged_store
@@ -53,7 +54,17 @@ class Ways:
             self._known = Knowledge(func, axis, bounds, self._order, wishes.descriptors)
 
     def chosen(self, access: ir.OpView, plan: AccessPlan) -> tuple[AccessPlan, list[str]]:
-        """The plan with its way, and all that speaks against tensor maps, if they were asked."""
+        """The plan with its way, and all that speaks against tensor maps, if they were asked.
+
+        Loads that others than threads in passing make do not pad themselves (`Separated`).
+        """
+        separated = Separated.of(access, plan)
+        found = self._chosen(access, plan)
+        if separated is not None and found[0].copy == GENERIC:
+            separated.undo()
+        return found
+
+    def _chosen(self, access: ir.OpView, plan: AccessPlan) -> tuple[AccessPlan, list[str]]:
         if not plan.order:
             return plan.by(GENERIC, "it is a single element"), []
         reads = access.name in LOADS

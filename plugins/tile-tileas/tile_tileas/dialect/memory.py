@@ -6,7 +6,9 @@
 
 # pyright: reportGeneralTypeIssues=false
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tile_tileaa.dialect.accesses import (
     ACCESSES,
@@ -14,6 +16,7 @@ from tile_tileaa.dialect.accesses import (
     TILED_LOAD,
     TILED_STORE,
     VIEW_CHECKS,
+    through_view,
     tiled_rmw,
 )
 from tile_tileaa.dialect.ordering import (
@@ -23,7 +26,7 @@ from tile_tileaa.dialect.ordering import (
     ordering,
 )
 
-from tile_core.dialect import Check, OperationSpec, declare
+from tile_core.dialect import Check, Operand, OperationSpec, Pure, Result, declare
 from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS
 
@@ -52,11 +55,29 @@ def _tiled(spec: OperationSpec, *checks: Check) -> OperationSpec:
     return replace(spec, checks=(_direct_view(spec.name), *VIEW_CHECKS, *checks))
 
 
+def _same_type(op: ir.OpView) -> str | None:
+    before, after = op.value.type, op.result.type
+    return None if before == after else f"cannot pad {before} to {after}"
+
+
 SPECS = (
     *ACCESSES,
     _tiled(TILED_LOAD, ordering(LOAD_ORDERINGS, _SCOPES)),
     _tiled(TILED_STORE, ordering(STORE_ORDERINGS, _SCOPES)),
     _tiled(TILED_ATOMIC_RMW, tiled_rmw, ordering(("weak", *ATOMIC_ORDERINGS), _ATOMIC_SCOPES)),
+    OperationSpec(
+        "pad_outside",
+        {
+            "view": Operand[Any],
+            "value": Operand[Any],
+            "coords": Sequence[Operand[Any]],
+            "result": Result[Any],
+        },
+        "A tile of a tiled view at grid coordinates: the value where elements are inside the "
+        "memref, the view's padding value elsewhere; `access` says along which axes that may be.",
+        (Pure,),
+        (_direct_view("pad_outside"), through_view, _same_type),
+    ),
 )
 
 for _spec in SPECS:

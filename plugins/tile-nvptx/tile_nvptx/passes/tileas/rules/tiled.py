@@ -1,4 +1,4 @@
-"""tiled_load and tiled_store: addresses, bounds, padding.
+"""tiled_load, tiled_store and pad_outside: addresses, bounds, padding.
 
 The tile's origin and what is left of the view behind it are the same for all threads and are
 computed once. Accesses are predicated where a tile may reach past the end. If vectors could be half
@@ -27,8 +27,8 @@ _EQ, _ULT = 0, 6  # arith.CmpIPredicate
 PADDING = {"neg_zero": -0.0, "nan": float("nan"), "pos_inf": float("inf"), "neg_inf": float("-inf")}
 
 
-class TileAddress:
-    """Where a thread's registers of one tile lie, and which of them are in bounds."""
+class TileBounds:
+    """Which of a thread's registers of one tile are inside its view."""
 
     def __init__(
         self,
@@ -45,20 +45,17 @@ class TileAddress:
         run = layout.registers_contiguous_along(plan.order[0]) if plan.order else 1
         self.width = min(plan.vector, run)
         self.whole = plan.whole_vectors
-        #: Checked accesses are narrower, which makes a second path without checks worth it.
-        self.splits = self.width > 1 and not self.whole
         self._registers = layout.coords("register")
-        origins = [
+        self._origins = [
             self.builder.with_constant("muli", self.builder.widen(c, self.builder.i64), extent)
             for c, extent in zip(coords, view.steps, strict=True)
         ]
-        self._strides = [self._stride(axis) for axis in range(len(view.tile))]
-        self._left = {axis: self._remaining(axis, origins[axis]) for axis in self.checked}
-        self.pointer = self._thread_pointer(origins)
+        self._left = {axis: self._remaining(axis, self._origins[axis]) for axis in self.checked}
 
-    def _stride(self, axis: int) -> int | ir.Value:
-        step = self.view.memref.strides[self.view.dim_map[axis]]
-        return step if isinstance(step, int) else self.builder.widen(step, self.builder.i64)
+    @property
+    def together(self) -> int:
+        """Registers that are in bounds together, where some may not be."""
+        return self.width if self.whole else 1
 
     def _remaining(self, axis: int, origin: ir.Value) -> ir.Value:
         """min(max(size - origin, 0), tile extent), i32: how much of the tile is in bounds."""
@@ -73,6 +70,55 @@ class TileAddress:
     def left(self, axis: int) -> ir.Value:
         """How much of the tile is inside the view along a checked axis, i32."""
         return self._left[axis]
+
+    def coordinate(self, axis: int, register: int) -> ir.Value:
+        """The register's coordinate in the tile, i32."""
+        thread = self.cx.state.coordinate(self.cx, self.layout, axis)
+        own = self._registers[register][axis]
+        if thread is None:
+            return self.builder.constant(own)
+        return self.builder.with_constant("xori", thread, own)
+
+    def in_bounds(self, register: int) -> ir.Value | None:
+        """i1: every coordinate of the register's element is inside the view."""
+        return self.builder.all_of(
+            [
+                self.builder.compare(_ULT, self.coordinate(axis, register), self._left[axis])
+                for axis in self.checked
+            ]
+        )
+
+    def is_full(self) -> ir.Value | None:
+        """i1, the same in all threads: the whole tile is inside the view."""
+        b = self.builder
+        return b.all_of(
+            [
+                b.compare(_EQ, self._left[axis], b.constant(self.view.tile[axis]))
+                for axis in self.checked
+            ]
+        )
+
+
+class TileAddress(TileBounds):
+    """Where a thread's registers of one tile lie, and which of them are in bounds."""
+
+    def __init__(
+        self,
+        cx: Kernel,
+        view: TiledView,
+        coords: list[ir.Value],
+        layout: LinearLayout,
+        plan: AccessPlan,
+    ) -> None:
+        super().__init__(cx, view, coords, layout, plan)
+        #: Checked accesses are narrower, which makes a second path without checks worth it.
+        self.splits = self.width > 1 and not self.whole
+        self._strides = [self._stride(axis) for axis in range(len(view.tile))]
+        self.pointer = self._thread_pointer(self._origins)
+
+    def _stride(self, axis: int) -> int | ir.Value:
+        step = self.view.memref.strides[self.view.dim_map[axis]]
+        return step if isinstance(step, int) else self.builder.widen(step, self.builder.i64)
 
     def _scaled(self, value: ir.Value, axis: int) -> ir.Value:
         step = self._strides[axis]
@@ -101,14 +147,6 @@ class TileAddress:
             registers |= coords[axis]
         return not threads & registers
 
-    def coordinate(self, axis: int, register: int) -> ir.Value:
-        """The register's coordinate in the tile, i32."""
-        thread = self.cx.state.coordinate(self.cx, self.layout, axis)
-        own = self._registers[register][axis]
-        if thread is None:
-            return self.builder.constant(own)
-        return self.builder.with_constant("xori", thread, own)
-
     def address(self, register: int) -> ir.Value:
         """Address of the register's element."""
         b, pointer, constant = self.builder, self.pointer, 0
@@ -124,34 +162,16 @@ class TileAddress:
                 pointer = b.offset(pointer, by, self.stored)
         return b.offset(pointer, constant, self.stored)
 
-    def in_bounds(self, register: int) -> ir.Value | None:
-        """i1: every coordinate of the register's element is inside the view."""
-        return self.builder.all_of(
-            [
-                self.builder.compare(_ULT, self.coordinate(axis, register), self._left[axis])
-                for axis in self.checked
-            ]
-        )
-
-    def is_full(self) -> ir.Value | None:
-        """i1, the same in all threads: the whole tile is inside the view."""
-        b = self.builder
-        return b.all_of(
-            [
-                b.compare(_EQ, self._left[axis], b.constant(self.view.tile[axis]))
-                for axis in self.checked
-            ]
-        )
-
 
 def prepare(op: ir.OpView, cx: Kernel, layout: LinearLayout) -> TileAddress:
     """Where the tile of an access of a view lies; without a plan, element by element."""
-    plan = AccessPlan.of(op)
     view = tiled_view(op.view)
-    if plan is None:
-        every = tuple(range(len(view.tile)))
-        plan = AccessPlan(tuple(reversed(every)), 1, True, every)
-    return TileAddress(cx, view, list(op.coords), layout, plan)
+    return TileAddress(cx, view, list(op.coords), layout, _plan(op, view))
+
+
+def _plan(op: ir.OpView, view: TiledView) -> AccessPlan:
+    every = tuple(range(len(view.tile)))
+    return AccessPlan.of(op) or AccessPlan(tuple(reversed(every)), 1, True, every)
 
 
 @rules.on("nv_tileas.tiled_load")
@@ -167,8 +187,7 @@ def tiled_load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
         return _load(where, where.width, access, owner, checked=False)
 
     def partly() -> ir.Value:
-        width = where.width if where.whole else 1
-        return _load(where, width, access, owner, checked=True)
+        return _load(where, where.together, access, owner, checked=True)
 
     if not where.checked:
         value = inside()
@@ -210,7 +229,27 @@ def _load(
     return b.concat(parts)
 
 
-def _padded(where: TileAddress, value: ir.Value, condition: ir.Value | None) -> ir.Value:
+@rules.on("nv_tileas.pad_outside")
+def pad_outside(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
+    """pad_outside => selects, passed by where the whole tile is inside the view"""
+    layout, view = tile_layout(cx, op.result), tiled_view(op.view)
+    where = TileBounds(cx, view, list(op.coords), layout, _plan(op, view))
+    if not where.checked:
+        return [op.value]
+    b, value = where.builder, where.builder.to_storage(op.value)
+
+    def partly() -> ir.Value:
+        parts = []
+        for register in range(0, layout.elements_per_thread, where.together):
+            part = b.shuffle(value, range(register, register + where.together))
+            parts.append(_padded(where, part, where.in_bounds(register)))
+        return b.concat(parts)
+
+    padded = _either(cx, where.is_full(), value.type, lambda: value, partly).result
+    return [b.from_storage(padded, element_of(cx.type(op.result.type)))]
+
+
+def _padded(where: TileBounds, value: ir.Value, condition: ir.Value | None) -> ir.Value:
     """Out of bounds the accesses give zero; any other padding value is selected here."""
     number = PADDING.get(where.view.padding or "zero")
     if number is None or condition is None:
@@ -240,7 +279,7 @@ def tiled_store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
         _store(where, value, where.width, extra, owner, checked=False)
 
     def partly() -> None:
-        _store(where, value, where.width if where.whole else 1, extra, owner, checked=True)
+        _store(where, value, where.together, extra, owner, checked=True)
 
     if not where.checked:
         inside()
