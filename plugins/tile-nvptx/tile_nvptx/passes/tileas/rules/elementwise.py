@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tile_tileaa.dialect.math import FUNCTIONS
 
-from tile_core.convert import KEEP, Replacement
+from tile_core.convert import Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.vectors import map_scalar
@@ -163,14 +163,30 @@ def _approximate(op: ir.OpView, cx: Kernel) -> ir.Value:
     return _apply(op, cx, callee, operands, intrinsic=True)
 
 
-@rules.on("arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf")
+#: `mlir:arith-expand` of LLVM 22 makes comparisons of these, which know no sign of zero.
+_EXTREMA = {
+    "arith.maxnumf": "llvm.intr.maxnum",
+    "arith.minnumf": "llvm.intr.minnum",
+    "arith.maximumf": "llvm.intr.maximum",
+    "arith.minimumf": "llvm.intr.minimum",
+}
+
+
+@rules.on(*_EXTREMA)
 def extremum(op: ir.OpView, cx: Kernel) -> Replacement:
-    """f16, bf16 and f32 stay; f64 maximum is built from the number form and a NaN test"""
+    """=> llvm.intr.maxnum, ..; f64 maximum is built from the number form and a NaN test"""
     element = element_of(op.operands[0].type)
-    if not isinstance(element, ir.F64Type) or not op.name.endswith("imumf"):
-        op.results[0].set_type(cx.type(op.results[0].type))
-        return KEEP
-    return _nan_aware(op, cx)
+    if isinstance(element, ir.F64Type) and op.name.endswith("imumf"):
+        return _nan_aware(op, cx)
+    return _extremum(op.name, list(op.operands), cx, op)
+
+
+def _extremum(name: str, operands: list[ir.Value], cx: Kernel, op: ir.OpView) -> ir.Value:
+    attributes = {}
+    if "fastmath" in op.attributes:
+        text = str(op.attributes["fastmath"]).replace("#arith.", "#llvm.")
+        attributes["fastmathFlags"] = ir.Attribute.parse(text)
+    return cx.create(_EXTREMA[name], operands, [operands[0].type], attributes).result
 
 
 @rules.on("nv_tileaa.maxf", "nv_tileaa.minf")
@@ -184,7 +200,7 @@ def flushed_extremum(op: ir.OpView, cx: Kernel) -> ir.Value:
 def _nan_aware(op: ir.OpView, cx: Kernel) -> ir.Value:
     left, right = op.operands
     name = "arith.maxnumf" if "max" in op.name else "arith.minnumf"
-    best = cx.create(name, [left, right], [left.type]).result
+    best = _extremum(name, [left, right], cx, op)
     is_vector = isinstance(left.type, ir.VectorType)
     i1 = ir.IntegerType.get_signless(1)
     flags = vector_of(count_of(left.type), i1) if is_vector else i1
