@@ -25,13 +25,15 @@ SCHEDULES = ("late", "early", "random")
 
 
 @cache
-def ptx(name: str, strategy: str = "unspecialize", tensor_maps: str = "host") -> str:
+def ptx(
+    name: str, strategy: str = "unspecialize", tensor_maps: str = "host", target: str = "sm_90"
+) -> str:
     """Attention, made as if two stages did not fit."""
     bytecode = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
     options = {"pipeline-strategy": strategy, "tma-descriptors": tensor_maps}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unspecialized_pipeline, "depth", lambda _demand, _room: 0)
-        made = tile_core.compile(bytecode, "sm_90", opt_level=2, options=options, emit="ptx")
+        made = tile_core.compile(bytecode, target, opt_level=2, options=options, emit="ptx")
     return str(made.stage("ptx"))
 
 
@@ -119,3 +121,33 @@ def test_bytes_that_are_expected_are_those_that_come() -> None:
         for size in (4096, 16384):
             changed = f"{text[: match.start()]}{match[1]}{size};{text[match.end() :]}"
             assert is_caught(changed, 328)
+
+
+@cache
+def by_tensor(strategy: str = "unspecialize") -> str:
+    """On sm_100, whose products are by tcgen05: all wait for one where it stands."""
+    return ptx(SMALL, strategy, target="sm_100")
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_products_in_tensor_memory_read_such_stages(schedule: str) -> None:
+    sizes = re.findall(r"mbarrier\.arrive\.expect_tx[^;]*, (\d+);", by_tensor())
+    assert sizes == ["8192"] * 4
+    for length in (40, 72, 136, 328):
+        found = attend(by_tensor(), length, schedule)
+        np.testing.assert_array_equal(found, attend(by_tensor("none"), length))
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        r"mbarrier\.arrive\.shared[^;]*;", r"mbarrier\.arrive\.expect_tx[^;]*;",
+        r"tcgen05\.commit[^;]*;", r"\{[^{}]*mbarrier\.try_wait[^{}]*\}", r"mbarrier\.init[^;]*;",
+    ],
+)  # fmt: skip
+def test_nothing_of_them_can_go(instruction: str) -> None:
+    mutants = without(by_tensor(), instruction)
+    assert mutants
+    missed = [at for at, text in enumerate(mutants) if not is_caught(text, 328)]
+    # Who fills a stage has waited for the product that read it, as all have.
+    assert len(missed) == (2 if "try_wait" in instruction else 0)

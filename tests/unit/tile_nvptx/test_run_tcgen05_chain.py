@@ -158,6 +158,20 @@ def test_two_loops_of_chained_products(schedule: str) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def test_stages_of_few_warps_and_two_blocks() -> None:
+    """What a product leaves in tensor memory takes no registers of those that blocks share."""
+    pytest.importorskip("cuda.tile")
+    hinted = "attention.replace_hints(occupancy=2, num_worker_warps=4)"
+    program = _CAUSAL.replace("(4, 1, 1), attention", f"(2, 1, 1), {hinted}")
+    program = program.replace("1, 64, 64, 1, True, True", "1, 128, 128, 1, True, True")
+    assert hinted in program
+    assert "128, 128" in program
+    paths = [str(EXAMPLES.parent / "benchmarks"), str(EXAMPLES)]
+    command = [sys.executable, "-c", program, "late", *paths]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 #: Blocks of queries in turn by one thread block, each with as many tiles of keys as it is told.
 _PERSISTENT = """
 import sys

@@ -12,7 +12,10 @@ from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.buffers import lives_during, lives_until, stage_bytes
+from tile_tileas.analysis.constants import is_zero
 from tile_tileas.dialect import layout_of
+from tile_tileas.dot_plan import IN_FLIGHT, family_of
+from tile_tileas.mma.families import TENSOR
 from tile_tileas.passes.allocate_shared import RESERVED
 from tile_tileas.passes.convert_tileaa import num_warps, occupancy
 from tile_tileas.pipelining.depth import Demand, Room
@@ -77,8 +80,22 @@ def _bytes(load: Prefetch) -> int:
 
 
 def carried_registers(loop: ir.OpView) -> int:
-    """Registers of a thread for what `loop` carries."""
-    return sum(registers_of(result.type) for result in loop.results)
+    """Registers of a thread for what `loop` carries; what a product by tcgen05 leaves in tensor
+    memory until the next iteration takes none.
+    """
+    block = loop.regions[0].blocks[0]
+    end = block.operations[len(block.operations) - 1]
+    yielded = list(end.operands)[-len(loop.results) :]
+    carried = zip(loop.results, yielded, strict=True)
+    return sum(registers_of(to.type) for to, value in carried if not _stays_there(value))
+
+
+def _stays_there(value: ir.Value) -> bool:
+    """Whether it is the result of a product in tensor memory that nothing is added to."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or IN_FLIGHT not in owner.attributes:
+        return False
+    return family_of(owner) == TENSOR and is_zero(owner.operands[2])
 
 
 def registers_of_thread(func: ir.Operation, target: Target) -> int:

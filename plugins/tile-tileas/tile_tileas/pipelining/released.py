@@ -12,37 +12,40 @@ from collections.abc import Sequence
 from tile_core.mlir import ir
 from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dot_plan import family_of
-from tile_tileas.mma.families import WARPGROUP as FAMILY
+from tile_tileas.mma.families import WARPGROUP
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.filling import Tma, TmaLoads
 
 _DOT = "nv_tileas.dot"
+_FAMILIES = (WARPGROUP,)
 _WAITS = ("nv_tileas.dot_wait", "nv_tileas.async_wait")
 
 
-def can_be_released(loads: Sequence[Prefetch], tma: TmaLoads) -> bool:
-    """Whether tensor maps fill all stages of `loads`, and products of warpgroups alone read them,
+def can_be_released(
+    loads: Sequence[Prefetch], tma: TmaLoads, families: Sequence[str] = _FAMILIES
+) -> bool:
+    """Whether tensor maps fill all stages of `loads`, and products of `families` alone read them,
     in shared memory or as fragments that are read for one of them.
 
     Not where blocks of a cluster fill each other's: those are told where threads meet.
     """
     if tma.is_shared or any(load.load.results[0] not in tma.copies for load in loads):
         return False
-    return all(load.target is not None and _multiplied(load) for load in loads)
+    return all(load.target is not None and _multiplied(load, families) for load in loads)
 
 
-def _multiplied(load: Prefetch) -> bool:
+def _multiplied(load: Prefetch, families: Sequence[str]) -> bool:
     assert load.target is not None
     users = [use.owner.operation for use in load.target.alloc.results[0].uses]
     return all(
-        user == load.target.copy.operation or _is_product(user) or _reads_fragments(user)
+        user == load.target.copy.operation or _is_product(user, families) or _reads_fragments(user)
         for user in users
     )
 
 
-def _is_product(op: ir.Operation) -> bool:
-    return op.name == _DOT and family_of(op) == FAMILY
+def _is_product(op: ir.Operation, families: Sequence[str] = _FAMILIES) -> bool:
+    return op.name == _DOT and family_of(op) in families
 
 
 def _reads_fragments(op: ir.Operation) -> bool:
