@@ -1,7 +1,7 @@
 """Kernels with a loop of products whose operands come in different ways, for tests of pipelining.
 
-The kernel computes out = sum over steps i of A_i B_i, tiles of 64 x 32 and 32 x 64, all but its
-variants of the loads being the same.
+The kernel computes out = sum over steps i of A_i B_i, tiles of 64 x 32 and 32 x 64 unless others
+are asked for, all but its variants of the loads being the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Carried = list[Value]
 @dataclass
 class Steps:
     """One kernel: how A and B come. `most` is how many steps there is data for; with `turns` the
-    loop runs as often in another one, which adds what it gives.
+    loop runs as often in another one, which adds what it gives. `tile` has M, K and N, `element`
+    what loads through views give.
     """
 
     left: str = "view"
@@ -36,6 +37,8 @@ class Steps:
     step: int = 1
     latency: int | None = None
     turns: int = 0
+    tile: tuple[int, int, int] = (M, K, N)
+    element: t.Scalar = t.F16
 
     @property
     def hints(self) -> dict[str, Any]:
@@ -47,10 +50,11 @@ class Steps:
 
     def program(self) -> Program:
         """The kernel; arguments are the arrays of A and B, bounds of the loop, the result."""
-        p = self.p = Program()
-        sources = [_SOURCES[self.left](p, self, (M, K)), _SOURCES[self.right](p, self, (K, N))]
+        p, (m, k, n) = Program(), self.tile
+        self.p = p
+        sources = [_SOURCES[self.left](p, self, (m, k)), _SOURCES[self.right](p, self, (k, n))]
         bounds = [p.argument(I32), p.argument(I32), p.constant(I32, self.step)]
-        start = p.constant(t.Tile((M, N), t.F32), 0)
+        start = p.constant(t.Tile((m, n), t.F32), 0)
         initial = [value for source in sources for value in source.initial]
 
         def body(i: Value, total: Value, *carried: Value) -> list[Value]:
@@ -66,7 +70,7 @@ class Steps:
             region = p.region(types, body, "continue")
             return p.emit("for", [*bounds, (start, *initial)], *types[1:], regions=(region,))
 
-        p.store(self._turned(start, loop) if self.turns else loop(), (M, N), t.F32)
+        p.store(self._turned(start, loop) if self.turns else loop(), (m, n), t.F32)
         return p
 
     def _turned(self, start: Value, loop: Callable[[], Value]) -> Value:
@@ -82,20 +86,21 @@ class Steps:
 
     def arguments(self, first: int, last: int) -> list[Any]:
         """Numbers whose sums are exact in any order."""
+        m, k, n = self.tile
         a, b = (
-            _integers(self.most, shape, kind, seed)
-            for seed, (shape, kind) in enumerate((((M, K), self.left), ((K, N), self.right)))
+            _integers(self, shape, kind, seed)
+            for seed, (shape, kind) in enumerate((((m, k), self.left), ((k, n), self.right)))
         )
-        return [a, b, np.int32(first), np.int32(last), np.zeros((M, N), np.float32)]
+        return [a, b, np.int32(first), np.int32(last), np.zeros((m, n), np.float32)]
 
 
-def _integers(steps: int, shape: tuple[int, int], kind: str, seed: int) -> np.ndarray:
+def _integers(own: Steps, shape: tuple[int, int], kind: str, seed: int) -> np.ndarray:
     draw = np.random.default_rng(seed)
     if kind in ROUNDED:  # numbers that the nearest tf32 is above, by a quarter of what it counts in
-        found, element = draw.integers(2, 4, (steps, *shape)) + 0.75 / 512, t.F32
+        found, element = draw.integers(2, 4, (own.most, *shape)) + 0.75 / 512, t.F32
     else:
-        found = draw.integers(-3, 4, (steps, *shape))
-        element = t.F8E4M3FN if kind == "converted" else t.F16
+        found = draw.integers(-3, 4, (own.most, *shape))
+        element = t.F8E4M3FN if kind == "converted" else own.element
     if kind in ("transposed", "rounded_transposed"):
         found = found.transpose(0, 2, 1)
     return np.ascontiguousarray(found).astype(dtype_of(element))
@@ -132,18 +137,21 @@ def _tiles(
     return load
 
 
-def _view(p: Program, own: Steps, shape: tuple[int, int], element: t.Scalar = t.F16) -> _Source:
-    load = _tiles(p, own, shape, element)
+def _view(
+    p: Program, own: Steps, shape: tuple[int, int], element: t.Scalar | None = None
+) -> _Source:
+    load = _tiles(p, own, shape, element or own.element)
     return _Source([], lambda i, carried: (load(i), carried))
 
 
 def _transposed(
-    p: Program, own: Steps, shape: tuple[int, int], element: t.Scalar = t.F16
+    p: Program, own: Steps, shape: tuple[int, int], element: t.Scalar | None = None
 ) -> _Source:
-    load = _tiles(p, own, shape[::-1], element)
+    kind = element or own.element
+    load = _tiles(p, own, shape[::-1], kind)
 
     def turned(i: Value, carried: Carried) -> tuple[Value, Carried]:
-        return p.emit("permute", [load(i)], t.Tile(shape, element), permutation=(1, 0)), carried
+        return p.emit("permute", [load(i)], t.Tile(shape, kind), permutation=(1, 0)), carried
 
     return _Source([], turned)
 

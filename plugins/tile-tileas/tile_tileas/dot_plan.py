@@ -96,7 +96,7 @@ def warps_of(op: ir.OpView | ir.Operation) -> Warps:
 
 def product_of(op: ir.OpView | ir.Operation) -> tuple[int, int, int, int]:
     """(B, M, N, K) of a dot of tiles."""
-    return product_shape(shape_of(op.operands[0]), shape_of(op.operands[1]))
+    return product_shape(shape_of(op.operands[0]), shape_of(op.operands[2]))
 
 
 # -- multiply-adds ---------------------------------------------------------------------------------
@@ -174,8 +174,8 @@ def _warpgroups(op: ir.OpView, wanted: LinearLayout, num_warps: int, max_shared:
 
 def tensor_plan_of(op: ir.OpView | ir.Operation, num_warps: int) -> TensorPlan:
     """The plan of a dot whose accumulator is in tensor memory while it is made."""
-    a, b = (_shape(value) for value in list(op.operands)[:2])
-    return planned_tensor(Planned(atom_name(op), product_shape(a, b), 2, num_warps))
+    a, c = (_shape(op.operands[at]) for at in (0, 2))
+    return planned_tensor(Planned(atom_name(op), product_shape(a, c), 2, num_warps))
 
 
 def _shape(value: ir.Value) -> tuple[int, ...]:

@@ -96,7 +96,9 @@ def _largest(rows: Iterable[MmaRow], shape: tuple[int, int, int]) -> MmaAtom | N
 
 
 def product_shape(a: Shape, b: Shape) -> tuple[int, int, int, int]:
-    """(B, M, N, K) of a product of tiles of shapes `a` and `b`; B is 1 for rank 2."""
+    """(B, M, N, K) of a product of tiles of shapes `a` and `b`; B is 1 for rank 2. `b` may as well
+    be the accumulator's, which has all columns where blocks share those of B.
+    """
     return (a[0] if len(a) == 3 else 1, a[-2], b[-1], a[-1])
 
 

@@ -96,7 +96,10 @@ def following(type_: str = "!bar", stage: str = "i32", phase: str = "i32") -> st
     return f'%n:2 = "nv_tileas.barrier_next"({barrier}) : ({type_}) -> ({stage}, {phase})'
 
 
+PAIR = ATOM.replace("group::1", "group::2").replace("m64n8", "m256n32")
+WAIT = '"nv_tileas.barrier_wait"(%bar, %i, %i) {pair} : (!bar, i32, i32) -> ()'
 ARRIVE = '"nv_tileas.barrier_arrive"(%bar, %i) {by = "warp", kind = "tcgen05"} : (!bar, i32) -> ()'
+TOLD = ARRIVE.replace("warp", "agent").replace('"tcgen05"', '"generic", pair')
 FENCE = '"nv_tileas.tmem_fence"() {side = "between"} : () -> ()'
 CASES = [
     (alloc(48), "expects a power of two from 32 to 512 columns, but got 48"),
@@ -150,6 +153,13 @@ CASES = [
     (following("!a"), "expects a barrier, but got !nv_tileas.buffer<"),
     (following(stage="i64"), "expects stage to be i32, but got i64"),
     (following(phase="i64"), "expects phase to be i32, but got i64"),
+    (umma(atom=PAIR), "cannot multiply [64, 16] by [16, 8] into [64, 8]"),
+    (
+        packed().replace("{atom", "{blocks = 2 : i32, atom"),
+        "expects blocks to be 2 and no block scales, but got 2 : i32",
+    ),
+    (WAIT, "expects a leader to wait for a pair"),
+    (TOLD, "expects products to arrive for a pair, but got 'generic'"),
     (ARRIVE, "expects one thread of the agent to arrive for its products, but got 'warp'"),
 ]
 ARGUMENTS = "%a: !a, %b: !b, %c: !c, %w: !word, %bar: !bar, %ring: !ring, %i: i32, %l: i64, %f: i1"

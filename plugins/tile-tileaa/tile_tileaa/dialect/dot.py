@@ -27,6 +27,9 @@ ACCUMULATORS: dict[str, tuple[str, ...]] = {
     "f64": ("f64",),
 }
 
+#: On a product that so many blocks of a cluster make together (i32).
+BLOCKS = "blocks"
+
 _Types = tuple[ir.Type, ir.Type, ir.Type, ir.Type]
 
 
@@ -72,13 +75,27 @@ def type_problem(op: ir.OpView) -> str | None:
     return _integer_problem(op, types) if integers[0] else _float_problem(types)
 
 
+def blocks_of(op: ir.OpView | ir.Operation) -> int:
+    """How many blocks of a cluster make a product together; 1 if nothing says."""
+    return ir.IntegerAttr(op.attributes[BLOCKS]).value if BLOCKS in op.attributes else 1
+
+
+def _blocks(op: ir.OpView) -> str | None:
+    if BLOCKS not in op.attributes:
+        return None
+    given = op.attributes[BLOCKS]
+    if isinstance(given, ir.IntegerAttr) and given.value == 2 and op.sfa is None:
+        return None
+    return f"expects {BLOCKS} to be 2 and no block scales, but got {given}"
+
+
 def _shape_problem(op: ir.OpView) -> str | None:
     a, b, c, d = (shape_of(value.type) for value in (op.a, op.b, op.c, op.result))
     if len(d) not in (2, 3):
         return f"expects rank-2 or rank-3 tensor for result, but got ({len(d)})"
     if len(a) != len(d) or len(b) != len(d) or a[-1] != b[-2] or a[:-2] != b[:-2]:
         return "expects the shape of operand #A and #B to be compatible"
-    if c != [*a[:-2], a[-2], b[-1]] or op.c.type != op.result.type:
+    if c != [*a[:-2], a[-2], b[-1] * blocks_of(op)] or op.c.type != op.result.type:
         return "expects the shape of operand #C is compatible with operands #A and #B"
     return None
 
@@ -90,7 +107,7 @@ def _scales(op: ir.OpView) -> str | None:
 
 
 #: The contract of `dot` in both dialects, in the order of the specification.
-DOT_CHECKS: tuple[Check, ...] = (type_problem, _shape_problem, _scales)
+DOT_CHECKS: tuple[Check, ...] = (type_problem, _blocks, _shape_problem, _scales)
 
 DOT = OperationSpec(
     "dot",
@@ -104,7 +121,8 @@ DOT = OperationSpec(
     },
     "c + a @ b for [B x] M x K by [B x] K x N; sfa and sfb are block scales. Integers wrap and "
     "carry signedness_a and signedness_b. Floats are accumulated in the type of c or a wider one. "
-    "Optional: propagate_nan, fast_acc.",
+    "Optional: propagate_nan, fast_acc; with `blocks` of 2 a pair of blocks of a cluster makes one "
+    "product: each has its own rows of a and c, and half of the columns of b.",
     (Pure,),
     DOT_CHECKS,
 )

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
-from tile_tileas.dot_plan import family_of, tensor_plan_of
+from tile_core.passes import error_at
+from tile_tileas.dialect.tensor import UMMA
+from tile_tileas.dot_plan import atom_name, family_of, tensor_plan_of
 from tile_tileas.mma.families import TENSOR as FAMILY
+from tile_tileas.mma.tensor import ctas_of
 
 _DOT, _FOR = "nv_tileas.dot", "scf.for"
 
@@ -21,6 +24,33 @@ def tensor_products(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
                 if inner.operation.name == _DOT and family_of(inner) == FAMILY:
                     yield inner
                 yield from tensor_products(inner)
+
+
+def is_of_pair(op: ir.OpView | ir.Operation) -> bool:
+    """Whether a pair of blocks makes the product together; then pairs make all of its kernel."""
+    return ctas_of(atom_name(op)) > 1
+
+
+def made_by_pairs(func: ir.Operation) -> bool:
+    """Whether pairs of blocks make the products of a kernel that have begun (`umma`).
+
+    Raises:
+        CompileError: some do, and others are for one block (PTX ISA, "tcgen05 instructions": all of
+            a kernel say the same of that).
+    """
+    ctas = {ctas_of(atom_name(op)): op for op in _begun(func)}
+    if len(ctas) > 1:
+        raise error_at(ctas[1], "is for one block, and another product for a pair of blocks")
+    return 2 in ctas
+
+
+def _begun(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                if inner.operation.name in UMMA:
+                    yield inner
+                yield from _begun(inner)
 
 
 def carried_place(op: ir.OpView) -> int | None:

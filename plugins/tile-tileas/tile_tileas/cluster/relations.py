@@ -32,10 +32,11 @@ class Relations:
     Raises Conflict for what cannot be done by several blocks.
     """
 
-    def __init__(self, func: ir.Operation, parts: int) -> None:
+    def __init__(self, func: ir.Operation, parts: int, *, pairs: bool = False) -> None:
+        """`pairs`: two blocks make each product together, with half of the columns of B each."""
         self.ids: dict[ir.Value, int] = {}
         self.program = Program()
-        self._parts = parts
+        self._parts, self.pairs = parts, pairs
         self._region(func.regions[0])
 
     def id(self, value: ir.Value) -> int:
@@ -118,14 +119,19 @@ class Relations:
         self._both(op.operands[0], op.results[0], axes, "a permutation")
 
     def view(self, op: ir.OpView) -> None:
-        """The outermost axis of more than one element is outermost on both sides."""
+        """Axes are the same but for those of one element, or the outermost of more than one element
+        is outermost on both sides.
+        """
         source, result = op.operands[0], op.results[0]
         if not is_tile(source) or not is_tile(result):
             return
         axes = [NEVER] * len(shape_of(source))
-        outer, inner = _outermost(source), _outermost(result)
-        if outer is not None and inner is not None and shape_of(result)[inner] % self._parts == 0:
-            axes[outer] = inner
+        outer, inner = _long(source), _long(result)
+        if [shape_of(source)[at] for at in outer] == [shape_of(result)[at] for at in inner]:
+            for there, here in zip(outer, inner, strict=True):
+                axes[there] = here
+        elif outer and inner and shape_of(result)[inner[0]] % self._parts == 0:
+            axes[outer[0]] = inner[0]
         self._both(source, result, tuple(axes), "a change of shape")
 
     def fold(self, op: ir.OpView) -> None:
@@ -160,6 +166,12 @@ class Relations:
         rank = len(shape_of(c))
         batch, m, n = tuple(range(rank - 2)), rank - 2, rank - 1
         self._same([c, result], "a product")
+        if self.pairs:
+            self._rule(c, a, (*batch, m, NEVER), "a product")
+            self._rule(c, b, (*[NEVER] * len(batch), n, NEVER), "a product")
+            self._rule(a, c, (*batch, m, NEVER), "a product", whole=False)
+            self.program.seeds.append(Seed(self.id(c), (m,)))
+            return
         self._rule(c, a, (*batch, m, WHOLE), "a product")
         self._rule(c, b, (*batch, WHOLE, n), "a product")
         self._rule(a, c, (*batch, m, NEVER), "a product", whole=False)
@@ -242,9 +254,9 @@ def _end(block: ir.Block) -> ir.OpView:
     return block.operations[len(block.operations) - 1]
 
 
-def _outermost(value: ir.Value) -> int | None:
-    """The first axis of more than one element."""
-    return next((at for at, extent in enumerate(shape_of(value)) if extent > 1), None)
+def _long(value: ir.Value) -> list[int]:
+    """The axes of more than one element."""
+    return [at for at, extent in enumerate(shape_of(value)) if extent > 1]
 
 
 def _kind(op: ir.OpView) -> str | None:

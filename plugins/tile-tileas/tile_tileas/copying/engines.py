@@ -31,13 +31,18 @@ class EngineLoads:
         """Bytes beside the stages."""
         return self.tma.overhead + (self.bulk.overhead if self.bulk.copies else 0)
 
-    def fillings(self, loads: Sequence[Prefetch], readers: int = 0) -> Fillings:
-        """Who copies which of the loads; `readers` of tensor maps' stages as for `Tma`."""
+    def fillings(
+        self, loads: Sequence[Prefetch], readers: int = 0, *, pair: bool = False
+    ) -> Fillings:
+        """Who copies which of the loads; `readers` of tensor maps' stages, and `pair`, as for
+        `Tma`.
+        """
         by_tma = [load for load in loads if load.load.results[0] in self.tma.copies]
         in_bulk = [load for load in loads if load.load.results[0] in self.bulk.copies]
         found: list[tuple[Filling, list[Prefetch]]] = []
         if by_tma:
-            found.append((self.tma.filling(readers), [self.tma.aligned(load) for load in by_tma]))
+            filling = self.tma.filling(readers, pair=pair)
+            found.append((filling, [self.tma.aligned(load) for load in by_tma]))
         if in_bulk:
             found.append((self.bulk.filling(), in_bulk))
         others = [load for load in loads if not load.by_engine]

@@ -33,6 +33,9 @@ PROXIES = ("async", "async.global", "mbarrier_init")
 LEADER = "leader"
 #: Attribute of a leader's wait that the rest of its warp waits for.
 WITH_WARP = "with_warp"
+#: On what concerns both blocks of a pair: the first of them does it, at its own barrier; its
+#: products arrive at the barriers of both.
+PAIR = "pair"
 #: Who arrives: every thread, one of each warp after its warp met, one of the agent after it met.
 ARRIVERS = ("thread", "warp", "agent")
 #: When an arrival counts: at once; when the copies that the thread has begun with cp.async are
@@ -116,10 +119,14 @@ def _arrive(op: ir.OpView) -> str | None:
         return f"expects every thread to arrive for its own copies, but got '{by}'"
     if kind == "tcgen05" and by != "agent":
         return f"expects one thread of the agent to arrive for its products, but got '{by}'"
+    if PAIR in op.attributes and kind != "tcgen05":
+        return f"expects products to arrive for a pair, but got '{kind}'"
     return None
 
 
 def _phase(op: ir.OpView) -> str | None:
+    if PAIR in op.attributes and LEADER not in op.attributes:
+        return "expects a leader to wait for a pair"
     return None if is_index(op.phase) else f"expects phase to be i32, but got {op.phase.type}"
 
 
@@ -180,14 +187,16 @@ SPECS = (
     OperationSpec(
         "barrier_expect",
         {**_STAGE, "bytes": ir.IntegerAttr},
-        "One thread of the agent arrives; the phase also waits for so many bytes of bulk copies.",
+        "One thread of the agent arrives; the phase also waits for so many bytes of bulk copies. "
+        "With `pair` that of the pair's first block alone.",
         (ReadsAndWrites,),
         (_at, _bytes),
     ),
     OperationSpec(
         "barrier_arrive",
         {**_STAGE, "by": ir.StringAttr, "kind": ir.StringAttr},
-        "Arrive with release semantics: one arrival per thread, warp or agent, as `by` says.",
+        "Arrive with release semantics: one arrival per thread, warp or agent, as `by` says. With "
+        "`pair` products of a pair arrive at the barriers of both blocks.",
         (ReadsAndWrites,),
         (_at, _arrive),
     ),
@@ -215,7 +224,8 @@ SPECS = (
         "Every thread waits, with acquire semantics, until the phase of parity `phase` (0 or 1) "
         "is complete. The phase before the first counts as complete and has parity 1. With "
         "`leader` the agent's first thread waits alone, and others hear of it where they meet; "
-        "with `with_warp` as well, its warp waits with it.",
+        "with `with_warp` as well, its warp waits with it; with `pair` the leader of the pair's "
+        "first block.",
         (ReadsAndWrites,),
         (_at, _phase),
     ),

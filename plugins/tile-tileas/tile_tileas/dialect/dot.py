@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tile_tileaa.dialect.dot import DOT, DOT_CHECKS, type_problem
+from tile_tileaa.dialect.dot import DOT, DOT_CHECKS, blocks_of, type_problem
 from tile_tileaa.dialect.types import element_of
 
 from tile_core.dialect import Operand, OperationSpec, ReadsAndWrites, Result, declare
@@ -17,7 +17,8 @@ from tile_tileas.mma.families import TENSOR, WARPGROUP
 
 
 def _atom(op: ir.OpView) -> str | None:
-    from tile_tileas.mma.tiers import SCALED_TIERS, TIERS  # most programs have no products
+    from tile_tileas.mma.tensor import ctas_of  # most programs have no products
+    from tile_tileas.mma.tiers import SCALED_TIERS, TIERS
 
     atom = ir.StringAttr(op.attributes["atom"]).value
     tiers = (*TIERS, *SCALED_TIERS.values())
@@ -26,6 +27,8 @@ def _atom(op: ir.OpView) -> str | None:
         return f"expects atom '{atom}' to be an instruction of {families}"
     if (op.sfa is None) == any(tier.has(atom) for tier in SCALED_TIERS.values()):
         return f"expects SFA and SFB with an atom that takes them, and no other, but got '{atom}'"
+    if ctas_of(atom) != blocks_of(op):
+        return f"expects {ctas_of(atom)} blocks to make a product by '{atom}', not {blocks_of(op)}"
     return None
 
 

@@ -20,12 +20,15 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.effects import effects
 from tile_tileas.dialect.staging import buffer_problem, is_index
 from tile_tileas.mma.families import TENSOR as FAMILY
+from tile_tileas.mma.tensor import ctas_of
 from tile_tileas.mma.tiers import SCALED_TIERS, tier_of
 
 #: Sides of a meeting of threads (PTX ISA, "tcgen05.fence").
 SIDES = ("before", "after")
 #: Columns are taken as a power of two, this at least (PTX ISA, "tcgen05.alloc").
 LEAST_COLUMNS = 32
+#: Products that a thread begins.
+UMMA = ("nv_tileas.umma", "nv_tileas.umma_scaled")
 
 
 def tensor_columns(buffer: Buffer) -> int:
@@ -110,7 +113,8 @@ def _product(op: ir.OpView) -> str | None:
     if b.space == TENSOR or (a.space == TENSOR and scaled) or c.space != TENSOR:
         where = "A and B in shared memory" if scaled else "B in shared memory"
         return f"expects {where} and the accumulator in tensor memory"
-    if a.shape[1:] != b.shape[:1] or c.shape != [a.shape[0], b.shape[1]]:
+    ctas = ctas_of(ir.StringAttr(op.atom).value)
+    if a.shape[1:] != b.shape[:1] or c.shape != [a.shape[0], b.shape[1] * ctas]:
         return f"cannot multiply {a.shape} by {b.shape} into {c.shape}"
     if not isinstance(op.accumulate.type, ir.IntegerType) or op.accumulate.type.width != 1:
         return f"expects an i1 that says whether to accumulate, but got {op.accumulate.type}"
@@ -131,14 +135,16 @@ SPECS = (
         "alloc_tmem",
         {"storage": Operand[Any], "columns": ir.IntegerAttr, "result": Result[Any]},
         "Take columns of tensor memory for the block, waiting until other blocks give theirs back; "
-        "no more are asked for. All threads meet and have the address.",
+        "no more are asked for. All threads meet and have the address. With `pair` it is for "
+        "products of pairs of blocks, as all of the kernel then are.",
         (effects(writes=("storage",), reads=("storage",)),),
         (_columns, _word),
     ),
     OperationSpec(
         "dealloc_tmem",
         {"address": Operand[Any], "columns": ir.IntegerAttr},
-        "All threads meet, and the block gives its columns back.",
+        "All threads meet, with `pair` those of all blocks of the cluster, and the block gives its "
+        "columns back.",
         (ReadsAndWrites,),
         (_columns, lambda op: _address(op.address)),
     ),
@@ -169,7 +175,8 @@ SPECS = (
         },
         "One thread of the agent begins accumulator = A B, + accumulator if `accumulate`; A is in "
         "shared or tensor memory. It is done, and A, B free, when an arrival of kind 'tcgen05' "
-        "behind it is.",
+        "behind it is. With an atom of a pair one thread of its first block begins it for both: "
+        "each has its rows of A and of the accumulator, and half of the columns of B.",
         (effects(reads=("a", "b"), writes=("accumulator",)),),
         (_product,),
     ),

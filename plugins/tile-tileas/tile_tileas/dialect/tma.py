@@ -385,7 +385,8 @@ SPECS = (
         "async_tiled_tma_load",
         _LOADED,
         "Copy a box to shared memory; what is outside of the tensor becomes zeros. With `mask`, "
-        "to the same place in each block of the cluster whose bit is set.",
+        "to the same place in each block of the cluster whose bit is set. With `pair` the barrier "
+        "is that of the pair's first block.",
         (_WRITES,),
         _LOAD_CHECKS,
     ),

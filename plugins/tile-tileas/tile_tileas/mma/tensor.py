@@ -3,6 +3,10 @@
 A product is M x K by K x N. One thread begins it for the whole block; A and B lie in shared memory
 in the canonical layouts of the instruction, the accumulator in tensor memory, from where warps read
 it when all is done. What one instruction does not cover is repeated along M, N and K.
+
+A pair of blocks of a cluster makes one product together where M is that of one of them: each has
+its own rows of A and of the accumulator, and one half of the columns of B. The first one's thread
+begins the instructions of both.
 PTX ISA, "TensorCore 5th generation instructions".
 """
 
@@ -49,10 +53,20 @@ class TensorPlan:
     num_warps: int
 
     @property
+    def ctas(self) -> int:
+        """Blocks of a cluster that make the product together, 1 or 2."""
+        return self.atom.row.cta_group
+
+    @property
+    def rows_each(self) -> int:
+        """Rows of one instruction that a block has."""
+        return self.atom.m // self.ctas
+
+    @property
     def counts(self) -> tuple[int, int, int]:
         """Instructions along M, N and K."""
         m, n, k = self.shape
-        return m // self.atom.m, n // self.atom.n, k // self.atom.k
+        return m // self.rows_each, n // self.atom.n, k // self.atom.k
 
     @property
     def columns(self) -> int:
@@ -86,11 +100,20 @@ class TensorPlan:
 
     @property
     def buffer(self) -> LinearLayout:
-        """The accumulator in tensor memory: (row, column) -> (m, n)."""
+        """The accumulator in tensor memory: (row, column) -> (m, n). Columns of an instruction of
+        a pair are of one block's half of B, then of the other's.
+        """
         m, n, _ = self.shape
-        row = [(v, 0) for v in datapath(self.atom.m, 1, weight_stationary=False).rows]
-        column = [*steps(1, 1, n), *steps(0, self.atom.m, m)]
-        return LinearLayout({"row": row, "column": column}, (m, n))
+        own, each = n // self.ctas, self.atom.n // self.ctas
+        of_others = [(0, own)] * (self.ctas - 1)
+        column = [*steps(1, 1, each), *of_others, *steps(1, each, own)]
+        column += steps(0, self.rows_each, m)
+        return LinearLayout({"row": self._datapath, "column": column}, (m, n))
+
+    @property
+    def _datapath(self) -> list[tuple[int, int]]:
+        path = datapath(self.atom.m, self.ctas, weight_stationary=False)
+        return [(v, 0) for v in path.rows]
 
     @property
     def held(self) -> LinearLayout | None:
@@ -98,12 +121,15 @@ class TensorPlan:
         M of 64 leaves rows unused.
         """
         m, _, k = self.shape
-        if self.atom.m != _ROWS[0]:
+        if self.rows_each != _ROWS[0]:
             return None
         word = _WORD_BITS // BITS[self.atom.row.a]
-        row = [(v, 0) for v in datapath(self.atom.m, 1, weight_stationary=False).rows]
-        column = [*steps(1, word, k), *steps(0, self.atom.m, m)]
-        return LinearLayout({"row": row, "column": column, "element": steps(1, 1, word)}, (m, k))
+        bases = {
+            "row": self._datapath,
+            "column": [*steps(1, word, k), *steps(0, self.rows_each, m)],
+            "element": steps(1, 1, word),
+        }
+        return LinearLayout(bases, (m, k))
 
     def held_column(self, m: int, k: int) -> int:
         """The first column of A of instruction (m, k), where A is in tensor memory."""
@@ -116,7 +142,7 @@ class TensorPlan:
         """
         m, n, _ = self.shape
         lane = [(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)]
-        rows = [(_PIECE_ROWS, 0)] if self.atom.m == _ROWS[0] else []
+        rows = [(_PIECE_ROWS, 0)] if self.rows_each == _ROWS[0] else []
         register = [(0, 1), (8, 0)]
         return self._spread(lane, register, rows, steps(1, _PIECE_COLUMNS, n), m)
 
@@ -126,7 +152,7 @@ class TensorPlan:
         leaves every other 16 rows of tensor memory unused.
         """
         m, n, _ = self.shape
-        if self.atom.m != _ROWS[0]:
+        if self.rows_each != _ROWS[0]:
             return None
         return self._spread(steps(0, 1, 32), [], [], steps(1, 1, n), m)
 
@@ -141,9 +167,9 @@ class TensorPlan:
         """Four warps have a quarter of the rows each. Further ones take other tiles along M, then
         `rows`, then the upper `columns`; registers hold what is left.
         """
-        quarter = self.atom.m // WARPS
+        quarter = self.rows_each // WARPS
         warp = [(quarter, 0), (2 * quarter, 0)]
-        free = [*columns, *rows, *reversed(steps(0, self.atom.m, m))]
+        free = [*columns, *rows, *reversed(steps(0, self.rows_each, m))]
         for _ in range(log2(self.num_warps // WARPS)):
             warp.append(free.pop() if free else (0, 0))
         left = sorted(free, key=lambda step: step[0])  # columns, then rows
@@ -160,20 +186,33 @@ def steps(dim: int, first: int, end: int) -> list[tuple[int, int]]:
     return [(value, 0) if dim == 0 else (0, value) for value in values]
 
 
-def _rows_of(chip: str | None, a: str, b: str, acc: str) -> list[MmaRow]:
-    """Dense instructions of one CTA for these types."""
+def _rows_of(chip: str | None, a: str, b: str, acc: str, ctas: int) -> list[MmaRow]:
+    """Dense instructions of so many CTAs for these types."""
     found = find_mma(chip, family=TENSOR, a=a, b=b, acc=acc, sparse=False, scaled=False)
-    return [row for row in found if row.cta_group == 1 and not row.weight_stationary]
+    return [row for row in found if row.cta_group == ctas and not row.weight_stationary]
 
 
 @lru_cache(maxsize=1)
 def _atoms() -> dict[str, MmaAtom]:
     """Instructions by the names that products say."""
     found = find_mma(family=TENSOR, sparse=False, scaled=False)
-    rows = [row for row in found if row.cta_group == 1 and not row.weight_stationary]
-    return {
-        atom_title(atom): atom for row in rows for atom in row.atoms() if is_power_of_two(atom.n)
-    }
+    rows = [row for row in found if not row.weight_stationary]
+    return {atom_title(atom): atom for row in rows for atom in _usable(row)}
+
+
+def _usable(row: MmaRow) -> list[MmaAtom]:
+    """Its instructions of an N that is a power of two; those of a pair where each block has all
+    rows of tensor memory.
+    """
+    least = _ROWS[0] if row.cta_group > 1 else 0
+    atoms = [atom for atom in row.atoms() if is_power_of_two(atom.n)]
+    return [atom for atom in atoms if atom.m // row.cta_group >= least]
+
+
+def ctas_of(atom: str) -> int:
+    """How many blocks of a cluster make a product by the instruction `atom` together."""
+    found = _atoms().get(atom)
+    return 1 if found is None else found.row.cta_group
 
 
 def atom_title(atom: MmaAtom) -> str:
@@ -188,7 +227,8 @@ def checked(plan: TensorPlan) -> TensorPlan:
     Raises:
         LayoutError: it does not.
     """
-    if any(size % step for size, step in zip(plan.shape, plan.atom.shape, strict=True)) or (
+    least = plan.rows_each, plan.atom.n, plan.atom.k
+    if any(size % step for size, step in zip(plan.shape, least, strict=True)) or (
         plan.num_warps % WARPS
     ):
         m, n, k = plan.shape
@@ -197,7 +237,9 @@ def checked(plan: TensorPlan) -> TensorPlan:
 
 
 class TensorTier:
-    """tcgen05.mma of one CTA: sm_100, 103, 110. Tiles of 64 rows and more."""
+    """tcgen05.mma of one CTA or of a pair: sm_100, 103, 110. Tiles of 64 rows and more, of 128 in
+    each CTA of a pair.
+    """
 
     family = TENSOR
 
@@ -210,10 +252,10 @@ class TensorTier:
         a, b, acc = product.types
         if not find_mma(product.chip, family=TENSOR, sparse=False):
             return Unfit("")
-        rows = _rows_of(product.chip, a, b, acc)
+        rows = _rows_of(product.chip, a, b, acc, product.ctas)
         if not rows:
             return Unfit(f"it does not multiply {a} by {b} into {acc}")
-        problem = product_problem(product, _ROWS[-1])
+        problem = product_problem(product, _ROWS[-1 if product.ctas == 1 else 0])
         return problem if problem is not None else _instruction(product, rows[0])
 
     def has(self, atom: str) -> bool:
@@ -246,12 +288,14 @@ def product_problem(product: Product, rows: int) -> Unfit | None:
     if m % rows:
         return Unfit(f"it has {rows} rows or more, and the tile {m}")
     a, b, _ = product.types
-    for name, element, extent, order in zip("AB", (a, b), (m, n), product.orders, strict=True):
+    for name, element, extent, order in zip(
+        "AB", (a, b), (m, n // product.ctas), product.orders, strict=True
+    ):
         side = "MN"["AB".index(name)]
         if order == "MN" and operand_buffer(extent, k, BITS[element], "MN") is None:
             return Unfit(f"{name} lies along {side} in memory, and {extent} {element} are no row "
                          "of a swizzle that it reads there")  # fmt: skip
-    wanted = (m * k * BITS[a] + n * k * BITS[b]) // 8
+    wanted = (m * k * BITS[a] + n // product.ctas * k * BITS[b]) // 8
     if wanted > product.max_shared:
         return Unfit(f"its operands take {wanted} bytes of shared memory, and a block has "
                      f"{product.max_shared}")  # fmt: skip
@@ -262,8 +306,8 @@ def _instruction(product: Product, row: MmaRow) -> str | Unfit:
     _, m, n, k = product.shape
     fitting = [
         atom
-        for atom in row.atoms()
-        if is_power_of_two(atom.n) and not (m % atom.m or n % atom.n or k % atom.k)
+        for atom in _usable(row)
+        if not (m % (atom.m // product.ctas) or n % atom.n or k % atom.k)
     ]
     if not fitting:
         return Unfit(f"no instruction of it divides tiles of {m}x{n}x{k}")

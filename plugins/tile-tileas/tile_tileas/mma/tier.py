@@ -14,6 +14,8 @@ from typing import Protocol
 
 from tile_cute.linear import LinearLayout
 
+from tile_tileas.mma.families import TENSOR
+
 Extents = tuple[int, int, int, int]  # B, M, N, K
 Warps = tuple[int, int, int]  # along B, M, N
 
@@ -34,6 +36,8 @@ class Product:
         orders: how A and B lie in memory, along "K" or "MN"; "" if nobody knows.
         scale: PTX type of block scales, and how many elements along K have one; None without.
         packed: A and B are there as bytes of two elements of four bits along K, too.
+        ctas: blocks of a cluster that make it together: M counts the rows of one of them, N the
+            columns of all, of which each has its part of B.
     """
 
     chip: str
@@ -46,6 +50,7 @@ class Product:
     orders: tuple[str, str] = ("", "")
     scale: tuple[str, int] | None = None
     packed: bool = False
+    ctas: int = 1
 
     def part(self, parts: int) -> Product:
         """One of `parts` products, each of as many of the rows."""
@@ -103,6 +108,8 @@ def choose(product: Product, tiers: Sequence[Tier]) -> Choice | None:
     """The instruction of the first of `tiers` that takes the product; None if none does."""
     refused: list[tuple[str, str]] = []
     for tier in tiers:
+        if product.ctas > 1 and tier.family != TENSOR:
+            continue  # no other instruction reads the memory of two blocks
         found = tier.choose(product)
         if isinstance(found, str):
             return Choice(found, tuple(refused))

@@ -13,7 +13,9 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
+from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import lives_of
+from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.allocate_shared import place
@@ -40,7 +42,7 @@ class AllocateTensorMemory(Pass):
             worst = max(lives, key=lambda life: life.size)
             raise error_at(worst.op, f"allocated tmem out of resource: {needed} vs {COLUMNS}")
         columns = max(LEAST_COLUMNS, 1 << (needed - 1).bit_length())
-        address = _take(op, columns)
+        address = _take(op, columns, pair=made_by_pairs(op))
         for life in lives:
             at, i32 = Exchange(life.op), ir.IntegerType.get_signless(32)
             column = {"column": ir.IntegerAttr.get(i32, life.offset)}
@@ -51,10 +53,12 @@ class AllocateTensorMemory(Pass):
         cx.count("columns", columns)
 
 
-def _take(func: ir.Operation, columns: int) -> ir.Value:
+def _take(func: ir.Operation, columns: int, *, pair: bool) -> ir.Value:
     """The address of columns that the kernel has from its beginning to its end."""
     i32 = ir.IntegerType.get_signless(32)
-    count = {"columns": ir.IntegerAttr.get(i32, columns)}
+    count: dict[str, ir.Attribute] = {"columns": ir.IntegerAttr.get(i32, columns)}
+    if pair:
+        count[PAIR] = ir.UnitAttr.get()
     block = func.regions[0].blocks[0]
     at = Exchange(block.operations[0])
     word = at.run_of(1, i32)

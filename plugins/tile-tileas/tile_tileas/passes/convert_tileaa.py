@@ -199,12 +199,9 @@ class ConvertTileAAToTileAS(Pass):
         than its share of the register file leaves beside addresses and fragments; then eight, but
         for products that one warpgroup makes better alone.
         """
-        if "num_worker_warps_per_cta" in hints:
-            return min(
-                8, max(4, hints["num_worker_warps_per_cta"])
-            )  # as the hint's definition says
-        if default:
-            return default
+        asked = _asked_warps(hints, default)
+        if asked:
+            return asked
         room = _share(cx, _FEW_WARPS, hints.get("occupancy", 1)) - _OTHER_REGISTERS
         few = peak_registers(func, _FEW_WARPS) <= room or self._one_group(func, cx)
         return _FEW_WARPS if few else 2 * _FEW_WARPS
@@ -216,6 +213,22 @@ class ConvertTileAAToTileAS(Pass):
         axis, bounds = cx.analysis(AxisAnalysis, func), cx.analysis(BoundsAnalysis, func)
         known = Knowledge(func, axis, bounds, TokenOrder(), self.tma_descriptors)
         return OneWarpgroup(cx.target, self.mma, known).suffices(func)
+
+
+def asked_warps(func: ir.Operation, target: str) -> int:
+    """Warps of a block that the kernel's hint for `target` asks for, else the module; 0 if neither
+    does.
+    """
+    parent = func.parent
+    module = {} if parent is None else parent.attributes
+    default = ir.IntegerAttr(module["tt.num_warps"]).value if "tt.num_warps" in module else 0
+    return _asked_warps(hints_of(func, target), default)
+
+
+def _asked_warps(hints: dict[str, int], default: int) -> int:
+    if "num_worker_warps_per_cta" in hints:
+        return min(8, max(4, hints["num_worker_warps_per_cta"]))  # as the hint's definition says
+    return default
 
 
 def _ctas(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]) -> int:

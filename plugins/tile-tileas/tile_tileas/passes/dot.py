@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tile_tileaa.dialect.dot import blocks_of
+
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_core.passes import error_at
@@ -288,7 +290,9 @@ def _choice(
     """The instruction, of tiles of another rank if that is said."""
     product = product_of(op, operands, cx.target, cx.state.num_warps, rank=rank)
     found = choose(product, tiers_up_to(cx.state.highest))
-    assert found is not None, "multiply-adds take every product"
+    if found is None:
+        assert product.ctas > 1, "multiply-adds take every product of one block"
+        raise error_at(op, f"is for {product.ctas} blocks together, and no instruction takes it so")
     return found
 
 
@@ -308,13 +312,14 @@ def product_of(
     return Product(
         target.chip,
         (types[0], types[1], types[2]),
-        product_shape(shape_of(a), shape_of(b)),
+        product_shape(shape_of(a), shape_of(c)),
         rank or len(shape_of(a)),
         num_warps,
         target.max_shared,
         promotes=_promotes(op, a, c),
         orders=(_order(a, -1), _order(b, -2)),
         scale=scale,
+        ctas=blocks_of(op),
     )
 
 

@@ -10,9 +10,10 @@ branches and loops are taken together and a barrier inside them is safe.
 Where the asynchronous proxy reads a buffer that threads have written, the writers fence before
 that barrier (PTX ISA, "Async proxy"): before each `sync` behind which something unfenced may be
 read so, and, where none stands between, before one of its own. Accesses of threads to tensor
-memory are kept on their side of a barrier by fences around it. No mbarrier whose phases threads
-count ends one before all have seen the one before. What such mbarriers order needs no `sync`: the
-thread that begins products may have been waiting alone for all others (`analysis/heard.py`).
+memory are kept on their side of a barrier by fences around it, and where pairs of blocks make
+products, of the next one at which blocks meet, too. No mbarrier whose phases threads count ends one
+before all have seen the one before. What such mbarriers order needs no `sync`: the thread that
+begins products may have been waiting alone for all others (`analysis/heard.py`).
 
 Agents of a switch run side by side: each is walked by itself, and its own threads meet. What goes
 from one to another waits for barriers that say so. At the switch's end all meet.
@@ -28,6 +29,7 @@ from dataclasses import dataclass, field, fields
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
+from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.alias import (
     AliasAnalysis,
     elements_apart,
@@ -48,16 +50,17 @@ from tile_tileas.dialect.buffers import Barrier
 from tile_tileas.dialect.cluster import ORDERS_ACCESSES
 from tile_tileas.dialect.exchange import EXCHANGES
 from tile_tileas.dialect.fields import operand_of
+from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.passes.convert_tileaa import SPEC, num_warps
 
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
 _RETURN = "func.return"
 _TMEM_FENCE = "nv_tileas.tmem_fence"
-_UMMA = ("nv_tileas.umma", "nv_tileas.umma_scaled")
 _ARRIVE, _TURN = "nv_tileas.barrier_arrive", "nv_tileas.barrier_turn"
 _TURNS = (_ARRIVE, "nv_tileas.barrier_wait")
-#: Where all threads of the block meet, among others.
-_MEETINGS = (_SYNC, "nv_tileas.cluster_sync")
+#: Where all threads of the block meet, among others; or of all blocks of a cluster.
+_CLUSTER_SYNC = "nv_tileas.cluster_sync"
+_MEETINGS = (_SYNC, _CLUSTER_SYNC)
 #: Copies of threads, which are done when the thread has waited for them.
 _CP_ASYNC = ("nv_tileas.async_load", "nv_tileas.async_tiled_load")
 #: Fences between accesses of threads and of the asynchronous proxy.
@@ -115,6 +118,8 @@ class _Pending:
     landing: set[ir.Value] = field(default_factory=set)
     #: What threads read and wrote of tensor memory since the last fence of that.
     tensor: set[Piece] = field(default_factory=set)
+    #: The same since blocks of a cluster have met, where products of pairs use it in both.
+    tensor_of_pair: set[Piece] = field(default_factory=set)
 
     def _sets(self) -> list[set[Piece] | set[ir.Value]]:
         """All but what is told apart by who has heard of it."""
@@ -180,7 +185,8 @@ class InsertBarriers(Pass):
         order = TokenOrder()
         proxy = AsyncProxy(order).add(op.regions[0])
         threads = num_warps(op) * cx.target.warp_size if SPEC in op.attributes else 0
-        walk = _Walk(cx.analysis(AliasAnalysis, op), order, proxy, threads)
+        roots, pairs = cx.analysis(AliasAnalysis, op), made_by_pairs(op)
+        walk = _Walk(roots, order, proxy, threads, pairs=pairs)
         walk.region(op.regions[0], _Pending())
         cx.count("barriers", walk.barriers)
         cx.count("fences", walk.fences)
@@ -189,9 +195,16 @@ class InsertBarriers(Pass):
 
 class _Walk:
     def __init__(
-        self, roots: AliasAnalysis, order: TokenOrder, proxy: AsyncProxy, threads: int
+        self,
+        roots: AliasAnalysis,
+        order: TokenOrder,
+        proxy: AsyncProxy,
+        threads: int,
+        *,
+        pairs: bool,
     ) -> None:
         self.barriers = self.fences = self.waits = 0
+        self._pairs = pairs
         self._proxy = proxy
         self._order = order
         self._roots = roots
@@ -239,6 +252,9 @@ class _Walk:
             if ORDERS_ACCESSES in op.attributes and pending.landing:
                 self._wait_before(op, _BULK, pending)
             self._fence_before(op, pending)
+            if op.name == _CLUSTER_SYNC:
+                pending.tensor |= pending.tensor_of_pair
+                pending.tensor_of_pair.clear()
             self._fence_tensor(op, pending)
             pending.clear()
         elif op.name == _FENCE:
@@ -313,7 +329,7 @@ class _Walk:
         reads, writes = (set(pieces(op, kind)) for kind in ("read", "write"))
         if overlap(writes, pending.leaving):
             self._wait_before(op, _BULK_READ, pending)
-        begins, unheard = op.operation.name in _UMMA, pending.unheard
+        begins, unheard = op.operation.name in UMMA, pending.unheard
         known = unheard.first_thread if begins else unheard.any_thread
         if op.operation.name in EXCHANGES:
             # Writes, meets the others, and reads.
@@ -336,6 +352,8 @@ class _Walk:
             return  # all threads wait for it, before its buffers are used for something else
         tensor = in_tensor(reads | writes)
         pending.tensor |= tensor
+        if self._pairs:
+            pending.tensor_of_pair |= tensor
         if is_bulk_store(op):
             pending.leaving |= reads
         else:

@@ -1,6 +1,8 @@
 """tileas-place-accumulators: accumulators of tcgen05 in tensor memory, products begun and awaited.
 
-A `dot` of tiles becomes a `umma` into a buffer, the wait for it and a copy to registers. An
+A `dot` of tiles becomes a `umma` into a buffer, the wait for it and a copy to registers. Before one
+that a pair of blocks makes, which reads the memory of both, their threads meet, unless the loop
+knows better (`in_flight`). An
 accumulator that a loop only adds to stays in its buffer while the loop runs: what is carried is
 whether the buffer holds something yet, the first product overwrites it, and it is read once, behind
 the loop. Other accumulators are added to what the product gives, in registers.
@@ -16,10 +18,15 @@ from tile_cute.linear import LinearLayout
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
-from tile_tileas.analysis.accumulators import carried_place, fit_together, tensor_products
+from tile_tileas.analysis.accumulators import (
+    carried_place,
+    fit_together,
+    is_of_pair,
+    tensor_products,
+)
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.dialect import distributed
-from tile_tileas.dialect.barriers import LEADER
+from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.dot_plan import IN_FLIGHT, atom_name, tensor_plan_of
@@ -54,7 +61,8 @@ class PlaceAccumulators(Pass):
             return
         warps = num_warps(op)
         stay = fit_together(op, warps)
-        placing = _Placing(op, warps, warps * cx.target.warp_size)
+        threads, pair = warps * cx.target.warp_size, is_of_pair(products[0])
+        placing = _Placing(op, warps, threads, pair=pair)
         later = [IN_FLIGHT in one.attributes and is_read_later(one) for one in products]
         awaited = [one for one, late in zip(products, later, strict=True) if late]
         begun = {one.operation for one in filter(None, map(begun_with, awaited))}
@@ -84,8 +92,10 @@ class _Held:
 
 
 class _Placing:
-    def __init__(self, func: ir.Operation, warps: int, threads: int) -> None:
+    def __init__(self, func: ir.Operation, warps: int, threads: int, *, pair: bool) -> None:
+        """`pair`: pairs of blocks make the products."""
         self._func, self._warps, self._threads = func, warps, threads
+        self._pair = pair
         self._done: ir.Value | None = None
         self._met = False
 
@@ -126,6 +136,7 @@ class _Placing:
         """The product is read in the next iteration of its loop, and behind that: where somebody
         waits for what is carried, which is what there is to add to it.
         """
+        assert not self._pair, "loops of a cluster are not turned so"
         loop, block = op.operation.parent, op.operation.block
         assert loop is not None
         (use,) = op.results[0].uses
@@ -184,6 +195,8 @@ class _Placing:
         for name in ("signedness_a", "signedness_b"):
             if name in op.attributes:
                 attributes[name] = op.attributes[name]
+        if is_of_pair(op) and IN_FLIGHT not in op.attributes:
+            at.create("nv_tileas.cluster_sync")
         name = "nv_tileas.umma_scaled" if scales else "nv_tileas.umma"
         at.create(name, [a, b, held.sums, accumulate, *scales, *held.scales], [], attributes)
 
@@ -192,7 +205,7 @@ class _Placing:
         if self._done is None:
             self._done = self._barrier_made()
         zero = at.constant(0)
-        commit_products(at, self._done, zero)
+        commit_products(at, self._done, zero, pair=self._pair)
         self._await(at, self._done, zero)
 
     def _await(self, at: Writer, done: ir.Value, zero: ir.Value) -> None:
@@ -238,9 +251,15 @@ def _allocate(
     return at.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
 
 
-def commit_products(at: Writer, barrier: ir.Value, stage: ir.Value) -> None:
-    """The barrier's stage hears of it when all products that have begun are done."""
-    how = {"by": ir.StringAttr.get("agent"), "kind": ir.StringAttr.get("tcgen05")}
+def commit_products(at: Writer, barrier: ir.Value, stage: ir.Value, *, pair: bool = False) -> None:
+    """The barrier's stage hears of it when all products that have begun are done, in both blocks if
+    a `pair` makes them.
+    """
+    how: dict[str, ir.Attribute] = {
+        "by": ir.StringAttr.get("agent"), "kind": ir.StringAttr.get("tcgen05")
+    }  # fmt: skip
+    if pair:
+        how[PAIR] = ir.UnitAttr.get()
     at.create("nv_tileas.barrier_arrive", [barrier, stage], [], how)
 
 

@@ -6,17 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from tile_tileaa.dialect.dot import BLOCKS
+
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext, error_at
+from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.target import Target
 from tile_tileas.analysis.pressure import tile_bits
 from tile_tileas.cluster.cuts import WHOLE, Conflict, cuts_of
 from tile_tileas.cluster.cutting import Cutting, operations
 from tile_tileas.cluster.ordering import meetings
+from tile_tileas.cluster.pairs import PAIR, Pairing
 from tile_tileas.cluster.relations import SOURCES, Relations
 from tile_tileas.dialect.cluster import MOST_CTAS, PORTABLE_CTAS
+from tile_tileas.mma.families import FAMILIES
 from tile_tileas.mma.warpgroup import WarpgroupTier
-from tile_tileas.passes.convert_tileaa import PLANNED_CTAS, hints_of, wanted_ctas
+from tile_tileas.passes.convert_tileaa import (
+    PLANNED_CTAS,
+    asked_warps,
+    hints_of,
+    wanted_ctas,
+)
 from tile_tileas.passes.dot import product_of
 from tile_tileas.tile_graph import is_tile
 
@@ -36,7 +45,8 @@ class PlanCta(Pass):
     In kernels without products the tiles that loops carry are cut. How many blocks is what the
     kernel's hint `num_cta_in_cga` says, else the module; 0 there leaves it to the compiler, which
     takes as few as let sums stay in registers. A kernel that several blocks cannot share runs in
-    one, and a remark says why.
+    one, and a remark says why. Products of tcgen05 that are cut along rows are made by pairs of
+    blocks together where both can: each then has half of the columns of B.
     """
 
     name = "tileas-plan-cta"
@@ -47,7 +57,12 @@ class PlanCta(Pass):
         "tiles": "tiles that are cut",
         "meetings": "accesses before which the blocks of a cluster meet",
         "shared": "loads of tiles that all blocks of a cluster have whole",
+        "paired": "products that pairs of blocks make together",
     }
+
+    mma: str = option(
+        FAMILIES[0], "the highest kind of instruction that products may run on", choices=FAMILIES
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         if "nv_tileaa.kernel" not in op.attributes:
@@ -76,20 +91,55 @@ class PlanCta(Pass):
         if parts > MOST_CTAS:
             raise Conflict(f"a cluster has at most {MOST_CTAS} blocks")
         _separate_sources(func)
-        relations = Relations(func, parts)
-        if not relations.program.seeds and not relations.program.carried:
-            raise Conflict("it has neither products nor loops that carry tiles")
-        states = cuts_of(relations.program, parts)
-        axes = {
-            value: states[number]
-            for value, number in relations.ids.items()
-            if states[number] != WHOLE
-        }
+        dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+        paired = self._paired(func, dots, parts, cx)
+        axes = paired or _axes(Relations(func, parts), parts)
         meet = meetings(list(operations(func.regions[0])), axes)
         cx.count("shared", Cutting(func, axes, parts, meet).run())
+        if paired:
+            two = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), PAIR)
+            for op in dots:
+                op.attributes[BLOCKS] = two
+            cx.count("paired", len(dots))
         cx.count("meetings", len(meet))
         cx.count("kernels")
         cx.count("tiles", len(axes))
+
+    def _paired(
+        self, func: ir.Operation, dots: Sequence[ir.OpView], parts: int, cx: PassContext
+    ) -> dict[ir.Value, int] | None:
+        """The axes along which tiles are cut for products of pairs; None if there are none, with a
+        remark where the target has such products.
+        """
+        pairing = Pairing(cx.target, self.mma, asked_warps(func, cx.target.name), parts)
+        if not dots or not pairing.exists:
+            return None
+        problem = pairing.problem(dots)
+        if problem is None:
+            try:
+                return _axes(Relations(func, parts, pairs=True), parts)
+            except Conflict as conflict:
+                problem = str(conflict)
+        cx.missed(
+            dots[0].operation,
+            f"is made by each block of the cluster alone, not by pairs together: {problem}",
+            category="tensorcore",
+            name="ProductsNotPaired",
+        )
+        return None
+
+
+def _axes(relations: Relations, parts: int) -> dict[ir.Value, int]:
+    """The axis of each tile that is cut."""
+    if not relations.program.seeds and not relations.program.carried:
+        raise Conflict("it has neither products nor loops that carry tiles")
+    states = cuts_of(relations.program, parts)
+    if relations.pairs and any(
+        states[seed.tile] not in seed.axes for seed in relations.program.seeds
+    ):
+        raise Conflict("a product is whole in every block")
+    cuts = {value: states[number] for value, number in relations.ids.items()}
+    return {value: axis for value, axis in cuts.items() if axis != WHOLE}
 
 
 def _asked(func: ir.Operation, cx: PassContext) -> int:

@@ -12,7 +12,7 @@ from tile_core.machines import Machine
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
 from tile_tileas.access import fall_back
-from tile_tileas.analysis.accumulators import carried_place, tensor_products
+from tile_tileas.analysis.accumulators import carried_place, is_of_pair, tensor_products
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.copying.engines import EngineLoads
@@ -119,7 +119,8 @@ class UnspecializedPipeline(Pass):
                 FragmentsAhead(loop, engines.fillings(loads), stages, fed).run()
                 self._count(cx, stages, 1)
                 continue
-            fillings = engines.fillings(loads, num_warps(op) if by_tma else 0)
+            pair = led and is_of_pair(by_tensor[0].op)
+            fillings = engines.fillings(loads, num_warps(op) if by_tma else 0, pair=pair)
             behind = chain.early[0] if by_tma and chain is not None else None
             made = Multistage(loop, fillings, stages, lag, phased=bool(by_tensor), led=led,
                               released=by_tma, behind=behind, late=late)  # fmt: skip
@@ -306,8 +307,8 @@ def _macs(op: ir.OpView) -> int:
     """Multiply-adds of a product."""
     if op.operation.name != PRODUCT:
         return 0
-    a, b = (_shape(value) for value in list(op.operands)[:2])
-    return prod(product_shape(a, b))
+    a, c = (_shape(op.operands[at]) for at in (0, 2))
+    return prod(product_shape(a, c))
 
 
 def _element_bits(op: ir.OpView) -> int:

@@ -19,6 +19,11 @@ copies and products and waits for them, in its own order, and the others meet it
         begin the product of stage i; its end arrives at barrier i mod S
         wait for barrier (i-1) mod S; stage (i-1) mod S is filled anew
     wait for the last one; meet
+
+A pair of blocks that makes its products together has such a thread in each: both begin copies and
+wait for products, whose end arrives at the barriers of both; that of the first block waits for the
+copies of both, and begins the products. Where no thread leads, all threads of both blocks meet
+before a product.
 """
 
 from __future__ import annotations
@@ -26,7 +31,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.mlir import ir
-from tile_tileas.analysis.accumulators import carried_place, fit_together, tensor_products
+from tile_tileas.analysis.accumulators import (
+    carried_place,
+    fit_together,
+    is_of_pair,
+    tensor_products,
+)
 from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dot_plan import IN_FLIGHT
 from tile_tileas.passes.convert_tileaa import num_warps
@@ -94,14 +104,17 @@ def keep_in_flight(
     at = Writer(loop.location)
     place = BarrierPlace(func, again=is_inside_loop(loop.opview))
     at.move(ir.InsertionPoint(loop))
-    barrier = place.made(at, made.stages)
+    barrier, pair = place.made(at, made.stages), is_of_pair(products[0].op)
     at.fence("mbarrier_init")
-    at.sync()
+    at.meet(in_cluster=pair)
     for kept in products:
         kept.op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+        if pair and not made.led:
+            at.move(ir.InsertionPoint(kept.op))
+            at.meet(in_cluster=True)
     inside = made.slot_inside(loop)
     at.move(ir.InsertionPoint.after(products[-1].op))
-    commit_products(at, barrier, inside.index)
+    commit_products(at, barrier, inside.index, pair=pair)
     _await(at, barrier, _before(at, made, inside), led=made.led)
     if made.led:
         _lead(loop)

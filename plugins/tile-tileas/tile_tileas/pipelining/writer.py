@@ -61,6 +61,13 @@ class Writer(Inserter):
         """All threads of the agent meet."""
         self.create("nv_tileas.sync")
 
+    def meet(self, *, in_cluster: bool) -> None:
+        """All threads of the agent meet, or those of all blocks of the cluster."""
+        if in_cluster:
+            self.create("nv_tileas.cluster_sync")
+        else:
+            self.sync()
+
     def fence(self, proxy: str) -> None:
         """What this thread did comes before what the proxy does (`nv_tileas.fence`)."""
         self.create("nv_tileas.fence", [], [], {"proxy": ir.StringAttr.get(proxy)})

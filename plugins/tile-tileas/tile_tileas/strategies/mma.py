@@ -29,8 +29,8 @@ def seed_accumulators(spreading: Propagation) -> None:
 
 
 def _product(graph: TileGraph, node: TileNode) -> tuple[int, int, int, int]:
-    a, b = (graph.values[operand].shape for operand in node.operands[:2])
-    return product_shape(a, b)
+    a, c = (graph.values[value].shape for value in (node.operands[0], node.results[0]))
+    return product_shape(a, c)
 
 
 def _row_reduced(graph: TileGraph) -> frozenset[tuple[int, ...]]:

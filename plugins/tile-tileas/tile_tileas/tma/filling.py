@@ -14,7 +14,7 @@ from tile_core.mlir import ir
 from tile_tileas.access import TMA, AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.cluster.cutting import IN_ALL_CTAS
-from tile_tileas.dialect.barriers import LEADER, WITH_WARP
+from tile_tileas.dialect.barriers import LEADER, PAIR, WITH_WARP
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.passes.convert_tileaa import num_ctas
 from tile_tileas.pipelining.filling import Place, Slot
@@ -75,8 +75,13 @@ class TmaLoads:
         """What copies them in an agent of its own, for `readers` warps of another one."""
         return Tma(dict(self.copies), self._place, readers=readers, apart=True)
 
-    def filling(self, readers: int = 0) -> Tma:
-        """What copies them: tiles that all blocks of a cluster have whole in parts, to all."""
+    def filling(self, readers: int = 0, *, pair: bool = False) -> Tma:
+        """What copies them: tiles that all blocks of a cluster have whole in parts, to all; for
+        products of a `pair` each block what it has of them.
+        """
+        if pair:
+            assert not self.is_shared, "each block of a pair has its own part"
+            return Tma(dict(self.copies), self._place, self._ctas, pair=True)
         shared = {
             tile: divided
             for tile, copy in self.copies.items()
@@ -97,6 +102,9 @@ class Tma:
         sync                  this block has
         arrive in cluster     the thread that issues copies says so to each block, its own included
         wait                  .. until all have
+
+    For products that a `pair` of blocks makes together, bytes of both arrive at the first one's
+    barrier, where its leader waits; that a stage has been read is what the products say, to both.
     """
 
     name = "tma"
@@ -111,6 +119,7 @@ class Tma:
         readers: int = 0,
         *,
         apart: bool = False,
+        pair: bool = False,
     ) -> None:
         """`readers`: warps that say by themselves when they have read a stage (`release`); 0 if all
         threads have met before a stage is filled again. `apart`: another agent copies than reads;
@@ -129,10 +138,13 @@ class Tma:
         self._empty: ir.Value | None = None
         self._apart = apart
         self._to_threads = False
+        self._pair = pair
+        self._of_pair: dict[str, ir.Attribute] = {PAIR: ir.UnitAttr.get()} if pair else {}
 
     @property
     def _bytes(self) -> int:
-        return sum(copy.bytes for copy in self._copies.values())
+        """Bytes of a stage, of both blocks for a pair."""
+        return sum(copy.bytes for copy in self._copies.values()) * (1 + self._pair)
 
     def prepare(self, at: Writer, stages: int, ahead: int) -> None:
         """Barriers in their first phase, seen by all threads and by copies."""
@@ -145,7 +157,7 @@ class Tma:
             self._empty = self._place.made(at, stages, self._readers)
         if not self._shared:
             at.fence("mbarrier_init")
-            at.sync()
+            at.meet(in_cluster=self._pair)
             return
         self._read, self._ahead = self._place.made(at, stages, self._ctas), ahead
         rank = at.create("nv_tileas.cta_rank", [], [at.i32]).result
@@ -181,11 +193,12 @@ class Tma:
         self._to_threads |= load.to_threads
         tile = old.results[0]
         if tile == self._first:
-            size = {"bytes": ir.IntegerAttr.get(at.i32, self._bytes)}
+            size = {"bytes": ir.IntegerAttr.get(at.i32, self._bytes), **self._of_pair}
             at.create("nv_tileas.barrier_expect", [*barrier], [], size)
         coords = [place.of(value) for value in old.coords]
         shared = self._cluster if tile in self._shared else None
-        self._copies[tile].load(at, place.of(old.view), coords, into, barrier, shared)
+        view = place.of(old.view)
+        self._copies[tile].load(at, view, coords, into, barrier, shared, pair=self._pair)
 
     def close(self, at: Writer, slot: Slot) -> None:
         """Nothing: a barrier completes when its bytes are there."""
@@ -195,7 +208,8 @@ class Tma:
         assert self._barrier is not None, "prepared"
         assert slot.phase is not None, "phased"
         operands = [self._barrier, slot.index, slot.phase]
-        at.create("nv_tileas.barrier_wait", operands)
+        leader = {LEADER: ir.UnitAttr.get()} if self._pair else {}
+        at.create("nv_tileas.barrier_wait", operands, [], {**leader, **self._of_pair})
 
     def to_fill(self, at: Writer) -> Slot:
         """The slot whose turn it is for the agent that copies."""

@@ -239,18 +239,28 @@ def _coordinates(first: int, count: int) -> str:
     return "{" + ", ".join(f"${first + at}" for at in range(count)) + "}"
 
 
-def tensor_load(rank: int, mode: str, count: int, hint: str, *, multicast: bool) -> Routine:
-    """`(ptr<3> destination, map, ptr<3> mbarrier, coordinates.., i16 mask)`, innermost first."""
+def tensor_load(
+    rank: int, mode: str, count: int, hint: str, *, multicast: bool, pair: bool = False
+) -> Routine:
+    """`(ptr<3> destination, map, ptr<3> mbarrier, coordinates.., i16 mask)`, innermost first. For a
+    `pair` instead of the mask i32, the number of its first block: the mbarrier is at that place
+    there.
+    """
+    assert not (multicast and pair), "each block of a pair has its own part"
     make, suffix, policy = hint_text(hint)
     words = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.{mode}"
     words += ".mbarrier::complete_tx::bytes"
-    mask = ""
+    barrier, mask, more = "$2", "", []
     if multicast:
-        words, mask = f"{words}.multicast::cluster", f", ${3 + count}"
-    asm = f"{{ {make}{words}{suffix} [$0], [$1, {_coordinates(3, count)}], [$2]{mask}{policy}; }}"
-    name = f"tma_load_{rank}d_{mode}{'_multicast' if multicast else ''}{hint and '_' + hint}"
-    arguments = [_SHARED, _GENERIC, _SHARED, *["i32"] * count, *(["i16"] if multicast else [])]
-    return routine(name, arguments, asm)
+        words, mask, more = f"{words}.multicast::cluster", f", ${3 + count}", ["i16"]
+    if pair:
+        words, barrier, more = f"{words}.cta_group::2", "%there", ["i32"]
+        make += f".reg .b64 %there; mapa.shared::cluster.u64 %there, $2, ${3 + count}; "
+    place = f"[$1, {_coordinates(3, count)}]"
+    asm = f"{{ {make}{words}{suffix} [$0], {place}, [{barrier}]{mask}{policy}; }}"
+    kind = "_multicast" if multicast else "_pair" if pair else ""
+    name = f"tma_load_{rank}d_{mode}{kind}{hint and '_' + hint}"
+    return routine(name, [_SHARED, _GENERIC, _SHARED, *["i32"] * count, *more], asm)
 
 
 def tensor_store(rank: int, mode: str, count: int, hint: str, reduction: str = "") -> Routine:

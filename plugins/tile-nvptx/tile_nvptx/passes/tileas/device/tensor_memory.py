@@ -29,21 +29,26 @@ _SHARED = "!llvm.ptr<3>"
 # --- columns -----------------------------------------------------------------------------------
 
 
-def allocate(columns: int) -> Routine:
+def allocate(columns: int, *, pair: bool) -> Routine:
     """`(ptr<3>)`: a warp takes columns, once there are so many; their address goes there. The block
-    asks for no more.
+    asks for no more. Of a `pair` a warp of each block takes them.
     """
+    group = f"cta_group::{1 + pair}"
     asm = (
-        f"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [$0], {columns}; "
-        "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
+        f"tcgen05.alloc.{group}.sync.aligned.shared::cta.b32 [$0], {columns}; "
+        f"tcgen05.relinquish_alloc_permit.{group}.sync.aligned;"
     )
-    return routine(f"tcgen05_alloc_{columns}", [_SHARED], asm)
+    return routine(f"tcgen05_alloc_{columns}{_of(pair=pair)}", [_SHARED], asm)
 
 
-def release(columns: int) -> Routine:
+def release(columns: int, *, pair: bool) -> Routine:
     """`(i32)`: a warp gives columns back."""
-    asm = f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 $0, {columns};"
-    return routine(f"tcgen05_dealloc_{columns}", ["i32"], asm)
+    asm = f"tcgen05.dealloc.cta_group::{1 + pair}.sync.aligned.b32 $0, {columns};"
+    return routine(f"tcgen05_dealloc_{columns}{_of(pair=pair)}", ["i32"], asm)
+
+
+def _of(*, pair: bool) -> str:
+    return "_pair" if pair else ""
 
 
 def fence(side: str) -> Routine:
@@ -51,10 +56,15 @@ def fence(side: str) -> Routine:
     return routine(f"tcgen05_fence_{side}", [], f"tcgen05.fence::{side}_thread_sync;")
 
 
-def commit() -> Routine:
-    """`(ptr<3>)`: an arrival when all is done that this thread has begun."""
-    asm = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$0];"
-    return routine("tcgen05_commit", [_SHARED], asm)
+def commit(*, pair: bool) -> Routine:
+    """`(ptr<3>)`: an arrival when all is done that this thread has begun. For a `pair`, `(ptr<3>,
+    i16)`, at the same place in each block whose bit is set.
+    """
+    words = f"tcgen05.commit.cta_group::{1 + pair}.mbarrier::arrive::one.shared::cluster"
+    if pair:
+        asm = f"{words}.multicast::cluster.b64 [$0], $1;"
+        return routine("tcgen05_commit_pair", [_SHARED, "i16"], asm)
+    return routine("tcgen05_commit", [_SHARED], f"{words}.b64 [$0];")
 
 
 # --- copies between registers and tensor memory --------------------------------------------------
@@ -139,6 +149,7 @@ class TensorProduct:
         shape = "x".join(map(str, self.plan.shape))
         atom = self.plan.atom
         row = f"{atom.row.kind}_{atom.row.acc}_{atom.row.a}_{atom.row.b}_m{atom.m}n{atom.n}"
+        row += _of(pair=self.plan.ctas > 1)
         return f"tcgen05_mma_{row}_{shape}_{_spelt(self.a)}_{_spelt(self.b)}"
 
     @property
@@ -203,10 +214,10 @@ def _places(made: TensorProduct, m: int, n: int, k: int) -> str:
     if made.a is None:
         left = f"add.s32 left, $1, {made.plan.held_column(m, k)}; "
     else:
-        left = f"add.s64 left, $1, {_units(made.a.start(m * atom.m, along))}; "
+        left = f"add.s64 left, $1, {_units(made.a.start(m * made.plan.rows_each, along))}; "
     return (
         f"{left}"
-        f"add.s64 right, $2, {_units(made.b.start(n * atom.n, along))}; "
+        f"add.s64 right, $2, {_units(made.b.start(n * atom.n // made.plan.ctas, along))}; "
         f"add.s32 place, $0, {made.plan.column(m, n)}; "
     )
 

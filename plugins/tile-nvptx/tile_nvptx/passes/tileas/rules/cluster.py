@@ -21,6 +21,11 @@ def cta_rank(op: ir.OpView, cx: Kernel) -> ir.Value:
 @rules.on("nv_tileas.cluster_sync")
 def cluster_sync(op: ir.OpView, cx: Kernel) -> None:
     """cluster_sync => barrier.cluster.arrive, barrier.cluster.wait"""
+    meet_in_cluster(cx)
+
+
+def meet_in_cluster(cx: Kernel) -> None:
+    """All threads of all blocks of the cluster meet."""
     # Operations, as LLVM may copy inline assembly to where a warp's threads have parted.
     aligned = {"aligned": ir.UnitAttr.get()}
     cx.create("nvvm.cluster.arrive", attributes=aligned)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_tileas.dialect.barriers import LEADER, WITH_WARP
+from tile_tileas.dialect.barriers import LEADER, PAIR, WITH_WARP
 from tile_tileas.dialect.buffers import Barrier
 
 from tile_core.mlir import ir
@@ -19,6 +19,8 @@ _SUSPENDS_SINCE = 90
 #: Compute capability from which memory has an asynchronous proxy (PTX ISA, "Proxies").
 _PROXIES_SINCE = 90
 _EQ = 0
+#: Blocks of a pair, and a bit for each.
+_OF_PAIR, _PAIR_MASK = 2, 3
 
 
 def run(cx: Kernel, routine: device.Routine, *operands: ir.Value) -> None:
@@ -30,6 +32,36 @@ def first_thread(cx: Kernel) -> ir.Value:
     """i1: this is the agent's first thread."""
     index = cx.state.thread_index(cx)
     return cx.state.once(cx, ("first",), lambda b: b.compare(_EQ, index, b.constant(0)))
+
+
+def first_of_pair(cx: Kernel) -> ir.Value:
+    """i32: the number of the first block of this block's pair."""
+
+    def first(b: Builder) -> ir.Value:
+        alone = cx.state.num_ctas <= _OF_PAIR
+        return b.constant(0) if alone else b.with_constant("andi", _rank(cx), -_OF_PAIR)
+
+    return cx.state.once(cx, ("first of pair",), first)
+
+
+def _rank(cx: Kernel) -> ir.Value:
+    i32 = ir.IntegerType.get_signless(32)
+    return cx.create("nvvm.read.ptx.sreg.cluster.ctarank", [], [i32]).result
+
+
+def leads_pair(cx: Kernel) -> ir.Value:
+    """i1: this is the first thread of the agent of the pair's first block."""
+
+    def both(b: Builder) -> ir.Value:
+        odd = b.with_constant("andi", _rank(cx), 1)
+        return b.binary("andi", first_thread(cx), b.compare(_EQ, odd, b.constant(0)))
+
+    return cx.state.once(cx, ("first of pair leads",), both)
+
+
+def leader(cx: Kernel, op: ir.OpView) -> ir.Value:
+    """i1: this thread does what one does for the block, or for its pair."""
+    return leads_pair(cx) if PAIR in op.attributes else first_thread(cx)
 
 
 def barrier_at(cx: Kernel, barrier: ir.Value, stage: ir.Value) -> ir.Value:
@@ -82,7 +114,7 @@ def barrier_invalidate(op: ir.OpView, cx: Kernel) -> None:
 def barrier_expect(op: ir.OpView, cx: Kernel) -> None:
     """barrier_expect => mbarrier.arrive.expect_tx, by one thread"""
     place = barrier_at(cx, op.operands[0], op.operands[1])
-    with when(cx, first_thread(cx)):
+    with when(cx, leader(cx, op)):
         run(cx, device.barrier_expect(op.bytes.value), place)
 
 
@@ -96,8 +128,9 @@ def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
         run(cx, device.barrier_arrive_copies(), place)
         return
     if text(op, "kind") == "tcgen05":
-        with when(cx, first_thread(cx)):
-            run(cx, commit(), place)
+        pair = PAIR in op.attributes
+        with when(cx, leader(cx, op)):
+            run(cx, commit(pair=pair), place, *([_both(cx)] if pair else []))
         return
     b, arrive = Builder(cx), device.barrier_arrive()
     if by == "thread":
@@ -114,6 +147,13 @@ def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
         leads = b.compare(_EQ, lane, b.constant(0))
     with when(cx, leads):
         run(cx, arrive, place)
+
+
+def _both(cx: Kernel) -> ir.Value:
+    """i16: a bit for each block of the pair."""
+    b, i16 = Builder(cx), ir.IntegerType.get_signless(16)
+    mask = b.binary("shli", b.constant(_PAIR_MASK), first_of_pair(cx))
+    return cx.create("arith.trunci", [mask], [i16]).result
 
 
 @rules.on("nv_tileas.barrier_turn")
@@ -147,7 +187,7 @@ def barrier_wait(op: ir.OpView, cx: Kernel) -> None:
     """barrier_wait => a loop around mbarrier.try_wait.parity; a leader's warp meets behind it"""
     place = barrier_at(cx, op.operands[0], op.operands[1])
     suspends = cx.target.sm >= _SUSPENDS_SINCE
-    leads = first_thread(cx) if LEADER in op.attributes else None
+    leads = leader(cx, op) if LEADER in op.attributes else None
     with when(cx, leads):
         run(cx, device.barrier_wait(suspends=suspends), place, op.operands[2])
     if leads is not None and WITH_WARP in op.attributes:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tile_cute.atoms.descriptors import SmemOperand, blackwell_descriptor
 from tile_cute.atoms.records import TENSOR
 from tile_cute.atoms.tensor_access import TensorAccess, packing, tensor_access
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
-from tile_tileas.dialect.barriers import LEADER
+from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name, product_shape
 from tile_tileas.mma.operands import read_operand
@@ -20,7 +22,8 @@ from tile_tileas.mma.tiers import planned_tensor
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device import tensor_memory as device
-from tile_nvptx.passes.tileas.rules.synchronization import first_thread, run
+from tile_nvptx.passes.tileas.rules.cluster import meet_in_cluster
+from tile_nvptx.passes.tileas.rules.synchronization import first_thread, leads_pair, run
 from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.shared import when
@@ -45,23 +48,24 @@ def alloc_tmem(op: ir.OpView, cx: Kernel) -> ir.Value:
     """alloc_tmem => tcgen05.alloc by a warp, whose result all read behind a barrier"""
     b, word = Builder(cx), op.operands[0]
     with when(cx, _first_warp(cx)):
-        run(cx, device.allocate(op.columns.value), word)
-    _meet(cx)
+        run(cx, device.allocate(op.columns.value, pair=PAIR in op.attributes), word)
+    _meet(cx, lambda cx: Builder(cx).barrier())
     return b.load(word, b.i32, _WORD_BYTES)
 
 
 @rules.on("nv_tileas.dealloc_tmem")
 def dealloc_tmem(op: ir.OpView, cx: Kernel) -> None:
     """dealloc_tmem => tcgen05.dealloc by a warp, behind a barrier"""
-    _meet(cx)
+    pair = PAIR in op.attributes
+    _meet(cx, meet_in_cluster if pair else lambda cx: Builder(cx).barrier())
     with when(cx, _first_warp(cx)):
-        run(cx, device.release(op.columns.value), op.operands[0])
+        run(cx, device.release(op.columns.value, pair=pair), op.operands[0])
 
 
-def _meet(cx: Kernel) -> None:
+def _meet(cx: Kernel, meet: Callable[[Kernel], None]) -> None:
     """A barrier that accesses to tensor memory do not cross."""
     run(cx, device.fence("before"))
-    Builder(cx).barrier()
+    meet(cx)
     run(cx, device.fence("after"))
 
 
@@ -156,7 +160,7 @@ def umma(op: ir.OpView, cx: Kernel) -> None:
     held, right_side = _held(op, cx, plan), _in_memory(op, cx, plan, 1)
     left_side = None if held else _in_memory(op, cx, plan, 0)
     made = device.TensorProduct(plan, left_side, right_side)
-    with when(cx, first_thread(cx)):
+    with when(cx, leads_pair(cx) if plan.ctas > 1 else first_thread(cx)):
         left = a if left_side is None else _descriptor(cx, a, left_side)
         right = _descriptor(cx, b, right_side)
         flag = cx.create("arith.extui", [accumulate], [Builder(cx).i32]).result
@@ -193,8 +197,8 @@ def _check_scales(op: ir.OpView, cx: Kernel, plan: ScaledTensorPlan) -> None:
 
 def _plan(op: ir.OpView, cx: Kernel) -> TensorPlan:
     shapes = [Buffer.of(cx.before(value)) for value in list(op.operands)[:3]]
-    a, b, c = (tuple(one.shape) for one in shapes if one is not None)
-    planned = Planned(atom_name(op), product_shape(a, b), 2, cx.state.num_warps)
+    a, _, c = (tuple(one.shape) for one in shapes if one is not None)
+    planned = Planned(atom_name(op), product_shape(a, c), 2, cx.state.num_warps)
     try:
         plan = planned_tensor(planned)
     except LayoutError as error:

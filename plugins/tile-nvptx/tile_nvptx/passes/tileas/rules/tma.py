@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.fields import operand_of, operands_of
 from tile_tileas.dialect.tma import descriptor_parts
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device import asynchronous as device
 from tile_nvptx.passes.tileas.device import tensor_maps
-from tile_nvptx.passes.tileas.rules.synchronization import barrier_at, first_thread, run
+from tile_nvptx.passes.tileas.rules.synchronization import (
+    barrier_at,
+    first_of_pair,
+    first_thread,
+    run,
+)
 from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.shared import when
@@ -36,10 +42,13 @@ def _load(op: ir.OpView, cx: Kernel, mode: str) -> ir.Value:
     coords = _innermost_first(operands_of(op, "coords"), mode)
     place = barrier_at(cx, barrier, stage)
     hint = f"{text(op, 'cache_hint')}"
-    routine = device.tensor_load(_rank(cx, op), mode, len(coords), hint, multicast=mask is not None)
+    pair = PAIR in op.attributes
+    routine = device.tensor_load(
+        _rank(cx, op), mode, len(coords), hint, multicast=mask is not None, pair=pair
+    )
+    more = [first_of_pair(cx)] if pair else [] if mask is None else [mask]
     with when(cx, first_thread(cx)):
-        masks = [] if mask is None else [mask]
-        run(cx, routine, op.operands[1], op.operands[0], place, *coords, *masks)
+        run(cx, routine, op.operands[1], op.operands[0], place, *coords, *more)
     return token(cx)
 
 

@@ -1,0 +1,224 @@
+"""Products that pairs of blocks make together, by tcgen05 of `cta_group::2`: the numbers of one
+block, and nothing too many.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+import tile_cudatile
+import tile_sim
+from support.pipelined import Steps
+from support.removals import without
+from tile_cudatile import types as t
+from tile_sim import SimError
+
+import tile_core
+from tile_core.artifact import Artifact
+
+_LEAST_STEPS = 5_000  # of a kernel that ends; mutants may wait for ever
+SCHEDULES = ("late", "early", "random")
+_TILE = (256, 16, 32)
+_STEPS = 7  # more than stages
+_PAIR = "tcgen05.mma.cta_group::2"
+#: How tiles come: by tensor maps, which one thread leads; by threads, which meet in each step; and
+#: where no load runs ahead.
+WAYS = {
+    "led": {"tma-descriptors": "host"},
+    "met": {"tma-descriptors": "off"},
+    "alone": {"pipeline-strategy": "none"},
+}
+
+
+def made(steps: Steps, options: Mapping[str, object], target: str = "sm_100") -> Artifact:
+    module = steps.program().module()
+    tile_cudatile.verify(module)
+    given = {"num-ctas": 2, "unspecialized-pipeline-num-stages": 2, **options}
+    return tile_core.compile(
+        str(tile_cudatile.to_mlir(module)), target, opt_level=2, emit="ptx",
+        start_at="convert-cudatile-to-tileaa", options=given, keep_stages=False,
+    )  # fmt: skip
+
+
+@cache
+def ptx(way: str, turns: int = 0) -> str:
+    return str(made(Steps(turns=turns, tile=_TILE, most=_STEPS), WAYS[way]).stage("ptx"))
+
+
+def check(steps: Steps, text: str, first: int, last: int, schedule: str) -> None:
+    """The steps from `first` to `last` against NumPy: sums are exact."""
+    arguments = steps.arguments(first, last)
+    a, b = (one[first:last].astype(np.float32) for one in arguments[:2])
+    if steps.right == "transposed":
+        b = b.transpose(0, 2, 1)
+    elif steps.right == "twice":
+        b = b * b
+    meant = (a @ b).sum(0) * (steps.turns or 1)
+    report = tile_sim.Module(text).launch(
+        "k", (1, 1, 1), None, arguments, check=True, schedule=schedule, max_steps=_LEAST_STEPS
+    )
+    assert not report.findings
+    np.testing.assert_array_equal(arguments[-1], meant)
+
+
+@pytest.mark.parametrize(("way", "turns"), [*product(WAYS, (0, 3))])
+def test_every_trip_count(way: str, turns: int) -> None:
+    """Fewer steps than stages, none at all, and a loop that runs again."""
+    text, steps = ptx(way, turns), Steps(turns=turns, tile=_TILE, most=_STEPS)
+    assert _PAIR in text
+    assert "cta_group::1" not in text
+    for first, last in ((0, _STEPS), (0, 1), (3, 5), (1, 1)):
+        for schedule in SCHEDULES:
+            check(steps, text, first, last, schedule)
+
+
+@pytest.mark.parametrize(
+    ("tile", "right", "element"),
+    [
+        ((256, 16, 512), "view", t.F16),  # two instructions along N: half of B is not half of one
+        ((512, 32, 64), "transposed", t.BF16),  # two along M
+        ((256, 64, 32), "transposed", t.F8E4M3FN),
+    ],
+    ids=str,
+)
+def test_shapes_and_types(tile: tuple[int, int, int], right: str, element: t.Scalar) -> None:
+    steps = Steps(right=right, tile=tile, element=element, most=3)
+    text = str(made(steps, {}).stage("ptx"))
+    assert _PAIR in text
+    for schedule in SCHEDULES:
+        check(steps, text, 0, 3, schedule)
+
+
+def test_a_block_has_its_rows_of_a_and_half_of_b() -> None:
+    text = ptx("led")
+    m, k, n = _TILE
+    assert f"expect_tx.shared.b64 %state, [%rd{{}}], {(m * k + k * n) * 2}" in re.sub(
+        r"%rd\d+", "%rd{}", text
+    )
+    assert "multicast::cluster.b64" in text  # of commits alone
+    assert "bytes.multicast" not in text
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "why"),
+    [
+        (Steps(tile=(128, 16, 32)), {}, "it has 128 rows or more, and the tile 64"),
+        (Steps(tile=_TILE, right="twice"), {}, "no tile that is loaded for it"),
+        (Steps(tile=_TILE, right="pointers"), {}, "no tile that is loaded for it"),
+        (Steps(tile=(512, 16, 32)), {"num-ctas": 4}, "has several pairs"),
+        (Steps(tile=_TILE), {"num-warps": 2}, "read by 4 warps together"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_does_not_fit_is_made_by_each_block(
+    steps: Steps, options: Mapping[str, object], why: str
+) -> None:
+    found = made(steps, options)
+    text = str(found.stage("ptx"))
+    assert "cta_group::2" not in text
+    assert any(why in str(remark) for remark in found.remarks)
+    check(steps, text, 0, 6, "late")
+
+
+def test_other_targets_have_none() -> None:
+    found = made(Steps(tile=_TILE), {}, "sm_90")
+    assert "tcgen05" not in str(found.stage("ptx"))
+    assert not any("pairs together" in str(remark) for remark in found.remarks)
+
+
+# -- nothing of it can go ----------------------------------------------------------------------
+
+
+def fails(text: str, turns: int) -> bool:
+    steps = Steps(turns=turns, tile=_TILE, most=_STEPS)
+    for schedule in SCHEDULES:
+        try:
+            check(steps, text, 0, _STEPS, schedule)
+        except (AssertionError, SimError):
+            return True
+    return False
+
+
+_MEETING = r"barrier\.cluster\.arrive[^;]*;\s*barrier\.cluster\.wait[^;]*;"
+#: What the simulator does not miss, by the way and whether the loop runs again: fences around
+#: allocation and deallocation, as in test_run_tensor_dot, and around the epilogue's meeting, behind
+#: which the one of blocks has fences of its own. Where threads meet in each step, those behind
+#: initialisations of barriers, and of blocks a meeting that another one stands behind; the last
+#: one where the block has met before: no block of the simulator leaves columns to others too soon.
+SPARE = {
+    r"tcgen05\.fence::before_thread_sync": {"led": (2, 4), "met": (2, 4)},
+    r"tcgen05\.fence::after_thread_sync": {"led": (2, 3), "met": (2, 3)},
+    r"\bbar(rier)?\.\w*\.?sync": {"led": (0, 3), "met": (2, 4)},
+    r"fence\.mbarrier_init": {"met": (1, 1)},
+    _MEETING: {"led": (0, 1), "met": (2, 2)},
+}
+
+
+#: What is there for loops that run again, too, and what all need.
+_AGAIN = (
+    r"\bbar(rier)?\.\w*\.?sync", r"tcgen05\.fence::before_thread_sync",
+    r"tcgen05\.fence::after_thread_sync", r"mbarrier\.inval", r"fence\.mbarrier_init", _MEETING,
+)  # fmt: skip
+_ONCE = (
+    r"cp\.async\.wait_group", r"cp\.async\.commit_group", r"tcgen05\.commit",
+    r"tcgen05\.wait::ld", r"mbarrier\.init", r"mbarrier\.arrive\.expect_tx",
+    r"fence\.proxy\.async", r"tcgen05\.alloc", r"tcgen05\.dealloc", r"cp\.async\.bulk\.tensor",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("way", "turns"), [*product(("led", "met"), (0, 2))])
+def test_nothing_of_it_can_go(way: str, turns: int) -> None:
+    text = ptx(way, turns)
+    for instruction in _AGAIN if turns else (*_AGAIN, *_ONCE):
+        pattern = instruction if instruction == _MEETING else rf"{instruction}[^;]*;"
+        broken = without(text, pattern)
+        missed = sum(not fails(mutant, turns) for mutant in broken)
+        spare = SPARE.get(instruction, {}).get(way, (0, 0))[bool(turns)]
+        assert missed <= spare, (instruction, missed, len(broken))
+
+
+#: What concerns both blocks done for one: (pattern, what takes its place).
+ONE = {
+    "a product says so to one block": (
+        r"\.multicast::cluster\.b64 (\[[^;]*\]), %rs\d+;",
+        r".b64 \1;",
+    ),
+    "bytes of one block": (r"(expect_tx[^\n]*, )\d+;", rf"\g<1>{(128 * 16 + 16 * 16) * 2};"),
+    "copies to the own barrier": (
+        r"mapa\.shared::cluster\.u64 %there, (%\w+), [^;]*;([^\n]*)\[%there\];",
+        r"\2[\1];",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", ONE)
+def test_both_blocks_are_told(mutant: str) -> None:
+    text = ptx("led")
+    pattern, instead = ONE[mutant]
+    found = list(re.finditer(pattern, text))
+    assert found
+    for one in found:
+        assert fails(text[: one.start()] + one.expand(instead) + text[one.end() :], 0)
+
+
+@pytest.mark.parametrize(("way", "turns"), [*product(("led", "met"), (0, 2))])
+def test_no_wait_can_go_or_be_for_another_phase(way: str, turns: int) -> None:
+    text = ptx(way, turns)
+    pattern = r"mbarrier\.try_wait\.parity\.shared\.b64 (%\w+), (\[[^\]]*\]), (%\w+);"
+    found = list(re.finditer(pattern, text))
+    assert found
+    for one in found:
+        if re.search(rf"mov\.b32 \t{one[3]}, 1;", text):
+            continue  # of a fresh barrier: before the first product there is nothing to wait for
+        dropped = f"setp.eq.u32 {one[1]}, 0, 0;"
+        other = (
+            f"{{ .reg .b32 wrong; xor.b32 wrong, {one[3]}, 1; "
+            f"mbarrier.try_wait.parity.shared.b64 {one[1]}, {one[2]}, wrong; }}"
+        )
+        for instead in (dropped, other):
+            assert fails(text[: one.start()] + instead + text[one.end() :], turns), instead
