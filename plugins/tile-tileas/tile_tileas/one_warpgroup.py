@@ -9,7 +9,6 @@ spills).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile_tileaa.dialect.hints import allows_tma
@@ -21,23 +20,17 @@ from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.analysis.tokens import is_weak
 from tile_tileas.analysis.views import tiled_view
 from tile_tileas.copying.ahead import is_in_a_loop
+from tile_tileas.kernel_products import family_for, operations, until_product
 from tile_tileas.mma.families import WARPGROUP as FAMILY
-from tile_tileas.mma.tier import choose
-from tile_tileas.mma.tiers import tier_of, tiers_up_to
-from tile_tileas.passes.dot import product_of
 from tile_tileas.tma.refusals import Knowledge, refusals_of_memory
 
 _DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
 #: Rows of a warpgroup's products.
 _ROWS = 64
 _WARPS = 4
-#: Operands of a product without block scales.
-_PLAIN = 3
 #: Registers of a thread beside those tiles. The kernel above counts 192 for them and takes 247.
 _OTHER_REGISTERS = 55
 _REPEATING = ("nv_tileaa.broadcast", "nv_tileaa.splat")
-#: Operations behind which a tile is the same data.
-_VIEWS = ("nv_tileaa.view", "nv_tileaa.permute")
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ class OneWarpgroup:
         """Whether some product of 64 rows reads what another one gives, all are one warpgroup's
         size, and all tiles but those that copy engines bring fit into its registers.
         """
-        ops = list(_operations(func.regions[0]))
+        ops = list(operations(func.regions[0]))
         dots = [op for op in ops if op.operation.name == _DOT]
         if not any(map(_is_chained, dots)) or not all(map(self._is_one_high, dots)):
             return False
@@ -66,11 +59,9 @@ class OneWarpgroup:
         return taken + _OTHER_REGISTERS <= self.target.max_registers
 
     def _is_one_high(self, dot: ir.OpView) -> bool:
-        if len(dot.operands) != _PLAIN or shape_of(dot.results[0])[-2] != _ROWS:
+        if shape_of(dot.results[0])[-2] != _ROWS:
             return False
-        product = product_of(dot, list(dot.operands), self.target, _WARPS)
-        choice = choose(product, tiers_up_to(self.highest))
-        return choice is not None and tier_of(choice.atom).family == FAMILY
+        return family_for(dot, self.target, self.highest, _WARPS) == FAMILY
 
     def _is_brought(self, load: ir.OpView) -> bool:
         """Whether a tensor map may bring the tile."""
@@ -85,7 +76,7 @@ def _elsewhere(op: ir.OpView) -> list[ir.Value]:
     memory then, and those that repeat a row or a column.
     """
     if op.operation.name == _LOAD:
-        return _until_product(op.results[0])
+        return until_product(op.results[0])
     tiles = [value for value in op.operands if isinstance(value.type, ir.RankedTensorType)]
     repeats = len(op.results) == 1 and tiles and all(map(_repeats, tiles))
     return [op.results[0]] if repeats else []
@@ -94,21 +85,6 @@ def _elsewhere(op: ir.OpView) -> list[ir.Value]:
 def _repeats(tile: ir.Value) -> bool:
     """Whether elements of a tile are copies of those of a smaller one."""
     return not isinstance(tile.owner, ir.Block) and tile.owner.name in _REPEATING
-
-
-def _until_product(tile: ir.Value) -> list[ir.Value]:
-    """The tile and views of it, if they go to one product and to nothing else; else nothing."""
-    found = [tile]
-    while True:
-        uses = list(found[-1].uses)
-        if len(uses) != 1:
-            return []
-        user = uses[0].owner
-        if user.name == _DOT:
-            return found if uses[0].operand_number < 2 else []
-        if user.name not in _VIEWS:
-            return []
-        found.append(user.results[0])
 
 
 def _is_chained(dot: ir.OpView) -> bool:
@@ -129,11 +105,3 @@ def _comes_from_product(value: ir.Value, block: ir.Block) -> bool:
             seen.append(owner.operation)
             pending += owner.operands
     return False
-
-
-def _operations(region: ir.Region) -> Iterator[ir.OpView]:
-    for block in region.blocks:
-        for op in block.operations:
-            yield op
-            for inner in op.regions:
-                yield from _operations(inner)

@@ -45,11 +45,11 @@ def _view(rows: int, columns: int) -> str:
     return f'!nv_tileaa.tiled_view<{_MEMREF}, {tile}, "">'
 
 
-def warps(
+def kernel_spec(
     rows: int = 64, keys: int = 256, depth: int = 128, *, divisor: int = 16, gpu: str = "sm_90",
     hints: str = "", of_keys: str = "", **options: str,
-) -> int:  # fmt: skip
-    """The warps of a kernel of two products, tiles of rows x keys and rows x depth."""
+) -> dict[str, str]:  # fmt: skip
+    """How a kernel of two products is launched, of tiles of rows x keys and rows x depth."""
     parts = {
         "ROWS": rows, "KEYS": keys, "DEPTH": depth, "DIVISOR": divisor, "MEMREF": _MEMREF,
         "QVIEW": _view(rows, depth), "KVIEW": _view(depth, keys), "VVIEW": _view(keys, depth),
@@ -63,9 +63,14 @@ def warps(
     passes = f"convert-tileaa-to-tileas{{{given}}}"
     job = OptJob(registry(), Selection(passes=passes, target=gpu))
     made = optimize(text, 0, job).text
-    found = re.search(r"[{ ]num_ctas = 1 : i32, num_warps = (\d+)", made)
+    found = re.search(r"kernel_spec = \{([^}]*)\}", made)
     assert found is not None
-    return int(found[1])
+    return dict(re.findall(r"(\w+) = (\d+) : i32", found[1]))
+
+
+def warps(**changed: object) -> int:
+    """The warps of such a kernel."""
+    return int(kernel_spec(**changed)["num_warps"])  # pyright: ignore[reportArgumentType]
 
 
 def test_one_warpgroup_hands_on_in_registers_what_two_would_store() -> None:
@@ -89,9 +94,33 @@ def test_one_warpgroup_hands_on_in_registers_what_two_would_store() -> None:
     ids=str,
 )
 def test_two_otherwise(changed: dict[str, object]) -> None:
-    assert warps(**changed) == 8  # pyright: ignore[reportArgumentType] - one of each kind
+    assert warps(**changed) == 8
 
 
 def test_a_hint_says_how_many() -> None:
     named = ", nv_tileaa.optimization_hints = {default = {num_worker_warps_per_cta = 8 : i32}}"
     assert warps(hints=named) == 8
+
+
+def blocks(rows: int, keys: int, depth: int, gpu: str, wanted: int = 2) -> int:
+    """Blocks of a multiprocessor that such a kernel is made for, of as many as hints ask for."""
+    hints = (
+        ", nv_tileaa.optimization_hints = {default = {num_worker_warps_per_cta = 8 : i32, "
+        f"occupancy = {wanted} : i32}}}}"
+    )
+    return int(kernel_spec(rows, keys, depth, gpu=gpu, hints=hints)["occupancy"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "depth", "gpu", "found"),
+    [
+        (128, 128, 64, "sm_100", 2),
+        (128, 128, 64, "sm_80", 1),  # sums are in registers while they are made
+        (256, 128, 64, "sm_100", 1),  # too many registers
+        (64, 256, 128, "sm_100", 1),  # operands of two blocks do not fit
+    ],
+)
+def test_blocks_whose_products_are_in_tensor_memory(
+    rows: int, keys: int, depth: int, gpu: str, found: int
+) -> None:
+    assert blocks(rows, keys, depth, gpu) == found

@@ -19,6 +19,7 @@ from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.allocate_shared import place
+from tile_tileas.passes.convert_tileaa import occupancy
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class AllocateTensorMemory(Pass):
         lives = lives_of(op, TENSOR)
         if not lives:
             return
-        needed = place(lives, COLUMNS)
+        needed = place(lives, COLUMNS // occupancy(op))
         if needed > COLUMNS:
             needed = place(lives, 0)
         if needed > COLUMNS:

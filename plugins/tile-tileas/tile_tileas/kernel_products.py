@@ -1,0 +1,82 @@
+"""The products of a kernel in nv_tileaa, before instructions are chosen: whose they will be, and
+what they read as it was loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from tile_core.mlir import ir
+from tile_core.target import Target
+from tile_tileas.analysis.axis import shape_of
+from tile_tileas.mma.tier import choose
+from tile_tileas.mma.tiers import tier_of, tiers_up_to
+from tile_tileas.passes.dot import product_of
+from tile_tileas.storage import storage_bits
+
+_DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
+#: Operands of a product without block scales.
+_PLAIN = 3
+#: Operations behind which a tile is the same data.
+_VIEWS = ("nv_tileaa.view", "nv_tileaa.permute")
+
+
+def made_by(func: ir.Operation, target: Target, highest: str, warps: int) -> set[str | None]:
+    """Families of instructions that make the products of a kernel in nv_tileaa, `highest` the
+    highest tier allowed; None for those with block scales and what no tier takes.
+    """
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+    return {family_for(dot, target, highest, warps) for dot in dots}
+
+
+def operand_bytes(func: ir.Operation) -> int:
+    """Shared memory for one stage of all tiles that products of a block of code read as they were
+    loaded, at most.
+    """
+    found: dict[ir.Block, int] = {}
+    for load in (op for op in operations(func.regions[0]) if op.operation.name == _LOAD):
+        tiles = until_product(load.results[0])
+        if tiles:
+            (use,) = tiles[-1].uses
+            block = use.owner.operation.block
+            found[block] = found.get(block, 0) + _bytes(load.results[0])
+    return max(found.values(), default=0)
+
+
+def _bytes(tile: ir.Value) -> int:
+    """Bytes of a tile in memory."""
+    return prod(shape_of(tile)) * storage_bits(tile.type.element_type) // 8
+
+
+def family_for(dot: ir.OpView, target: Target, highest: str, warps: int) -> str | None:
+    """The family that makes a product; None for one with block scales and what no tier takes."""
+    if len(dot.operands) != _PLAIN:
+        return None
+    product = product_of(dot, list(dot.operands), target, warps)
+    choice = choose(product, tiers_up_to(highest))
+    return None if choice is None else tier_of(choice.atom).family
+
+
+def until_product(tile: ir.Value) -> list[ir.Value]:
+    """The tile and views of it, if they go to one product and to nothing else; else nothing."""
+    found = [tile]
+    while True:
+        uses = list(found[-1].uses)
+        if len(uses) != 1:
+            return []
+        user = uses[0].owner
+        if user.name == _DOT:
+            return found if uses[0].operand_number < 2 else []
+        if user.name not in _VIEWS:
+            return []
+        found.append(user.results[0])
+
+
+def operations(region: ir.Region) -> Iterator[ir.OpView]:
+    """Those of all blocks inside of `region`, in program order."""
+    for block in region.blocks:
+        for op in block.operations:
+            yield op
+            for inner in op.regions:
+                yield from operations(inner)
