@@ -137,6 +137,13 @@ def observers(values: Mapping[str, Any]) -> Observers:
     """
     if values["verify_each"] and values["no_verify"]:
         raise ConfigurationError("--verify-each and --no-verify exclude each other")
+    if values["remarks"] in ("all", *KINDS, *CATEGORIES):
+        # Which ones, as tileiras has it; what is meant here is where they go.
+        word = values["remarks"]
+        some = "" if word == "all" else f" --remarks-only {word}"
+        raise ConfigurationError(
+            f"--remarks {word}: it takes '-' or a file", hint=f"--remarks -{some} prints them"
+        )
     found = Observers(
         verify="pass" if values["verify_each"] else "none" if values["no_verify"] else "segment",
         time_passes=values["time_passes"],

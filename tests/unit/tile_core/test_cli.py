@@ -122,6 +122,11 @@ FAILURES = [
         ExitCode.CONFIGURATION,
         "exclude each other",
     ),
+    (
+        ("opt", "in.mlir", "--remarks", "missed"),
+        ExitCode.CONFIGURATION,
+        "--remarks - --remarks-only missed prints them",
+    ),
     (("pipeline", "show", "O9"), ExitCode.CONFIGURATION, "no pipeline 'O9'"),
     (("plugins", "check", "toyz"), ExitCode.CONFIGURATION, "did you mean 'toys'?"),
     (("plugins", "list", "--kind", "pas"), ExitCode.CONFIGURATION, "did you mean 'pass'?"),
