@@ -314,6 +314,10 @@ DOT = [
         "expects i8 operands and an i32 accumulator, but got i16 and i32",
     ),
     (_dot(_AF, _AH, _AF), "cannot multiply elements of f32 by elements of f16"),
+    (
+        _dot(_AF, _AF, _AF, "blocks = 3 : i32"),
+        "expects blocks to be 2 and no block scales, but got 3 : i32",
+    ),
     (_dot(_AF, _AF, _AH), "expects #C element type to be f32, but got f16"),
     (
         _dot(_AH, _AH, "%ab: tensor<16x16xbf16>"),

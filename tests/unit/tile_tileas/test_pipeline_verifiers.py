@@ -393,7 +393,7 @@ REFUSED = [
     (
         make(desc("8x16xf32", "16B")),
         "nv_tileas.make_tiled_tma_desc",
-        "expects a swizzle_mode of none, 32B, 64B, 128B, but got '16B'",
+        "expects a swizzle_mode of none, 32B, 64B, 128B, 128B_32B_atom, but got '16B'",
     ),
     (
         make(desc("1x1x1x1x8x16xf32")),

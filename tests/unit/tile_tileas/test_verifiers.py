@@ -173,6 +173,19 @@ def test_products_name_their_atom_and_place_warps(attributes: str, message: str)
     assert caught.value.message == f"'nv_tileas.dot' op {message}"
 
 
+def test_pairs_of_blocks_have_instructions_of_their_own() -> None:
+    line = (
+        '%x = "nv_tileas.dot"(%e, %e, %c) {atom = "fma", blocks = 2 : i32, operandSegmentSizes = '
+        "array<i32: 1, 1, 1, 0, 0>} : (!s, !s, !d) -> !d"
+    )
+    text = in_function(line).replace("%i: i32)", "%i: i32, %e: !s, %c: !d)")
+    types = "!s = tensor<16x16xf32>\n!d = tensor<16x32xf32>\n"
+    with pytest.raises(InputError) as caught, function(types + text):
+        pass
+    wanted = "'nv_tileas.dot' op expects 1 blocks to make a product by 'fma', not 2"
+    assert caught.value.message == wanted
+
+
 def test_a_wait_for_products_gives_what_it_takes() -> None:
     line = '%x = "nv_tileas.dot_wait"(%e) : (!s) -> tensor<8xf32>'
     text = in_function(line).replace("%i: i32)", "%i: i32, %e: !s)")
@@ -205,6 +218,16 @@ def test_every_text_is_expected(module: str) -> None:
     found = list(returned_texts(DIALECT / module))
     missing = [f"{module}:{line}: {t}" for line, t in found if not pattern(t).search(expected)]
     assert not missing, "\n".join(missing).replace(ANYTHING, "{}")
+
+
+def test_what_pads_keeps_the_type() -> None:
+    line = (
+        f'{VIEW}%y = "nv_tileas.pad_outside"(%v, %t, %i, %i) {{operandSegmentSizes = '
+        "array<i32: 1, 1, 2>} : (!v, !t, i32, i32) -> tensor<8x4xf32>"
+    )
+    assert refusal(line) == (
+        "'nv_tileas.pad_outside' op cannot pad tensor<4x8xf32> to tensor<8x4xf32>"
+    )
 
 
 def test_folds_across_warps_have_a_buffer_for_each_tile() -> None:
