@@ -14,7 +14,7 @@ import pytest
 import tile_cudatile
 import tile_sim
 from support.pipelined import Steps
-from support.removals import without
+from support.removals import without, wrong_waits
 from tile_cudatile import types as t
 from tile_sim import SimError
 
@@ -208,17 +208,5 @@ def test_both_blocks_are_told(mutant: str) -> None:
 
 @pytest.mark.parametrize(("way", "turns"), [*product(("led", "met"), (0, 2))])
 def test_no_wait_can_go_or_be_for_another_phase(way: str, turns: int) -> None:
-    text = ptx(way, turns)
-    pattern = r"mbarrier\.try_wait\.parity\.shared\.b64 (%\w+), (\[[^\]]*\]), (%\w+);"
-    found = list(re.finditer(pattern, text))
-    assert found
-    for one in found:
-        if re.search(rf"mov\.b32 \t{one[3]}, 1;", text):
-            continue  # of a fresh barrier: before the first product there is nothing to wait for
-        dropped = f"setp.eq.u32 {one[1]}, 0, 0;"
-        other = (
-            f"{{ .reg .b32 wrong; xor.b32 wrong, {one[3]}, 1; "
-            f"mbarrier.try_wait.parity.shared.b64 {one[1]}, {one[2]}, wrong; }}"
-        )
-        for instead in (dropped, other):
-            assert fails(text[: one.start()] + instead + text[one.end() :], turns), instead
+    for broken in wrong_waits(ptx(way, turns)):
+        assert fails(broken, turns)

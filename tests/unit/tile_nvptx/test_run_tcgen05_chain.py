@@ -151,7 +151,7 @@ np.testing.assert_allclose(out[0, 0], wanted, atol=4e-3)
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_two_loops_of_chained_products(schedule: str) -> None:
-    pytest.importorskip("cuda.tile")
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     paths = [str(EXAMPLES.parent / "benchmarks"), str(EXAMPLES)]
     command = [sys.executable, "-c", _CAUSAL, schedule, *paths]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -160,7 +160,7 @@ def test_two_loops_of_chained_products(schedule: str) -> None:
 
 def test_stages_of_few_warps_and_two_blocks() -> None:
     """What a product leaves in tensor memory takes no registers of those that blocks share."""
-    pytest.importorskip("cuda.tile")
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     hinted = "attention.replace_hints(occupancy=2, num_worker_warps=4)"
     program = _CAUSAL.replace("(4, 1, 1), attention", f"(2, 1, 1), {hinted}")
     program = program.replace("1, 64, 64, 1, True, True", "1, 128, 128, 1, True, True")
@@ -199,7 +199,7 @@ for lengths in ([4, 0, 1, 3], [0, 0, 2, 1]):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_persistent_attention_with_loops_of_no_trips(schedule: str) -> None:
-    pytest.importorskip("cuda.tile")
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     paths = [str(EXAMPLES.parent / "benchmarks"), str(EXAMPLES), str(EXAMPLES.parent / "tests")]
     command = [sys.executable, "-c", _PERSISTENT, schedule, *paths]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -12,6 +12,7 @@ import pytest
 import tile_cudatile
 import tile_sim
 from support.pipelined import Steps
+from support.removals import wrong_waits
 from tile_sim import SimError
 
 import tile_core
@@ -138,20 +139,8 @@ def test_nothing_of_it_can_go(tensor_maps: str) -> None:
 
 @pytest.mark.parametrize("tensor_maps", ["off", "host"])
 def test_no_wait_can_go_or_be_for_another_phase(tensor_maps: str) -> None:
-    text = ptx("unspecialize", 2, tensor_maps)
-    pattern = r"mbarrier\.try_wait\.parity\.shared\.b64 (%\w+), (\[[^\]]*\]), (%\w+);"
-    found = list(re.finditer(pattern, text))
-    assert found
-    for one in found:
-        if re.search(rf"mov\.b32 \t{one[3]}, 1;", text):
-            continue  # of a fresh barrier: before the first product there is nothing to wait for
-        dropped = f"setp.eq.u32 {one[1]}, 0, 0;"
-        other = (
-            f"{{ .reg .b32 wrong; xor.b32 wrong, {one[3]}, 1; "
-            f"mbarrier.try_wait.parity.shared.b64 {one[1]}, {one[2]}, wrong; }}"
-        )
-        for instead in (dropped, other):
-            assert fails(text[: one.start()] + instead + text[one.end() :]), instead
+    for broken in wrong_waits(ptx("unspecialize", 2, tensor_maps)):
+        assert fails(broken)
 
 
 def fails(text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cuda.tile")
+pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
 
 TESTS = Path(__file__).resolve().parents[2]
 STRATEGIES = ("none", "unspecialize", "warp-specialize")

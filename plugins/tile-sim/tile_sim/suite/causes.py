@@ -60,7 +60,7 @@ def cause_of(error: BaseException) -> Cause:
 def _by_text(error: BaseException) -> Cause:
     try:
         text = str(error)
-    except Exception as failure:  # a class of the test's own
+    except Exception as failure:  # a class of the test's own may raise anything, which ended pytest
         text = f"its text raises {type(failure).__name__}"
     first = next((line for line in text.splitlines() if line.strip()), "")
     if isinstance(error, AssertionError) and re.search(r"Tensor-likes|Scalars|Mismatch", text):

@@ -51,9 +51,9 @@ class Separated:
 
     def undo(self) -> None:
         """Let the load pad again."""
-        zeros = self.load.operands[0]
         if self.pad is None:
-            return
+            return  # tiles never leave the view: its padding says nothing
+        zeros = self.load.operands[0]
         self.load.operation.operands[0] = self.pad.operands[0]
         self.pad.results[0].replace_all_uses_with(self.load.results[0])
         self.pad.operation.erase()

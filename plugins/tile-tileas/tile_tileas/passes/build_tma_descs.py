@@ -18,6 +18,7 @@ from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.proxies import is_bulk_store
 from tile_tileas.analysis.views import MemRef, maker, view_of_memref
 from tile_tileas.dialect.tma import axes_of, descriptor_parts
+from tile_tileas.kernel_products import operations
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.separate_host_tma import NUM_DEVICE, descriptors
 from tile_tileas.pipelining.writer import Writer
@@ -118,7 +119,7 @@ class _Build:
         self._func, self._maps = func, maps
         self._block = func.regions[0].blocks[0]
         self._operations = list(self._block.operations)
-        self._agents = any(op.operation.name == _AGENTS for op in _inside(func.regions[0]))
+        self._agents = any(op.operation.name == _AGENTS for op in operations(func.regions[0]))
         self._i64 = ir.IntegerType.get_signless(64)
         self._count = {"count": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), len(maps))}
 
@@ -198,7 +199,7 @@ class _Build:
         end = self._block.operations[len(self._block.operations) - 1]
         at = Writer(end.location)
         at.move(ir.InsertionPoint(end))
-        if any(is_bulk_store(op) for op in _inside(self._func.regions[0])):
+        if any(is_bulk_store(op) for op in operations(self._func.regions[0])):
             attributes = {
                 "pending": ir.IntegerAttr.get(at.i32, 0),
                 "group": ir.StringAttr.get("bulk"),
@@ -206,11 +207,3 @@ class _Build:
             at.create("nv_tileas.async_wait", [], [], attributes)
         at.sync()
         at.create("nv_tileas.release_tma_descs", [place], [], self._count)
-
-
-def _inside(region: ir.Region) -> Iterator[ir.OpView]:
-    for block in region.blocks:
-        for op in block.operations:
-            yield op
-            for inner in op.regions:
-                yield from _inside(inner)
