@@ -81,7 +81,7 @@ def optimize(text: str, first_line: int, job: OptJob) -> OptResult:
 
     resolved = resolved_of(text, job)
     plan = build(resolved, job.registry)
-    seen = watchers(job.instrumentations, job.registry)
+    seen = watchers((*job.instrumentations, *_watchers_of(job.selection)), job.registry)
     rehearse(text.encode(), job.registry, resolved, verify=job.verify, watchers=seen)
     clock = Clock()
     artifact = Artifact(plan.target, plan.options, "mlir", Stages(), clock.root)
@@ -127,6 +127,12 @@ def resolved_of(text: str, job: OptJob) -> Resolved:
             resolved = resolved.upto(chosen.stop_after)
         return resolved
     return _free(text, chosen, job.registry)
+
+
+def _watchers_of(chosen: Selection) -> tuple[str, ...]:
+    """The instrumentations that a `tileir{}` text asks for."""
+    text = chosen.pass_pipeline
+    return parse_tileir(text).instrumentations if text is not None and is_tileir(text) else ()
 
 
 def _of_tileir(chosen: Selection, asked: TileirText) -> Selection:

@@ -55,8 +55,9 @@ def observe_options(command: F) -> F:
                          "failed, analysis, warning; memory, tensorcore, layout, ..."),
             click.option("--reproducer", metavar="FILE",
                          help="If a pass fails, write what it takes to replay that."),
-            click.option("--instrument", multiple=True, metavar="NAME",
-                         help="Let a registered instrumentation watch the run."),
+            click.option("--instrument", multiple=True, metavar="NAME[=FILE]",
+                         help="Let a registered instrumentation watch the run, such as "
+                         "schedule-trace=FILE (`tilec plugins list`)."),
             click.option("--opt-bisect-limit", type=click.IntRange(0), metavar="N",
                          help="Leave out all but the first N passes that -O0 does without."),
             click.option("--opt-bisect-funcs", multiple=True, metavar="NAME,NAME",

@@ -28,6 +28,8 @@ class Instrumentation:
     """
 
     name: ClassVar[str] = ""
+    #: What a registered one is made with, as "NAME=WHAT" says; e.g. "FILE". Empty: nothing.
+    takes: ClassVar[str] = ""
 
     def before_pipeline(self, run: Run) -> None: ...
 
@@ -58,14 +60,15 @@ class Instrumentation:
 
 
 def watchers(wanted: Iterable[Instrumentation | str], registry: Registry) -> list[Instrumentation]:
-    """Instrumentations, registered ones by name.
+    """Instrumentations, registered ones by "NAME" or "NAME=WHAT" (`Instrumentation.takes`).
 
     Raises:
-        ConfigurationError: an unknown name, or an object that is none.
+        ConfigurationError: an unknown name, nothing for one that takes something or something for
+            one that takes nothing, or an object that is none.
     """
     found: list[Instrumentation] = []
     for item in wanted:
-        watcher = registry.load("instrumentation", item)() if isinstance(item, str) else item
+        watcher = _registered(item, registry) if isinstance(item, str) else item
         if not isinstance(watcher, Instrumentation):
             raise ConfigurationError(
                 f"{item!r} is not an instrumentation",
@@ -73,3 +76,18 @@ def watchers(wanted: Iterable[Instrumentation | str], registry: Registry) -> lis
             )
         found.append(watcher)
     return found
+
+
+def _registered(item: str, registry: Registry) -> Instrumentation:
+    name, _, given = item.partition("=")
+    made = registry.load("instrumentation", name)
+    takes = getattr(made, "takes", "")
+    if bool(given) != bool(takes):
+        wrong = f"takes a {takes}" if takes else "takes nothing"
+        usage = f"{name}={takes}" if takes else name
+        raise ConfigurationError(
+            f"the instrumentation '{name}' {wrong}, but is given '{given}'"
+            if given else f"the instrumentation '{name}' {wrong}",
+            hint=f"--instrument {usage}",
+        )  # fmt: skip
+    return made(given) if takes else made()

@@ -31,6 +31,8 @@ _SAME = (
 )
 #: Option -> option of a pass.
 _OF_PASSES = {"enable-random-delay": "tileas-generate-schedule-constraints.enable-random-delay"}
+#: Option that names a file -> instrumentation that writes it.
+_WATCHERS = {"schedule-trace-file": "schedule-trace"}
 _STRATEGIES = {
     "none": "none",
     "unspecialize": "unspecialize",
@@ -41,7 +43,6 @@ _STRATEGIES = {
 #: Option -> (the one value that is taken, what to do instead).
 _FIXED = {
     "v2-opt-level": ("0", "levels are one axis here; a pipeline file may extend any of them"),
-    "schedule-trace-file": ("", "tilec schedule --format trace writes decisions and schedules"),
     "dump-host": ("", "tilec compile --emit=obj writes the object of the host"),
     "host-triple": ("native", "the host's part of a cubin is made for x86-64 linux"),
     "enable-debug-logging": ("false", "--print-ir-after, --log-actions-to and --remarks tell more"),
@@ -55,6 +56,7 @@ KNOWN = (
     "emit-line-info",
     *_SAME,
     *_OF_PASSES,
+    *_WATCHERS,
     *_FIXED,
 )
 _TEXT = re.compile(r"\s*(?:builtin\.module\()?\s*tileir\s*(?:\{(.*)\})?\s*\)?\s*", re.DOTALL)
@@ -68,6 +70,7 @@ class TileirText:
     target: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     pass_options: Mapping[str, Any] = field(default_factory=dict)
+    instrumentations: tuple[str, ...] = ()
 
 
 def is_tileir(text: str) -> bool:
@@ -87,6 +90,7 @@ def parse_tileir(text: str) -> TileirText:
     target: str | None = None
     options: dict[str, Any] = {}
     of_passes: dict[str, Any] = {}
+    watchers: list[str] = []
     for word in (match[1] or "").split():
         name, sign, value = word.partition("=")
         value = value.strip("\"'") if sign else "true"
@@ -96,9 +100,11 @@ def parse_tileir(text: str) -> TileirText:
             target = value
         elif name in _OF_PASSES:
             of_passes[_OF_PASSES[name]] = Spelled(value)
+        elif name in _WATCHERS:
+            watchers += [f"{_WATCHERS[name]}={value}"] if value else []
         else:
             options |= _option(name, value)
-    return TileirText(level, target, options, of_passes)
+    return TileirText(level, target, options, of_passes, tuple(watchers))
 
 
 def _level(value: str) -> int:

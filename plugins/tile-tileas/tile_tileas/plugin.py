@@ -190,6 +190,17 @@ def tile_layout_strategies() -> Iterable[Lazy]:
 
 
 @hookimpl
+def tile_instrumentations() -> Iterable[Lazy]:
+    return (
+        Lazy(
+            "schedule-trace",
+            "tile_tileas.sched.trace:ScheduleTrace",
+            "=FILE: every decision of schedulers, as a Chrome trace",
+        ),
+    )
+
+
+@hookimpl
 def tile_views() -> Iterable[Lazy]:
     return (
         Lazy("layouts", "tile_tileas.views:layouts", "layouts of registers and buffers, drawn"),

@@ -159,6 +159,10 @@ def test_a_stopped_compilation_can_go_on(compile_toy) -> None:
         ({"pipeline": "tileir-listing-o3"}, ["is a listing for display"]),
         ({"target": "sm_9"}, ["GPU architecture sm_9 is not supported"]),
         ({"opt_level": 4, "pipeline": None}, ["invalid optimization level '4'"]),
+        (
+            {"instrumentations": ["toy-recorder=f"]},
+            ["takes nothing, but is given 'f'", "--instrument toy-recorder"],
+        ),
         ({"instrumentations": ["toy-recoder"]}, ["did you mean 'toy-recorder'?"]),
         ({"instrumentations": [3]}, ["3 is not an instrumentation"]),
     ],

@@ -74,7 +74,6 @@ def test_the_target() -> None:
         ("opt-level=4", "invalid optimization level: 4"),
         ("num-warp=4", "has no option 'num-warp'"),
         ("v2-opt-level=1", "'v2-opt-level=1'"),
-        ("schedule-trace-file=t.json", "schedule-trace-file"),
         ("dump-host=h.o", "dump-host"),
         ("host-triple=aarch64", "host-triple"),
         ("enable-debug-logging", "enable-debug-logging"),

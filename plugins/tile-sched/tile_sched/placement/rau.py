@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 from tile_sched.graph.closure import heights
-from tile_sched.placement.gates import GATES, Gate, Group, Resources
+from tile_sched.placement.gates import DEAD, GATES, HOLD, Gate, Group, Resources
 from tile_sched.placement.state import State
 
 #: Placements per op before an interval is given up (Rau found 2 enough).
@@ -66,9 +66,16 @@ def _earliest(state: State, op: int) -> int | None:
 
 def _seat(state: State, op: int, first: int, gates: tuple[Gate, ...]) -> int | None:
     for cycle in state.table.seats(state.footprints[op], first, first + state.ii - 1):
-        if all(gate.check(state, op, cycle) is None for gate in gates):
+        refused = _refused(state, op, cycle, gates)
+        if refused is None:
             return cycle
+        if refused in (DEAD, HOLD):
+            return None  # later cycles fare no better
     return None
+
+
+def _refused(state: State, op: int, cycle: int, gates: tuple[Gate, ...]) -> str | None:
+    return next(filter(None, (gate.check(state, op, cycle) for gate in gates)), None)
 
 
 def _allowed(state: State, op: int, cycle: int, gates: tuple[Gate, ...]) -> bool:

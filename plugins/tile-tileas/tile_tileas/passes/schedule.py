@@ -91,7 +91,7 @@ class GenerateScheduleConstraints(Pass):
             self._generate(op, cx)
 
     def _generate(self, op: ir.Operation, cx: PassContext) -> None:
-        schedulers = {name: self._scheduler(name, cx) for name in self._names()}
+        schedulers = {name: self.scheduler_for(name, cx) for name in self._names()}
         given = self._given()
         staged = self.pipeline_strategy != "none"
         options = self.options_of_graphs()
@@ -115,7 +115,7 @@ class GenerateScheduleConstraints(Pass):
             if graph.name in given:
                 who, found = self.schedule, _taken(body, graph, model, given[graph.name])
             else:
-                who, found = self._found(body, graph, model, schedulers, cx)
+                who, graph, found = self._found(body, graph, model, schedulers, cx)
             if body.is_loop and found.num_stages > 1:
                 overlapping.append(body)
             annotate(body, found)
@@ -133,8 +133,8 @@ class GenerateScheduleConstraints(Pass):
         model: MachineModel,
         schedulers: Mapping[str, Any],
         cx: PassContext,
-    ) -> tuple[str, Schedule]:
-        """The scheduler that was asked, and its schedule, which has been checked."""
+    ) -> tuple[str, LoopGraph, Schedule]:
+        """The scheduler, what it was asked, and its schedule, which has been checked."""
         name, asked = self.scheduler, graph.options
         if self._overlaps_more(body):
             name, stages = self._persistent(body, graph, model, schedulers, cx)
@@ -146,7 +146,7 @@ class GenerateScheduleConstraints(Pass):
         for note in found.notes:
             cx.missed(body.holder.operation, note, category="schedule", name="Scheduler")
         check(body, graph, model, found, f"scheduler '{name}'")
-        return name, found
+        return name, graph, found
 
     def options_of_graphs(self) -> ScheduleOptions:
         """What schedulers are asked for."""
@@ -197,7 +197,8 @@ class GenerateScheduleConstraints(Pass):
             return False
         return why_not(body.holder) is None and not has_loops(body.holder)
 
-    def _scheduler(self, name: str, cx: PassContext) -> Any:
+    def scheduler_for(self, name: str, cx: PassContext) -> Any:
+        """The scheduler called `name`, made of the `parts` that were asked for."""
         scheduler = cx.scheduler(name)
         names = [name for name in self.parts.split(",") if name]
         if not names:
