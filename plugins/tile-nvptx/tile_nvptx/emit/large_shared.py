@@ -21,6 +21,7 @@ _ARRAY = re.compile(
     r"(?P<name>[\w$]+)\[(?P<size>\d+)\];\n",
     re.MULTILINE,
 )
+_DYNAMIC = re.compile(r"^[ \t]*\.extern \.shared [^;]*?([\w$]+)\[\];", re.MULTILINE)
 _FIRST_ENTRY = re.compile(r"^(?:\.visible |\.weak )?\.entry ", re.MULTILINE)
 
 
@@ -38,20 +39,36 @@ class LargeShared:
 
 
 def without_large_arrays(ptx: str, limit: int) -> LargeShared:
-    """`ptx` with static shared arrays of more than `limit` bytes made external."""
+    """`ptx` with static shared arrays of more than `limit` bytes made external.
+
+    Raises:
+        CompileError: a kernel has an array of that kind already; external arrays all begin at the
+            same place.
+    """
+    dynamic = _DYNAMIC.findall(ptx)
     sizes: dict[str, int] = {}
     for array in list(_ARRAY.finditer(ptx)):
         if int(array["size"]) <= limit:
             continue
         external = f".extern .shared {array['align']} .b8 {array['name']}[];\n"
         for entry, body in _bodies(ptx):
-            if re.search(rf"\b{re.escape(array['name'])}\b", body):
+            if _uses(body, array["name"]):
+                if any(_uses(body, name) for name in dynamic):
+                    raise CompileError(
+                        f"kernel '{entry}' has {array['size']} bytes of shared memory of fixed "
+                        f"size, more than {limit}, beside dynamic shared memory: take all of it "
+                        "from that"
+                    )
                 sizes[entry] = sizes.get(entry, 0) + int(array["size"])
         ptx = ptx.replace(array[0], "", 1)
         first = _FIRST_ENTRY.search(ptx)
         at = first.start() if first else len(ptx)
         ptx = ptx[:at] + external + ptx[at:]
     return LargeShared(ptx, sizes)
+
+
+def _uses(body: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", body) is not None
 
 
 def _bodies(ptx: str) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from tile_nvptx.passes.cute import (  # noqa: F401
     layouts,
     matrices,
     memory,
+    parameters,
     printing,
     products,
     tensor_maps,
@@ -50,12 +51,9 @@ class ConvertCute(Pass):
             if func.name != "func.func":
                 continue
             check_sums_in_flight(func)
-            maps = [tensor_maps.is_map(a.type) for a in func.regions[0].blocks[0].arguments]
+            placed = parameters.place_parameters(func)
             Conversion(ruleset, convert_type, ("cute", "cute_nvgpu"), cx, state).run(func)
-            if any(maps):
-                by_value, none = ir.Attribute.parse(tensor_maps.BY_VALUE), ir.DictAttr.get({})
-                attributes = [by_value if is_map else none for is_map in maps]
-                func.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+            parameters.attach(func, placed)
             types = [argument.type for argument in func.regions[0].blocks[0].arguments]
             old = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
             kind = ir.FunctionType.get(types, [convert_type(result) for result in old.results])

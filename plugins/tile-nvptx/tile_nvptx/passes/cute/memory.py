@@ -15,6 +15,7 @@ from tile_nvptx.passes.cute.tensors import (
     POINTER,
     Cute,
     address,
+    alignment_of,
     base_of,
     element_bits,
     index_of,
@@ -123,6 +124,39 @@ def alloc_smem(op: ir.OpView, cx: Cute) -> Replacement:
     ir.InsertionPoint.at_block_begin(block).insert(ir.Operation.parse(text))
     symbol = {"global_name": ir.FlatSymbolRefAttr.get(name)}
     return cx.create("llvm.mlir.addressof", [], [ir.Type.parse("!llvm.ptr<3>")], symbol).result
+
+
+#: The array of shared memory whose size a launch says; all kernels of a module have the one.
+_DYNAMIC = "__cute_dynamic_smem"
+
+
+@rules.on("cute_nvgpu.arch_get_dyn_smem")
+def dynamic_smem(op: ir.OpView, cx: Cute) -> Replacement:
+    """get_dyn_smem => the address of an external array without size, aligned as the pointer says"""
+    alignment = alignment_of(op.results[0].type)
+    if alignment & (alignment - 1):
+        raise cx.error(f"expects an alignment that is a power of two, but got {alignment}")
+    array = cx.state.dynamic
+    if array is None:
+        text = (
+            f"llvm.mlir.global external @{_DYNAMIC}() "
+            f"{{addr_space = 3 : i32, alignment = {alignment} : i64}} : !llvm.array<0 x i8>"
+        )
+        array = cx.state.dynamic = ir.Operation.parse(text).operation
+        block = cx.state.module.regions[0].blocks[0]
+        ir.InsertionPoint.at_block_begin(block).insert(array)
+    least = max(alignment, ir.IntegerAttr(array.attributes["alignment"]).value)
+    i64 = ir.IntegerType.get_signless(64)
+    array.attributes["alignment"] = ir.IntegerAttr.get(i64, least)
+    symbol = {"global_name": ir.FlatSymbolRefAttr.get(_DYNAMIC)}
+    return cx.create("llvm.mlir.addressof", [], [ir.Type.parse("!llvm.ptr<3>")], symbol).result
+
+
+@rules.on("cute_nvgpu.arch_get_dyn_smem_size")
+def dynamic_smem_size(op: ir.OpView, cx: Cute) -> Replacement:
+    """get_dyn_smem_size => %dynamic_smem_size, in bytes"""
+    i32 = ir.IntegerType.get_signless(32)
+    return cx.create("nvvm.read.ptx.sreg.dynamic.smem.size", [], [i32]).result
 
 
 @rules.on("cute_nvgpu.arch_alloc_rmem", "cute.memref_alloca", "cute.make_fragment_like",

@@ -11,8 +11,6 @@ from tile_core.mlir import ir
 from tile_nvptx.passes.cute.tensors import Cute, rules
 from tile_nvptx.passes.tileas.device import asynchronous as device
 
-#: A tensor map as a parameter: copies read it where it is (CUDA driver API, "CUtensorMap").
-BY_VALUE = "{llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64}"
 #: Compute capability, times 10, from which there are tensor maps.
 _SINCE = 90
 _LOAD = re.compile(
@@ -22,11 +20,6 @@ _LOAD = re.compile(
 _STORE = re.compile(
     r"cp\.(?:reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group"
 )
-
-
-def is_map(type_: ir.Type) -> bool:
-    """Whether values of a type are tensor maps."""
-    return str(type_).startswith("!cute_nvgpu.tma_descriptor_")
 
 
 def _matched(op: ir.OpView, form: re.Pattern[str], cx: Cute) -> re.Match[str]:

@@ -27,6 +27,7 @@ from tile_nvptx.passes.tileas.device.helpers import Helpers
 #: Address spaces of NVPTX by the names that cute has for them.
 SPACES = {"gmem": 1, "smem": 3, "rmem": 5, "generic": 0}
 POINTER = re.compile(r'!cute\.(?:ptr|memref)<(.+?), "(\w+)", .*>')
+_ALIGNED_POINTER = re.compile(r'!cute\.ptr<.+, "\w+", (\d+)(?: : i\d+)?>')
 _TUPLE = re.compile(r'!cute\.tuple<"(.*)">')
 #: Alignment of shared memory in bytes: what descriptors and tensor maps of swizzles ask for.
 ALIGNED = 1024
@@ -43,6 +44,7 @@ class State:
     helpers: Helpers
     module: ir.Operation
     buffers: list[str] = field(default_factory=list)
+    dynamic: ir.Operation | None = None
 
 
 Cute = Conversion[State]
@@ -63,7 +65,7 @@ def convert_type(type_: ir.Type) -> ir.Type:
     tuple_ = _TUPLE.fullmatch(text)
     if tuple_ is not None:
         return _struct([str(convert_type(part)) for part in _listed(tuple_[1])])
-    if text.startswith("!cute_nvgpu.tma_descriptor_"):
+    if is_map(type_):
         return ir.Type.parse("!llvm.ptr")
     if text.startswith("!cute_nvgpu.smem_desc"):
         return ir.IntegerType.get_signless(64)
@@ -97,6 +99,23 @@ def _listed(text: str) -> list[ir.Type]:
 
 def _struct(types: list[str]) -> ir.Type:
     return ir.Type.parse(f"!llvm.struct<({', '.join(types)})>")
+
+
+def is_map(type_: ir.Type) -> bool:
+    """Whether values of a type are tensor maps."""
+    return str(type_).startswith("!cute_nvgpu.tma_descriptor_")
+
+
+def alignment_of(pointer: ir.Type) -> int:
+    """The bytes that a pointer's type promises its address to be a multiple of.
+
+    Raises:
+        CompileError: it says none.
+    """
+    match = _ALIGNED_POINTER.fullmatch(str(pointer))
+    if match is None or int(match[1]) < 1:
+        raise CompileError(f"cannot be lowered: {pointer} does not say how it is aligned")
+    return int(match[1])
 
 
 # --- values --------------------------------------------------------------------------------------
