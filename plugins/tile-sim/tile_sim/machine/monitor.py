@@ -18,6 +18,7 @@ import numpy as np
 from tile_sim.errors import Where
 from tile_sim.machine.access import Part
 from tile_sim.machine.clocks import ORDERED, PROXIED, PROXY_KINDS, Clocks, Snapshot
+from tile_sim.machine.distinct import distinct
 from tile_sim.machine.group import Group
 from tile_sim.machine.landings import Landings
 from tile_sim.machine.registerwatch import RegisterWatch
@@ -389,7 +390,7 @@ class Monitor:
 
     def _bytes(self, rows: Array | int, where: Array) -> tuple[Array, Array]:
         """Granules, and the warps that access them: each of `rows` all of them, in turn."""
-        at = np.unique(np.asarray(where).reshape(-1) // self.shared.granule)
+        at = distinct(np.asarray(where) // self.shared.granule)
         rows = np.atleast_1d(rows)
         return np.tile(at, len(rows)), np.repeat(rows, len(at))
 
@@ -397,7 +398,7 @@ class Monitor:
         """An operation has written shared bytes, and signals an mbarrier now."""
         slot = self.clocks.landings.slot(place)
         phases = int(self.wave.mbarriers.completed[place]) + 1
-        self.shared.filled(np.unique(where.reshape(-1) // self.shared.granule), slot, phases)
+        self.shared.filled(distinct(where // self.shared.granule), slot, phases)
 
     def async_signal(self, place: int, known: Snapshot | None) -> None:
         """An operation that started with `known` has signalled an mbarrier."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tile_sim.machine.distinct import distinct
+
 Array = np.ndarray
 _COARSE = 4
 
@@ -54,8 +56,8 @@ class Shadow:
 
     def covering(self, where: Array) -> Array:
         """The granules of bytes, each once; they hold no other bytes."""
-        where = np.unique(where)
-        at = np.unique(where // self.granule)
+        where = distinct(where)
+        at = distinct(where // self.granule)
         if len(at) * self.granule != len(where):
             self._refine()
             return where

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tile_sim.machine.distinct import distinct
+
 Array = np.ndarray
 _WORD = 4
 
@@ -41,4 +43,4 @@ class Sources:
 
 
 def _words(where: Array) -> Array:
-    return np.unique(np.asarray(where).reshape(-1) // _WORD)
+    return distinct(np.asarray(where) // _WORD)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tile_sim.machine.distinct import distinct
 from tile_sim.machine.shadow import Shadow
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class TensorWatch:
 
     def _cells(self, cta: Array | int, lane: Array, column: Array) -> Array:
         where = (np.asarray(cta) * _PARTS + lane // _LANES) * _COLUMNS + column
-        return np.unique(where)
+        return distinct(where)
 
     def allocated(self, cta: int, column: int, count: int) -> None:
         """Columns begin anew: the allocation waits for whoever gives them back."""

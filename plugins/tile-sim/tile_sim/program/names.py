@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from tile_sim.program.types import TYPES, Type
 from tile_sim.ptx.syntax import Function, Prototype, Variable
 
-_NUMBERED = re.compile(r"(.*?)(0|[1-9]\d*)$")
+_DIGITS = "0123456789"
 
 
 @dataclass(frozen=True)
@@ -104,13 +103,13 @@ class Names:
     def _from_range(self, name: str) -> Reg | None:
         if not self._ranges:
             return None
-        found = _NUMBERED.match(name)
-        while found:
-            count_type = self._ranges.get(found[1])
-            if count_type and int(found[2]) < count_type[0]:
-                reg = self.file.add(name, count_type[1])
-                self._known[name] = reg
+        # `%r1<5>` also names `%r11`: the prefix itself may end in digits.
+        for at in range(len(name.rstrip(_DIGITS)), len(name)):
+            prefix, number = name[:at], name[at:]
+            if prefix not in self._ranges or (number[0] == "0" and number != "0"):
+                continue
+            count, type_ = self._ranges[prefix]
+            if int(number) < count:
+                self._known[name] = reg = self.file.add(name, type_)
                 return reg
-            # `%r1<5>` also names `%r11`: the prefix itself may end in digits.
-            found = re.match(rf"({re.escape(found[1])}\d+?)(0|[1-9]\d*)$", name)
         return None

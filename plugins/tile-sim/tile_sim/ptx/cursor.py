@@ -10,7 +10,7 @@ from tile_sim.ptx.lexer import Source, Token, tokenize
 from tile_sim.ptx.syntax import Address, Float, Group, Int, Name, Operand, Pair, Vector
 
 # Binary operators of constant expressions, loosest first (PTX ISA, "Constant Expressions").
-_LEVELS: tuple[tuple[str, ...], ...] = (
+_LEVELS = (
     ("||",),
     ("&&",),
     ("|",),
@@ -22,6 +22,7 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("+", "-"),
     ("*", "/"),
 )
+_BINDS = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
 
 
 class Cursor:
@@ -97,17 +98,17 @@ class Cursor:
         return Int(int(text))
 
     def expression(self, level: int = 0) -> Operand:
-        """A constant expression; a lone name, or name +- integer, stays a Name."""
-        if level == len(_LEVELS):
-            return self._unary()
-        left = self.expression(level + 1)
-        # `d|p` is a pair of operands, not a constant, unless both sides are integers.
-        while self.at(*_LEVELS[level]):
-            if self.at("|") and not isinstance(left, Int):
+        """A constant expression of operators that bind as `level` does or closer.
+
+        A lone name, or name +- integer, stays a Name.
+        """
+        left = self._unary()
+        while (binds := _BINDS.get(self.token.text, -1)) >= level:
+            # `d|p` is a pair of operands, not a constant, unless both sides are integers.
+            if self.token.text == "|" and not isinstance(left, Int):
                 return left
             op = self.next()
-            right = self.expression(level + 1)
-            left = self._fold(op, left, right)
+            left = self._fold(op, left, self.expression(binds + 1))
         return left
 
     def _fold(self, op: Token, left: Operand, right: Operand) -> Operand:

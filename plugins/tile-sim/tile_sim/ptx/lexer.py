@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from tile_sim.errors import SimError, Where
 
+#: Possessive: what follows does not match sooner where less is skipped.
+_SKIPPED = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*+", re.DOTALL)
 _TOKEN = re.compile(
-    r"""
-    (?P<skip>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)
-  | (?P<num>0[fF][0-9a-fA-F]{8}(?![0-9a-fA-F])
+    _SKIPPED.pattern
+    + r"""
+    (?:(?P<num>0[fF][0-9a-fA-F]{8}(?![0-9a-fA-F])
       |0[dD][0-9a-fA-F]{16}(?![0-9a-fA-F])
       |0[xX][0-9a-fA-F]+U?
       |0[bB][01]+U?
@@ -22,6 +24,7 @@ _TOKEN = re.compile(
   | (?P<id>[A-Za-z_$%][\w$]*)
   | (?P<str>"[^"\n]*")
   | (?P<op><<|>>|<=|>=|==|!=|&&|\|\||[{}()\[\],;:+\-*/!|@<>=&~^?])
+  | (?P<end>\Z))
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -66,21 +69,27 @@ def tokenize(source: Source) -> list[Token]:
     Raises SimError (`syntax`) at the first character that starts no token.
     """
     tokens: list[Token] = []
-    pos, text = 0, source.text
+    pos, text, kind = 0, source.text, ""
     match = _TOKEN.match
-    while pos < len(text):
+    while kind != "end":
         found = match(text, pos)
         if found is None:
-            raise SimError("syntax", f"unexpected character {text[pos]!r}", source.where(pos))
-        kind = found.lastgroup
-        if kind == "dot" and found[0] == ".nv_intermediate_source_section":
-            found = _EMBEDDED.match(text, pos)
-            if found is None:
-                raise SimError("syntax", "an embedded source without end", source.where(pos))
-            pos = found.end()
-            continue
-        if kind != "skip":
-            tokens.append(Token(str(kind), found[0], pos))
-        pos = found.end()
-    tokens.append(Token("end", "", len(text)))
+            raise _unexpected(source, pos)
+        kind = str(found.lastgroup)
+        start, pos = found.start(kind), found.end()
+        word = text[start:pos]
+        if word == ".nv_intermediate_source_section":
+            embedded = _EMBEDDED.match(text, start)
+            if embedded is None:
+                raise SimError("syntax", "an embedded source without end", source.where(start))
+            pos = embedded.end()
+        else:
+            tokens.append(Token(kind, word, start))
     return tokens
+
+
+def _unexpected(source: Source, pos: int) -> SimError:
+    """No token begins at `pos`, or behind the space and the comments there."""
+    skipped = _SKIPPED.match(source.text, pos)
+    at = skipped.end() if skipped else pos
+    return SimError("syntax", f"unexpected character {source.text[at]!r}", source.where(at))
