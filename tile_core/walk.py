@@ -24,3 +24,15 @@ def children(op: ir.Operation) -> list[ir.Operation]:
 
     op.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def inside(op: ir.Operation) -> list[ir.Operation]:
+    """All operations inside `op`, at any depth, each before those that it holds."""
+    found: list[ir.Operation] = []
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        found.append(inner)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]  # the walk starts with `op` itself

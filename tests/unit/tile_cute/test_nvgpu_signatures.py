@@ -62,7 +62,7 @@ LEGAL: dict[str, tuple[list[str], list[str], str]] = {
     "atom_tma_partition": ([atom(LOAD), SMEM], [SMEM], ""),
     "make_sm120_mma_bs": (["i32", "i32"], [atom(MMA)], ""),
     "make_tma_desc_tiled": ([GMEM], [TILED], ""),
-    "make_tma_desc_tiled_at": ([GMEM, "i64"], [], ""),
+    "make_tma_desc_tiled_at": ([GMEM, "i64"], [], f"map = {TILED}"),
     "make_tma_desc_im2col": ([GMEM], [IM2COL], ""),
     "make_tma_desc_im2col_at": ([GMEM, "i64"], [], ""),
     "prefetch_tma_desc": ([IM2COL], [], ""),
@@ -170,6 +170,12 @@ def test_each_place_has_its_kind(name: str, side: str, at: int) -> None:
         ("update_tma_desc", [TILED, "i64"], [], "", "expects 'field'"),
         ("update_tma_desc", [TILED, "i64"], [], 'field = "swizzle"',
          "TMA descriptor field is not device-mutable"),
+        ("update_tma_desc", [TILED, "i64"], [], 'field = "stride", axis = 2 : i32',
+         "expects an axis of the map's 2, but got 2"),
+        ("make_tma_desc_tiled_at", [GMEM, "i64"], [], "", "expects 'map', the type of the tensor"),
+        ("make_tma_desc_tiled_at", [GMEM, "i64"], [], "map = i32", "expects a tensor map of elem"),
+        ("make_tma_desc_tiled_at", [GMEM, "i64"], [], f"map = {TILED.replace('f16', 'f32')}",
+         "expects a tensor map of f16, but got one of f32"),
     ],
 )  # fmt: skip
 def test_relations(

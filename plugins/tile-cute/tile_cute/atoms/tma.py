@@ -79,7 +79,10 @@ def partition(
     basis = _basis(plain, v_map, smem)
     strides = tuple(_global_stride(step, gmem, basis) for _, step in basis.leaves())
     box = tuple(extent for extent, _ in basis.leaves())
-    _check_box(box, strides, elem_bits, swizzle, basis)
+    try:
+        check_box(box, strides, elem_bits, swizzle)
+    except LayoutError as error:
+        raise LayoutError(f"Computed TMA layout is invalid, got {basis}: {error}") from error
     count = _receivers(multicast, num_multicast)
     return TmaTile(box, strides, basis, swizzle, plain.size * count)
 
@@ -122,9 +125,13 @@ def _global_stride(step: it.Leaf, gmem: Layout, basis: Layout) -> int:
     return int(step.count * leaves[0][1])
 
 
-def _check_box(
-    box: tuple[int, ...], strides: tuple[int, ...], elem_bits: int, swizzle: str, basis: Layout
-) -> None:
+def check_box(box: tuple[int, ...], strides: tuple[int, ...], elem_bits: int, swizzle: str) -> None:
+    """LayoutError, with everything that a tensor map cannot do of it.
+
+    Args:
+        box: extents, fastest first.
+        strides: of global memory, in elements, fastest first.
+    """
     faults = []
     if len(box) > MAX_RANK:
         faults.append(f"{len(box)} dimensions, at most {MAX_RANK}")
@@ -135,13 +142,15 @@ def _check_box(
     row = box[0] * elem_bits
     if row % (STRIDE_BYTES * 8):
         faults.append(f"rows of {row} bits, no multiple of 16 bytes")
+    if swizzle not in _SPANS:
+        raise LayoutError(f"'{swizzle}' is no swizzle of tensor maps; use {', '.join(_SPANS)}")
     span = _SPANS[swizzle]
     if span is not None and row > span * 8:
         faults.append(f"rows of {row // 8} bytes in a swizzle of {span}")
     if any(stride * elem_bits % (STRIDE_BYTES * 8) for stride in strides[1:]):
         faults.append("a stride that is no multiple of 16 bytes")
     if faults:
-        raise LayoutError(f"Computed TMA layout is invalid, got {basis}: {'; '.join(faults)}")
+        raise LayoutError("; ".join(faults))
 
 
 def _receivers(multicast: bool, num_multicast: int | None) -> int:

@@ -15,6 +15,7 @@ from tile_cute.errors import LayoutError
 from tile_cute.values import View
 
 _ELEMENT = re.compile(r"!cute_nvgpu\.tma_descriptor_\w+<([^,]+),")
+_MAP = re.compile(r'!cute_nvgpu\.tma_descriptor_\w+<"?([^,"]+)"?, "(\d+(?:x\d+)*)", "(\w+)">')
 _RANK = re.compile(r"\.tensor\.(\d)d\.")
 
 #: Operation -> kinds of its operands, kinds of its results. A kind in brackets is an atom of that
@@ -121,11 +122,32 @@ def _partitioned(op: ir.OpView) -> None:
         raise LayoutError(f"Failed to construct the TMA tensor type of {view}, got {result}")
 
 
+def map_of(type_: ir.Type) -> tuple[str, tuple[int, ...], str]:
+    """(element, box, swizzle) of a tensor map's type; the box's innermost extent is the last."""
+    match = _MAP.fullmatch(str(type_))
+    if match is None:
+        raise LayoutError(f"expects a tensor map of element, box and swizzle, but got {type_}")
+    return match[1], tuple(map(int, match[2].split("x"))), match[3]
+
+
+def _made_at(op: ir.OpView) -> None:
+    """`map` is the type of the map that comes to stand there."""
+    kind = op.operation.attributes.get("map")
+    if not isinstance(kind, ir.TypeAttr):
+        raise LayoutError("expects 'map', the type of the tensor map")
+    view, (element, _, _) = operand_of(op.operation.operands[0].type), map_of(kind.value)
+    if isinstance(view, View) and element != view.element:
+        raise LayoutError(f"expects a tensor map of {view.element}, but got one of {element}")
+
+
 def _mutable(op: ir.OpView) -> None:
-    field = attributes_of(op).get("field")
+    field, axis = attributes_of(op).get("field"), int(attributes_of(op).get("axis", 0))
     if not isinstance(field, str):
         raise LayoutError("expects 'field', the name of what changes")
-    check_mutable(field, int(attributes_of(op).get("axis", 0)))
+    check_mutable(field, axis)
+    rank = len(map_of(op.operation.operands[0].type)[1])
+    if not 0 <= axis < rank:
+        raise LayoutError(f"expects an axis of the map's {rank}, but got {axis}")
 
 
 def _columns(op: ir.OpView) -> None:
@@ -146,6 +168,7 @@ _RELATIONS: dict[str, Callable[[ir.OpView], None]] = {
     "arch_sm100_alloc_tmem": _columns,
     "arch_sm100_dealloc_tmem": _columns,
     "make_tma_desc_tiled": _elements,
+    "make_tma_desc_tiled_at": _made_at,
     "make_tma_desc_im2col": _elements,
     "atom_make_exec_tma": _same_instruction,
     "atom_tma_partition": _partitioned,

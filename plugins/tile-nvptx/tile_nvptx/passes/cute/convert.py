@@ -10,6 +10,7 @@ from tile_core.passes import Pass, PassContext
 from tile_core.walk import children
 from tile_nvptx.passes.cute import (  # noqa: F401
     copies,
+    device_maps,
     instructions,
     layouts,
     matrices,
@@ -51,6 +52,7 @@ class ConvertCute(Pass):
             if func.name != "func.func":
                 continue
             check_sums_in_flight(func)
+            state.own_maps = device_maps.own_maps_of(func)
             placed = parameters.place_parameters(func)
             Conversion(ruleset, convert_type, ("cute", "cute_nvgpu"), cx, state).run(func)
             parameters.attach(func, placed)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_core.walk import inside
 
 PRODUCT, WAIT = "cute_nvgpu.arch_mma_sm90", "cute_nvgpu.arch_mma_sm90_wait"
 ATTRIBUTE = "in_flight"
@@ -18,17 +17,9 @@ def check_sums_in_flight(func: ir.Operation) -> None:
         CompileError: it is used for something else than the next product's sum, which has to be
             added to for sure, or a wait.
     """
-    for op in _inside(func):
+    for op in inside(func):
         if op.name == PRODUCT and ATTRIBUTE in op.attributes:
             _follow(op.results[0], op, set())
-
-
-def _inside(op: ir.Operation) -> Iterator[ir.Operation]:
-    for region in op.regions:
-        for block in region:
-            for child in block.operations:
-                yield child.operation
-                yield from _inside(child.operation)
 
 
 def _follow(value: ir.Value, product: ir.Operation, seen: set[ir.Value]) -> None:

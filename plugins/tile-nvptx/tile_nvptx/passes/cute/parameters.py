@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_core.walk import inside
 from tile_nvptx.passes.cute.tensors import Cute, alignment_of, is_map, rules
 
 _POINTER_TO = "cute_nvgpu.get_grid_constant_pointer"
@@ -33,7 +32,7 @@ def place_parameters(func: ir.Operation) -> dict[int, str]:
         if is_map(argument.type)
     }
     wanted: dict[int, list[ir.Operation]] = {}
-    for op in _inside(func):
+    for op in inside(func):
         if op.name == _POINTER_TO:
             at = _checked(op, func)
             if at not in attributes:
@@ -56,14 +55,6 @@ def attach(func: ir.Operation, attributes: dict[int, str]) -> None:
 
 def _by_value(type_: str, alignment: int) -> str:
     return f"{{llvm.byval = {type_}, llvm.align = {alignment} : i64}}"
-
-
-def _inside(op: ir.Operation) -> Iterator[ir.Operation]:
-    for region in op.regions:
-        for block in region:
-            for child in block.operations:
-                yield child.operation
-                yield from _inside(child.operation)
 
 
 def _checked(op: ir.Operation, func: ir.Operation) -> int:

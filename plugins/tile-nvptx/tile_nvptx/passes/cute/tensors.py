@@ -19,6 +19,7 @@ from tile_cute.values import Operand, Value, View
 
 from tile_core.convert import Conversion, RuleSet
 from tile_core.diagnostics import CompileError
+from tile_core.insertion import Inserter
 from tile_core.mlir import ir
 from tile_nvptx.passes.cute.numbers import Number, filled, unknown, wide
 from tile_nvptx.passes.cute.offsets import Offsets
@@ -38,13 +39,45 @@ rules = RuleSet("convert-cute-and-cute-nvgpu-to-llvm")
 
 
 @dataclass
+class OwnMaps:
+    """Tensor maps that blocks make in a place of their own, of one function.
+
+    Attributes:
+        count: of them.
+        stores: whether copies out of shared memory read maps.
+        made: how many have been converted.
+        place: the number of the block's place.
+    """
+
+    count: int = 0
+    stores: bool = False
+    made: int = 0
+    place: ir.Value | None = None
+
+
+@dataclass
 class State:
-    """What the rules of one function share."""
+    """What the rules of one module share; `own_maps` are those of the function at hand."""
 
     helpers: Helpers
     module: ir.Operation
     buffers: list[str] = field(default_factory=list)
     dynamic: ir.Operation | None = None
+    own_maps: OwnMaps = field(default_factory=OwnMaps)
+
+    def shared(self, at: Inserter, name: str, size: int, alignment: int) -> ir.Value:
+        """The address of `size` bytes of shared memory, one and the same for each `name`."""
+        if name not in self.buffers:
+            self.buffers.append(name)
+            block = self.module.regions[0].blocks[0]
+            ir.InsertionPoint.at_block_begin(block).insert(
+                ir.Operation.parse(
+                    f"llvm.mlir.global internal @{name}() {{addr_space = 3 : i32, "
+                    f"alignment = {alignment} : i64}} : !llvm.array<{size} x i8>"
+                )
+            )
+        symbol = {"global_name": ir.FlatSymbolRefAttr.get(name)}
+        return at.create("llvm.mlir.addressof", [], [ir.Type.parse("!llvm.ptr<3>")], symbol).result
 
 
 Cute = Conversion[State]

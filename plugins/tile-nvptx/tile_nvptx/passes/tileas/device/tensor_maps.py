@@ -38,6 +38,20 @@ _RELEASE = (
 )
 
 
+#: The map in shared memory goes to global memory, released to copies that acquire it.
+_PUBLISHED = (
+    "bar.warp.sync -1; tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release"
+    f".gpu.sync.aligned [$1], [$0], {SIZE}; }}"
+)
+#: Each lane brings one word of a map in memory; what lanes did with it before is seen.
+_FETCHED = (
+    "{ .reg .pred %leads; .reg .b32 %lane, %word; .reg .b64 %far, %from, %to; "
+    "mov.u32 %lane, %laneid; setp.eq.u32 %leads, %lane, 0; mul.wide.u32 %far, %lane, 4; "
+    "bar.warp.sync -1; add.s64 %from, %source, %far; ld.b32 %word, [%from]; "
+    "add.s64 %to, $0, %far; st.shared.b32 [%to], %word; "
+)
+
+
 def arena_bytes(count: int) -> int:
     """Of an arena for `count` maps a block: the words, then the places."""
     return 4 * WORDS + WORDS * PLACES * count * SIZE
@@ -96,11 +110,41 @@ def fill(element: str, swizzle: str, box: Sequence[int]) -> Routine:
             f"@%leads st.shared.v2.b64 [$0+{at}], {{%zero, %zero}}; " for at in range(0, SIZE, 16)
         )
         + "".join(f"@%leads {_replace(*edit)} " for edit in edits)
-        + "bar.warp.sync -1; tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release"
-        f".gpu.sync.aligned [$1], [$0], {SIZE}; }}"
+        + _PUBLISHED
     )
     types = ["!llvm.ptr<3>", "!llvm.ptr<1>", "!llvm.ptr<1>", *["i32"] * rank, *["i64"] * (rank - 1)]
     return routine(f"fill_map_{element}_{swizzle}_{'x'.join(map(str, box))}", types, asm)
+
+
+def copy() -> Routine:
+    """`(ptr<3> scratch, ptr<1> map, ptr source)`: a map becomes what another one is. Run by the
+    lanes of one warp together, as `fill`.
+    """
+    asm = _FETCHED.replace("%source", "$2") + _PUBLISHED
+    return routine("copy_map", ["!llvm.ptr<3>", "!llvm.ptr<1>", "!llvm.ptr"], asm)
+
+
+#: Field of a map -> what `tensormap.replace` calls it, and the type of its value. Strides are
+#: counted from the second dimension on, in bytes.
+_UPDATES = {
+    "base": ("global_address", "b64"),
+    "dim": ("global_dim", "b32"),
+    "stride": ("global_stride", "b64"),
+}
+
+
+def update(field: str, axis: int) -> Routine:
+    """`(ptr<3> scratch, ptr<1> map, value)`: change one field of a map, of a dimension counted from
+    the innermost one. Run by the lanes of one warp together, as `fill`; the first one's value
+    counts.
+    """
+    name, type_ = _UPDATES[field]
+    if field != "base":
+        name = f"{name}|{axis - (field == 'stride')}"
+    asm = _FETCHED.replace("%source", "$1") + "bar.warp.sync -1; "
+    asm += f"@%leads {_replace(name, type_, '$2')} " + _PUBLISHED
+    types = ["!llvm.ptr<3>", "!llvm.ptr<1>", f"i{type_[1:]}"]
+    return routine(f"update_map_{field}_{axis}", types, asm)
 
 
 def _atomicity(name: str) -> list[tuple[str, str, str]]:
