@@ -41,7 +41,11 @@ _KINDS: dict[str, tuple[str, str]] = {
     "tiled mma": (r"!cute\.tiled_mma<.*>", "a tiled_mma"),
     "tiled copy": (r"!cute\.tiled_copy<.*>", "a tiled_copy"),
     "memref": (r"!cute\.memref<.*>", "a cute.memref"),
+    "memref or place": (r"!cute\.(?:memref|coord)<.*>", "a cute.memref"),
 }
+#: Families of copies by tensor maps; those into shared memory come first.
+TMA = ("tma load", "tma store", "tma reduce")
+_RANK = re.compile(r"\.tensor\.(\d)d\.")
 
 
 @lru_cache(maxsize=1)
@@ -73,3 +77,11 @@ def _check_kind(name: str, kind: str, type_: ir.Type) -> None:
     pattern, called = _KINDS[kind]
     if re.fullmatch(pattern, str(type_)) is None:
         raise LayoutError(f"expects {name} to be {called}, but got {type_}")
+
+
+def rank_of(atom: ir.Type) -> int:
+    """How many dimensions the tensor maps have that an atom copies by."""
+    match = _RANK.search(str(atom))
+    if match is None:
+        raise LayoutError(f"expects an atom of copies by tensor maps, but got {atom}")
+    return int(match[1])

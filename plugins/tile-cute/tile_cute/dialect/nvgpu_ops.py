@@ -16,7 +16,8 @@ from tile_cute.dialect.define import define
 from tile_cute.dialect.nvgpu_signatures import CHECKS
 from tile_cute.errors import LayoutError
 
-# How PTX element types appear in MLIR vectors; bytes hold fp6 and fp4 of mixed kinds.
+# How PTX element types appear in MLIR vectors; bytes hold fp6 and fp4 of mixed kinds, in their low
+# bits, and are moved to where the instruction takes them from.
 _ELEMENTS = {
     "f16": ("f16",),
     "bf16": ("bf16",),

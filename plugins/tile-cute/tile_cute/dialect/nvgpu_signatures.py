@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tile_core.mlir import ir
 from tile_cute.atoms.tma import check_mutable
 from tile_cute.dialect.base import attributes_of, operand_of
-from tile_cute.dialect.kinds import family_of
+from tile_cute.dialect.kinds import TMA, family_of
 from tile_cute.dialect.signatures import Signatures
 from tile_cute.errors import LayoutError
 from tile_cute.values import View
@@ -115,8 +115,7 @@ def _partitioned(op: ir.OpView) -> None:
     """A block's part of a tensor has its elements and is where that is."""
     atom, tensor = (operand.type for operand in op.operation.operands)
     view, result = operand_of(tensor), operand_of(op.operation.results[0].type)
-    families = ("tma load", "tma store", "tma reduce")
-    if family_of(atom) not in families or not isinstance(view, View):
+    if family_of(atom) not in TMA or not isinstance(view, View):
         raise LayoutError(f"invalid operand types, got {atom} and {tensor}")
     if not isinstance(result, View) or (result.element, result.space) != (view.element, view.space):
         raise LayoutError(f"Failed to construct the TMA tensor type of {view}, got {result}")

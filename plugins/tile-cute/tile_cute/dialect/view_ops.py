@@ -1,10 +1,13 @@
 """cute: pointers, views, memory, and the tiled copies and MMAs over them."""
 
 import re
+from collections.abc import Sequence
 
 from tile_core.mlir import ir
+from tile_cute import int_tuple as it
 from tile_cute.dialect.base import Cute, operand_of
 from tile_cute.dialect.define import define
+from tile_cute.dialect.kinds import TMA, family_of, rank_of
 from tile_cute.dialect.mma_calls import check_mma_call
 from tile_cute.dialect.view_signatures import CHECKS
 from tile_cute.errors import LayoutError
@@ -74,6 +77,9 @@ def _check_vector_access(op: ir.OpView) -> None:
 def _check_copy(op: ir.OpView) -> None:
     """Rank pairs, sizes and the predicate, in the order of the published gates."""
     types = _types(op)
+    if family_of(types[0]) in TMA:
+        _check_box_copy(types)
+        return
     source, target = view_of(types[1], "the source"), view_of(types[2], "the target")
     ranks = len(_outer(source)), len(_outer(target))
     if ranks[0] != ranks[1]:
@@ -85,6 +91,23 @@ def _check_copy(op: ir.OpView) -> None:
         _check_predicate(types[3])
     if source.layout.size != target.layout.size:
         raise LayoutError(f"expects equal sizes, but got {source} and {target}")
+
+
+def _check_box_copy(types: Sequence[ir.Type]) -> None:
+    """By a tensor map: between shared memory and the coordinate where the box begins."""
+    loads = family_of(types[0]) == TMA[0]
+    far, near = (types[1], types[2]) if loads else (types[2], types[1])
+    where, view = operand_of(far), view_of(near, "the tensor in shared memory")
+    if view.space != "smem":
+        raise LayoutError(f"expects a tensor in smem, but got {view}")
+    if not isinstance(where, Value) or where.kind != "coord":
+        raise LayoutError(f"expects a cute.coord in the tensor map, but got {far}")
+    leaves = it.flatten(where.value)
+    if not all(isinstance(leaf, int | it.Dynamic) for leaf in leaves):
+        raise LayoutError(f"expects numbers, but got {where}")
+    rank = rank_of(types[0])
+    if len(leaves) != rank:
+        raise LayoutError(f"expects {rank} coordinates, but got {len(leaves)}")
 
 
 def _outer(view: View):  # type: ignore[no-untyped-def]

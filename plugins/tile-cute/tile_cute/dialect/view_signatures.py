@@ -34,7 +34,7 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "tiled_copy_partition_s": (("tiled copy", "view", "integer"), ("view",)),
     "tiled_copy_partition_d": (("tiled copy", "view", "integer"), ("view",)),
     "tiled_copy_retile": (("tiled copy", "view"), ("view",)),
-    "copy_atom_call": (("atom", "memref", "memref"), ()),
+    "copy_atom_call": (("atom", "memref or place", "memref or place"), ()),
     "prefetch": (("atom", "memref"), ()),
     "prefetch_atom_call": (("atom", "memref"), ()),
     "make_desc_iter": (("shared view",), ("descriptors",)),

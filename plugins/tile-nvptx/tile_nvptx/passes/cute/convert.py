@@ -31,12 +31,13 @@ from tile_nvptx.passes.tileas.device.helpers import Helpers
 class ConvertCute(Pass):
     """Convert kernels written with cute: layouts become arithmetic, views addresses, loads and
     stores accesses of memory; copies, tiled or not, become vectors, `cp.async`, `ldmatrix`,
-    `stmatrix` and copies by tensor maps, products `mma.sync`, `wgmma` and
-    `tcgen05.mma`.
+    `stmatrix` and copies by tensor maps, products `mma.sync`, `mma.sp`,
+    `wgmma` and `tcgen05.mma`; atoms are what is bound to them.
 
     What a layout leaves open (`?`) goes with the tensor, as numbers of 64 bits; what threads
     copy and multiply has to be static. Swizzles of shared memory act on addresses, so that its
-    tensors can be cut; those of global memory cannot. A tensor map is a parameter of 128 bytes.
+    tensors can be cut; those of global memory cannot. A tensor map is a parameter of 128
+    bytes, or made by a warp in global memory.
     What has no rule yet is an error at the operation. MLIR's `convert-scf-to-cf` and
     `convert-to-llvm`, and `nvptx-legalize-kernel`, lower the rest.
     """

@@ -20,6 +20,7 @@ from tile_cute.values import View
 
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
+from tile_nvptx.passes.cute.atoms import copy_box, copy_tensor_memory, is_tensor_memory, is_tma
 from tile_nvptx.passes.cute.matrices import matrices_of
 from tile_nvptx.passes.cute.products import mma_partition, store_elements
 from tile_nvptx.passes.cute.tensors import (
@@ -163,6 +164,17 @@ def copy(op: ir.OpView, cx: Cute) -> Replacement:
     """copy(atom, s, d) => the instruction for all of the first mode, and all coordinates of the
     others; with a predicate, a tensor of i1 by the others, where that says so
     """
+    named = cx.before(op.operands[0])
+    for concerns, way in ((is_tma, copy_box), (is_tensor_memory, copy_tensor_memory)):
+        if concerns(named):
+            way(op, cx)
+            return None
+    _copy_elements(op, cx)
+    return None
+
+
+def _copy_elements(op: ir.OpView, cx: Cute) -> None:
+    """A copy of which each thread moves elements of its own, or a warp matrices."""
     views = [sized_tensor(cx, value) for value in op.operands[1:3]]
     atom = _atom(op, cx, views)
     bits = element_bits(views[0], cx)
@@ -195,7 +207,6 @@ def copy(op: ir.OpView, cx: Cute) -> Replacement:
         with _guarded(cx, predicate, place):
             for run in range(source.runs):
                 move(cx, atom, source, target, run, place)
-    return None
 
 
 def _atom(op: ir.OpView, cx: Cute, views: list[View]) -> CopyAtom:

@@ -23,6 +23,7 @@ from tile_nvptx.passes.cute.numbers import Number, constant, filled, unknown, wi
 from tile_nvptx.passes.cute.offsets import Offsets
 from tile_nvptx.passes.cute.tensors import (
     Cute,
+    atom_fields,
     base_of,
     cut,
     index_of,
@@ -79,6 +80,11 @@ def algebra(op: ir.OpView, cx: Cute) -> Replacement:
           "cute.make_swizzle", "cute.make_tile", "cute.get_layouts_from_tile")  # fmt: skip
 def static(op: ir.OpView, cx: Cute) -> Replacement:
     """A value that its type says => any value, which nobody reads"""
+    held = [name for name, _ in atom_fields(op.results[0].type)]
+    if held:
+        raise cx.error(
+            f"makes an atom that holds {' and '.join(held)}: use an operation that binds"
+        )
     if unknown(operand_of(op.results[0].type)):
         raise cx.error("cannot have numbers that are known at run time only")
     return Offsets(cx).constant(0)

@@ -15,15 +15,14 @@ from tile_nvptx.passes.cute.tensors import (
     POINTER,
     Cute,
     address,
+    addresses_of,
     alignment_of,
     base_of,
     element_bits,
     index_of,
-    indices,
     moved,
     outer_of,
     rules,
-    sized_tensor,
     swizzle_of,
     tensor_of,
     value_of,
@@ -221,16 +220,10 @@ def ptr_store(op: ir.OpView, cx: Cute) -> Replacement:
     return None
 
 
-def _addresses(cx: Cute, tensor: ir.Value) -> list[ir.Value]:
-    """The addresses of all elements of a tensor, in order."""
-    view, base = sized_tensor(cx, tensor), base_of(cx, tensor)
-    return [address(cx, base, view, index) for index in indices(view)]
-
-
 @rules.on("cute.memref_load_vec")
 def load_vector(op: ir.OpView, cx: Cute) -> Replacement:
     """memref_load_vec(t) => a load for each element, and the vector of them"""
-    addresses = _addresses(cx, op.operands[0])
+    addresses = addresses_of(cx, op.operands[0])
     kind = ir.VectorType(op.results[0].type)
     items = [cx.create("llvm.load", [place], [kind.element_type]).result for place in addresses]
     return cx.create("vector.from_elements", items, [kind]).result
@@ -241,7 +234,7 @@ def store_vector(op: ir.OpView, cx: Cute) -> Replacement:
     """memref_store_vec(v, t) => a store for each element"""
     value, base = op.operands
     kind = ir.VectorType(value.type)
-    for at, place in enumerate(_addresses(cx, base)):
+    for at, place in enumerate(addresses_of(cx, base)):
         position = {"static_position": ir.DenseI64ArrayAttr.get([at])}
         item = cx.create("vector.extract", [value], [kind.element_type], position).result
         cx.create("llvm.store", [item, place])

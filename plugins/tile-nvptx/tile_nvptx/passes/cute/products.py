@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import product
 
 from tile_cute import int_tuple as it
+from tile_cute.atoms import MmaAtom
 from tile_cute.atoms.tiled_mma import partition_of
 from tile_cute.dialect.base import attributes_of
 from tile_cute.dialect.nvgpu_ops import mma_atom
@@ -15,6 +17,7 @@ from tile_cute.values import Value
 
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
+from tile_nvptx.passes.cute.instructions import warp_product
 from tile_nvptx.passes.cute.numbers import Number, unknown
 from tile_nvptx.passes.cute.tensors import (
     Cute,
@@ -28,14 +31,15 @@ from tile_nvptx.passes.cute.tensors import (
     sized_tensor,
     static_tensor,
     value_of,
+    values_of,
     with_layout,
 )
-from tile_nvptx.passes.tileas.device.mma import mma_fragments
+from tile_nvptx.passes.tileas.device.mma import Scales
 
 _TILED = re.compile(r'!cute\.tiled_mma<"([^"]*)", "([^"]*)"')
 _ATOM = re.compile(r'!cute_nvgpu\.atom<"([^"]*)">')
 #: Families whose operands are registers of a warp.
-_WARP = ("mma.sync",)
+_WARP = ("mma.sync", "mma.block_scale")
 
 
 @rules.on("cute.tiled_mma_partition")
@@ -103,6 +107,8 @@ def multiply(op: ir.OpView, cx: Cute) -> Replacement:
         atom = mma_atom(found[1])
     except LayoutError as error:
         raise cx.error(str(error)) from error
+    if not atom.row.supported_on(cx.target.chip):
+        raise cx.error(f"is '{atom.instruction}', which {cx.target.chip} does not have")
     if atom.family not in _WARP:
         raise cx.error(f"multiplies registers of a warp, which '{atom.instruction}' does not")
     d, a, b, c = (_Fragments(cx, value) for value in op.operands[1:])
@@ -117,15 +123,24 @@ def multiply(op: ir.OpView, cx: Cute) -> Replacement:
         raise cx.error(f"expects fragments of one product, but got {a.view}, {b.view}, {c.view}")
     if op.operation.name.endswith("mma_atom_call") and (ms, ns, ks) != (1, 1, 1):
         raise cx.error("is one instruction: use cute.gemm for more")
-    elements = a.view.element, b.view.element, c.view.element
-    name, text = mma_fragments(atom, elements, (1, 1, 1, 1))
+    step = _one_product(op, cx, atom)
     for m, n in product(range(ms), range(ns)):
         total = c.load(m, n)
         for k in range(ks):
-            operands = [a.load(m, k), b.load(n, k), total]
-            total = cx.state.helpers.call(cx, name, text, operands, total.type).result
+            total = step([a.load(m, k), b.load(n, k), total])
         d.store(m, n, total)
     return None
+
+
+def _one_product(op: ir.OpView, cx: Cute, atom: MmaAtom) -> Callable[[list[ir.Value]], ir.Value]:
+    """From fragments to their product; scales are those that the atom holds."""
+    if atom.row.scale is None:
+        return lambda parts: warp_product(cx, atom, parts)
+    bound = values_of(cx, op.operands[0]) if _ATOM.fullmatch(str(cx.before(op.operands[0]))) else {}
+    if not bound:
+        raise cx.error("needs scales, which a tiled_mma does not hold: multiply by an atom")
+    scales = Scales(0, 0)
+    return lambda parts: warp_product(cx, atom, [*parts, *bound.values()], scales=scales)
 
 
 class _Fragments:

@@ -22,14 +22,43 @@ _STORE = re.compile(
 )
 
 
-def _matched(op: ir.OpView, form: re.Pattern[str], cx: Cute) -> re.Match[str]:
-    instruction = attributes_of(op)["atom"]
+def _matched(instruction: str, form: re.Pattern[str], cx: Cute) -> re.Match[str]:
     if cx.target.sm < _SINCE:
         raise cx.error(f"copies by tensor maps, which {cx.target.chip} does not have")
     match = form.fullmatch(instruction)
     if match is None:
         raise cx.error(f"cannot be lowered for '{instruction}': only tiles")
     return match
+
+
+def load_box(
+    cx: Cute,
+    instruction: str,
+    target: ir.Value,
+    map_: ir.Value,
+    barrier: ir.Value,
+    coordinates: list[ir.Value],
+) -> None:
+    """A copy into shared memory; of a multicast the last coordinate is the mask of blocks."""
+    match = _matched(instruction, _LOAD, cx)
+    rank = int(match[1])
+    if len(coordinates) != rank + (match[2] is not None):
+        raise cx.error("takes a mask of blocks: use arch_copy_sm100_tma_load")
+    if match[2] is not None:
+        i16 = ir.IntegerType.get_signless(16)
+        coordinates[-1] = cx.create("arith.trunci", [coordinates[-1]], [i16]).result
+    routine = device.tensor_load(rank, "tile", rank, "", multicast=match[2] is not None)
+    cx.state.helpers.call(cx, *routine, [target, map_, barrier, *coordinates], None)
+
+
+def store_box(
+    cx: Cute, instruction: str, map_: ir.Value, source: ir.Value, coordinates: list[ir.Value]
+) -> None:
+    """A copy or reduction out of shared memory, of the thread's bulk group."""
+    match = _matched(instruction, _STORE, cx)
+    rank = int(match[1])
+    routine = device.tensor_store(rank, "tile", rank, "", match[2] or "")
+    cx.state.helpers.call(cx, *routine, [source, map_, *coordinates], None)
 
 
 @rules.on("cute_nvgpu.arch_copy_sm100_tma_load")
@@ -39,13 +68,7 @@ def load(op: ir.OpView, cx: Cute) -> Replacement:
     The last operand of a multicast says which blocks of the cluster get it, at the same place.
     """
     target, map_, barrier, *coordinates = op.operands
-    match = _matched(op, _LOAD, cx)
-    rank = int(match[1])
-    if match[2] is not None:
-        i16 = ir.IntegerType.get_signless(16)
-        coordinates[-1] = cx.create("arith.trunci", [coordinates[-1]], [i16]).result
-    routine = device.tensor_load(rank, "tile", rank, "", multicast=match[2] is not None)
-    cx.state.helpers.call(cx, *routine, [target, map_, barrier, *coordinates], None)
+    load_box(cx, attributes_of(op)["atom"], target, map_, barrier, coordinates)
     return None
 
 
@@ -55,10 +78,7 @@ def store(op: ir.OpView, cx: Cute) -> Replacement:
     bulk group; one thread
     """
     map_, source, *coordinates = op.operands
-    match = _matched(op, _STORE, cx)
-    rank = int(match[1])
-    routine = device.tensor_store(rank, "tile", rank, "", match[2] or "")
-    cx.state.helpers.call(cx, *routine, [source, map_, *coordinates], None)
+    store_box(cx, attributes_of(op)["atom"], map_, source, coordinates)
     return None
 
 

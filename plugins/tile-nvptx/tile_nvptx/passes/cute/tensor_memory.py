@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tile_cute.atoms import CopyAtom
+from tile_cute.atoms import CopyAtom, MmaAtom
 from tile_cute.atoms.tensor_access import TensorAccess, TensorMove
 from tile_cute.dialect.base import attributes_of
 from tile_cute.dialect.nvgpu_ops import copy_atom, mma_atom
@@ -21,6 +21,8 @@ from tile_nvptx.passes.tileas.device.asynchronous import routine
 _ACCESS = re.compile(r"tcgen05\.(?:ld|st)\.sync\.aligned\.(\w+)\.x(\d+)\.b32")
 _DESCRIPTOR = re.compile(r'!cute_nvgpu\.smem_desc<"(\w+)", .*>')
 _SHARED = "!llvm.ptr<3>"
+#: What the collector does with A (PTX ISA, "tcgen05.mma", `.collector_usage`).
+_USAGES = ("fill", "use", "lastuse", "discard")
 #: First and next compute capability of those with tensor memory.
 _SINCE, _UNTIL = 100, 120
 
@@ -93,25 +95,35 @@ def _words(count: int) -> ir.Type:
     return ir.VectorType.get([count], ir.IntegerType.get_signless(32))
 
 
+def load_tensor_memory(cx: Cute, atom: CopyAtom, address: ir.Value, kind: ir.Type) -> ir.Value:
+    """`tcgen05.ld`, and the wait for it: a vector of `kind`, the registers of one instruction."""
+    access = _access(atom, cx)
+    words = _words(len(access.moves[0].registers))
+    loaded = cx.state.helpers.call(cx, *device.load(access), [address], words).result
+    return loaded if kind == words else cx.create("llvm.bitcast", [loaded], [kind]).result
+
+
+def store_tensor_memory(cx: Cute, atom: CopyAtom, value: ir.Value, address: ir.Value) -> None:
+    """`tcgen05.st`, and the wait for it."""
+    access = _access(atom, cx)
+    words = _words(len(access.moves[0].registers))
+    if value.type != words:
+        value = cx.create("llvm.bitcast", [value], [words]).result
+    cx.state.helpers.call(cx, *device.store(access), [address, value], None)
+
+
 @rules.on("cute_nvgpu.arch_copy_sm100_tmem_load")
 def load(op: ir.OpView, cx: Cute) -> Replacement:
     """tmem_load(a) => tcgen05.ld, and the wait for it: a warp reads its 32 rows"""
-    access = _access(copy_atom(attributes_of(op)["atom"]), cx)
-    words, kind = _words(len(access.moves[0].registers)), op.results[0].type
-    address = base_of(cx, op.operands[0])
-    loaded = cx.state.helpers.call(cx, *device.load(access), [address], words).result
-    return loaded if kind == words else cx.create("llvm.bitcast", [loaded], [kind]).result
+    atom = copy_atom(attributes_of(op)["atom"])
+    return load_tensor_memory(cx, atom, base_of(cx, op.operands[0]), op.results[0].type)
 
 
 @rules.on("cute_nvgpu.arch_copy_sm100_tmem_store")
 def store(op: ir.OpView, cx: Cute) -> Replacement:
     """tmem_store(v, a) => tcgen05.st, and the wait for it"""
-    access = _access(copy_atom(attributes_of(op)["atom"]), cx)
-    value, words = op.operands[0], _words(len(access.moves[0].registers))
-    if value.type != words:
-        value = cx.create("llvm.bitcast", [value], [words]).result
-    address = base_of(cx, op.operands[1])
-    cx.state.helpers.call(cx, *device.store(access), [address, value], None)
+    atom = copy_atom(attributes_of(op)["atom"])
+    store_tensor_memory(cx, atom, op.operands[0], base_of(cx, op.operands[1]))
     return None
 
 
@@ -129,31 +141,59 @@ def copy_from_shared(op: ir.OpView, cx: Cute) -> Replacement:
 # --- products ------------------------------------------------------------------------------------
 
 
-@rules.on("cute_nvgpu.arch_mma_sm100_umma")
+@rules.on("cute_nvgpu.arch_mma_sm100_umma", "cute_nvgpu.arch_mma_sm100_umma_sparse",
+          "cute_nvgpu.arch_mma_sm100_umma_block_scaled",
+          "cute_nvgpu.arch_mma_sm100_umma_block_scaled_sparse")  # fmt: skip
 def product(op: ir.OpView, cx: Cute) -> Replacement:
-    """umma(d, a, b, idesc, enable) => tcgen05.mma, begun by one thread
+    """umma(d, a, b, idesc, enable, metadata?, scale_a?, scale_b?) => tcgen05.mma of one thread
 
-    A is a descriptor or an address in tensor memory, B a descriptor, the accumulator an address in
-    tensor memory. What was in the accumulator counts if `enable` is true.
+    A is a descriptor or an address in tensor memory, B a descriptor, all others but the number
+    `idesc` addresses in tensor memory. What was in the accumulator counts if `enable` is true.
     """
     atom = mma_atom(attributes_of(op)["atom"])
     _one_cta(atom.instruction, cx)
+    if not atom.row.supported_on(cx.target.chip):
+        raise cx.error(f"is '{atom.instruction}', which {cx.target.chip} does not have")
     for value in op.operands[1:3]:
         match = _DESCRIPTOR.fullmatch(str(cx.before(value)))
         if match is not None and match[1] != "sm100":
             raise cx.error(f"expects descriptors of sm100, but got {cx.before(value)}")
-    total, a, b, kind, enable = op.operands
+    total, a, b, kind, enable, *more = op.operands
     if str(enable.type) != "i1":
         raise cx.error(f"expects i1, whether to accumulate, but got {enable.type}")
-    in_tensor_memory = str(a.type) == "i32"
-    left = "[$1]" if in_tensor_memory else "$1"
-    flag = cx.create("arith.extui", [enable], [ir.IntegerType.get_signless(32)]).result
-    asm = (
-        "{ .reg .pred begin; setp.ne.b32 begin, $4, 0; "
-        f"{atom.instruction} [$0], {left}, $2, $3, begin; }}"
-    )
-    types = ["i32", "i32" if in_tensor_memory else "i64", "i64", "i32", "i32"]
-    name = re.sub(r"\W+", "_", f"{atom.instruction}_{'t' if in_tensor_memory else 's'}")
-    values = [base_of(cx, total), base_of(cx, a), b, kind, flag]
-    cx.state.helpers.call(cx, *routine(name, types, asm), values, None)
+    values = [base_of(cx, total), base_of(cx, a), b, kind]
+    values.append(cx.create("arith.extui", [enable], [ir.IntegerType.get_signless(32)]).result)
+    values += [base_of(cx, value) for value in more]
+    left = str(values[1].type)
+    types = ["i32", left, "i64", "i32", "i32", *["i32"] * len(more)]
+    if [str(value.type) for value in values] != types:
+        raise cx.error(f"expects {types}, but got {[str(value.type) for value in values]}")
+    words = atom.instruction + _qualifiers(op, atom, in_tensor_memory=left == "i32", cx=cx)
+    name = re.sub(r"\W+", "_", f"{words}_{'t' if left == 'i32' else 's'}")
+    text = _issue(words, atom, in_tensor_memory=left == "i32")
+    cx.state.helpers.call(cx, *routine(name, types, text), values, None)
     return None
+
+
+def _issue(words: str, atom: MmaAtom, *, in_tensor_memory: bool) -> str:
+    """The statement; metadata come before the instruction descriptor, and scales behind it."""
+    operands = ["[$0]", "[$1]" if in_tensor_memory else "$1", "$2"]
+    others = iter(["[$5]", "[$6]", "[$7]"])
+    operands += [next(others)] if atom.row.sparse else []
+    operands += ["$3", *([next(others), next(others)] if atom.row.scale is not None else [])]
+    return (
+        f"{{ .reg .pred begin; setp.ne.b32 begin, $4, 0; {words} {', '.join(operands)}, begin; }}"
+    )
+
+
+def _qualifiers(op: ir.OpView, atom: MmaAtom, *, in_tensor_memory: bool, cx: Cute) -> str:
+    """What attributes add to the instruction's name. That A has 128 rows where it is shifted is the
+    kernel's to say, in its instruction descriptor.
+    """
+    shifted = "ashift" in op.operation.attributes
+    if shifted and (not in_tensor_memory or atom.row.weight_stationary):
+        raise cx.error("shifts rows of A in tensor memory only, and not in .ws")
+    usage = attributes_of(op).get("collector", "")
+    if usage and (usage not in _USAGES or atom.row.weight_stationary):
+        raise cx.error(f"keeps A as one of {', '.join(_USAGES)}, and not in .ws, but got '{usage}'")
+    return (".ashift" if shifted else "") + (f".collector::a::{usage}" if usage else "")

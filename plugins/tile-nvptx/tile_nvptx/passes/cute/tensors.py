@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 
 from tile_cute import int_tuple as it
 from tile_cute.dialect.base import operand_of
+from tile_cute.dialect.kinds import ATOM, family_of
+from tile_cute.dialect.nvgpu_ops import mma_atom
+from tile_cute.errors import LayoutError
 from tile_cute.layout import Layout
 from tile_cute.swizzle import ComposedLayout, Swizzle
 from tile_cute.values import Operand, Value, View
@@ -102,7 +105,9 @@ def convert_type(type_: ir.Type) -> ir.Type:
         return ir.Type.parse("!llvm.ptr")
     if text.startswith("!cute_nvgpu.smem_desc"):
         return ir.IntegerType.get_signless(64)
-    if text.startswith(("!cute.fast_divmod_divisor<", "!cute.tiled_", "!cute_nvgpu.atom<")):
+    if text.startswith("!cute_nvgpu.atom<"):
+        return atom_type(atom_fields(type_))
+    if text.startswith(("!cute.fast_divmod_divisor<", "!cute.tiled_")):
         return ir.IntegerType.get_signless(32)
     if isinstance(operand_of(type_), Value):
         return _with_numbers(None, type_)
@@ -137,6 +142,33 @@ def _struct(types: list[str]) -> ir.Type:
 def is_map(type_: ir.Type) -> bool:
     """Whether values of a type are tensor maps."""
     return str(type_).startswith("!cute_nvgpu.tma_descriptor_")
+
+
+#: What atoms of a family hold, by name: their values.
+_FIELDS = {
+    "tma load": (("map", "!llvm.ptr"), ("barrier", "!llvm.ptr<3>")),
+    "tma store": (("map", "!llvm.ptr"),),
+    "tma reduce": (("map", "!llvm.ptr"),),
+    "tcgen05.cp": (("descriptor", "i64"),),
+    "mma.block_scale": (("scale_a", "i32"), ("scale_b", "i32")),
+}
+
+
+def atom_fields(type_: ir.Type) -> tuple[tuple[str, str], ...]:
+    """Name and type of each value that an atom holds; none where its instruction says all of it."""
+    match = ATOM.fullmatch(str(type_))
+    family = family_of(type_)
+    if match is not None and not family:
+        try:
+            family = mma_atom(match[1]).family
+        except LayoutError as error:
+            raise CompileError(f"cannot be lowered: {error}") from error
+    return _FIELDS.get(family, ())
+
+
+def atom_type(fields: tuple[tuple[str, str], ...]) -> ir.Type:
+    """The type of an atom's value: of one that holds nothing, an i32 that nobody reads."""
+    return _struct([kind for _, kind in fields]) if fields else ir.IntegerType.get_signless(32)
 
 
 def alignment_of(pointer: ir.Type) -> int:
@@ -220,6 +252,13 @@ def packed(cx: Cute, items: Sequence[ir.Value], struct: ir.Type) -> ir.Value:
 def unpacked(cx: Cute, value: ir.Value, types: Sequence[ir.Type]) -> list[ir.Value]:
     """The values that one holds."""
     return [_field(cx, value, at, type_) for at, type_ in enumerate(types)]
+
+
+def values_of(cx: Cute, atom: ir.Value) -> dict[str, ir.Value]:
+    """What an atom holds, by name."""
+    fields = atom_fields(cx.before(atom))
+    types = [ir.Type.parse(type_) for _, type_ in fields]
+    return dict(zip((name for name, _ in fields), unpacked(cx, atom, types), strict=True))
 
 
 def index_of(cx: Cute, value: ir.Value, view: View | None = None) -> Number:
@@ -357,3 +396,9 @@ def indices(view: View) -> list[it.IntTuple]:
     """The index of every element before the swizzle, in order."""
     layout = outer_of(view)
     return [layout(at) for at in range(layout.size)]
+
+
+def addresses_of(cx: Cute, tensor: ir.Value) -> list[ir.Value]:
+    """The addresses of all elements of a tensor, in order."""
+    view, base = sized_tensor(cx, tensor), base_of(cx, tensor)
+    return [address(cx, base, view, index) for index in indices(view)]

@@ -12,7 +12,7 @@ from tile_cute.dialect.view_signatures import described
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
 from tile_nvptx.passes.cute.in_flight import ATTRIBUTE, is_true
-from tile_nvptx.passes.cute.tensors import Cute, rules
+from tile_nvptx.passes.cute.tensors import Cute, base_of, rules
 from tile_nvptx.passes.tileas.device.warpgroup_mma import (
     Accumulators,
     WarpgroupProduct,
@@ -43,16 +43,19 @@ def _two(cx: Cute, name: str, left: ir.Value, right: ir.Value) -> ir.Value:
     return cx.create(name, [left, right], [left.type]).result
 
 
-@rules.on("cute.make_desc_iter")
+@rules.on("cute.make_desc_iter", "cute_nvgpu.atom_get_copy_s2t_smem_desc_view")
 def make_descriptor(op: ir.OpView, cx: Cute) -> Replacement:
-    """make_desc_iter(t) => the descriptor of the tensor's first core matrix: i64"""
+    """make_desc_iter(t) => the descriptor of the tensor's first core matrix: i64
+
+    As copies to tensor memory read it, it is the same.
+    """
     sm = cx.target.sm
     fitting = [made for (first, last), made in _DESCRIPTORS if first <= sm < last]
     if not fitting:
         raise cx.error(f"makes a descriptor of shared memory, which {cx.target.chip} does not have")
     _, operand = described(op.results[0].type)
     i64 = ir.IntegerType.get_signless(64)
-    place = cx.create("llvm.ptrtoint", [op.operands[0]], [i64]).result
+    place = cx.create("llvm.ptrtoint", [base_of(cx, op.operands[-1])], [i64]).result
     units = _two(cx, "arith.shrui", place, _i64(cx, _UNIT_BITS))
     # The address of a block's shared memory has the number of the block in its cluster above.
     units = _two(cx, "arith.andi", units, _i64(cx, _ADDRESSES))

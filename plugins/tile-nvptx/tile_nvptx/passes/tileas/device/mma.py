@@ -68,7 +68,7 @@ def _operand(atom: MmaAtom, name: str, element: str, atoms: int) -> _Operand:
     kind = getattr(atom.row, "acc" if name == "c" else name)
     register, constraint = _REGISTERS.get(kind, ("i32", "r"))
     count = max(1, atom.registers(name) * 32 // max(32, BITS[kind]))
-    packed = name != "c" and atom.row.kind in _PACKED_KINDS
+    packed = name != "c" and atom.row.kind in _PACKED_KINDS and element == "i8"
     return _Operand(name, element, register, constraint, count, atoms, packed)
 
 
@@ -91,7 +91,7 @@ class _Text:
         names = self._elements(name, count << operand.packed, operand.words)
         if operand.packed:
             return [self._packed(name, i, *names[2 * i : 2 * i + 2]) for i in range(count)]
-        if name != "c" and BITS[getattr(self.atom.row, name)] == 4:
+        if name != "c" and self.atom.container_shift(name):
             return [self._shifted(register) for register in names]
         return names
 
@@ -127,25 +127,31 @@ class _Text:
         return f"{register}m"
 
     def multiply(
-        self, number: int, parts: list[list[str]], scales: list[tuple[str, int]]
+        self,
+        number: int,
+        parts: list[list[str]],
+        scales: list[tuple[str, int]],
+        selector: int | None,
     ) -> list[str]:
         """One instruction; the names of its results.
 
         `parts` are registers of A, B and C; `scales` those with scales of A and B, and their first
-        bytes.
+        bytes. With a `selector` the argument `%e` is metadata.
         """
         c = self.operands["c"]
-        values = [value for part in parts for value in part] + [word for word, _ in scales]
+        words = [*(["%e"] if selector is not None else []), *(word for word, _ in scales)]
+        values = [value for part in parts for value in part] + words
         types = [self.operands[n].register for n, p in zip("abc", parts, strict=True) for _ in p]
-        types += ["i32"] * len(scales)
+        types += ["i32"] * len(words)
         constraints = [f"={c.constraint}"] * c.count
         constraints += [
             self.operands[n].constraint for n, p in zip("abc", parts, strict=True) for _ in p
-        ] + ["r"] * len(scales)
+        ] + ["r"] * len(words)
         places = iter(range(len(constraints)))
         groups = [[f"${next(places)}" for _ in range(c.count)]]
         groups += [[f"${next(places)}" for _ in part] for part in parts]
         text = ", ".join("{" + ", ".join(group) + "}" for group in groups)
+        text += f", ${next(places)}, {selector}" if selector is not None else ""
         text += "".join(f", ${next(places)}, {{{byte}, 0}}" for _, byte in scales)
         struct = f"!llvm.struct<({', '.join([c.register] * c.count)})>"
         result = struct if c.count > 1 else c.register
@@ -187,12 +193,14 @@ def mma_fragments(
     elements: tuple[str, str, str],
     counts: Counts,
     scales: Scales | None = None,
+    selector: int | None = None,
 ) -> tuple[str, str]:
     """Name and text of `(A, B, C) -> C + A B` on the fragments of one thread.
 
     `elements` are the MLIR element types in which A, B and C are held, `counts` the atoms of a
     warp along B, M, N and K. Fragments are in the order of `tile_tileas.dots.fragment`. With
-    `scales` two arguments follow: for each atom along B and M, and along B and N, a word.
+    `scales` two arguments follow: for each atom along B and M, and along B and N, a word. With a
+    `selector`, of one sparse atom, its metadata follow: a word.
     """
     batches, ms, ns, ks = counts
     atoms = {"a": batches * ms * ks, "b": batches * ns * ks, "c": batches * ms * ns}
@@ -202,6 +210,8 @@ def mma_fragments(
     }
     name = f"__tile_{atom.instruction.replace('.', '_').replace('::', '_')}"
     name += f"_{'x'.join(map(str, counts))}"
+    if "i4" in elements:  # the same instruction takes bytes, too
+        name += "_i4"
     text = _Text(atom, operands, counts)
     most = max(operand.atoms * operand.count << operand.packed for operand in operands.values())
     text.lines += [f"  %i{i} = llvm.mlir.constant({i} : i32) : i32" for i in range(most)]
@@ -217,6 +227,9 @@ def mma_fragments(
         for letter, count, byte in (("x", ms, scales.byte_a), ("y", ns, scales.byte_b)):
             words.append((text.words(letter, batches * count), byte))
             arguments.append(f"%{letter}: vector<{batches * count}xi32>")
+    if selector is not None:
+        name += f"_selects_{selector}"
+        arguments.append("%e: i32")
     for number, places in enumerate(_steps(counts)):
         spans = [
             slice(at * operands[o].count, (at + 1) * operands[o].count)
@@ -224,7 +237,7 @@ def mma_fragments(
         ]
         parts = [registers[o][span] for o, span in zip("abc", spans, strict=True)]
         own = [(held[at // ks], byte) for (held, byte), at in zip(words, places, strict=False)]
-        registers["c"][spans[2]] = text.multiply(number, parts, own)
+        registers["c"][spans[2]] = text.multiply(number, parts, own, selector)
     text.join(registers["c"])
     result = operands["c"].vector
     head = f"llvm.func internal @{name}({', '.join(arguments)}) -> {result}"
