@@ -86,6 +86,7 @@ MAKE = '%unbound = "cute_nvgpu.atom_make_non_exec_tiled_tma_load"(%mx) : (!map) 
     ("old", "new", "words"),
     [
         (MAKE, '%unbound = "cute.make_atom"() : () -> !load', "an atom that holds map and barrier"),
+        ("copy_atom_call\"(%load", "copy_atom_call\"(%unbound", "an atom without an mbarrier"),
         ('field = "barrier"', 'field = "mask"', r"what the atom holds \(map, barrier\)"),
         ('(%load) {field = "barrier"} : (!load)', '(%store) {field = "barrier"} : (!store)',
          r"what the atom holds \(map\)"),

@@ -151,6 +151,8 @@ def copy_box(op: ir.OpView, cx: Cute) -> None:
         raise cx.error("has no predicate: tensor maps clip what lies outside")
     atom, sides = op.operands[0], list(op.operands[1:3])
     instruction, bound = instruction_of(cx.before(atom)), values_of(cx, atom)
+    if "barrier" in bound and _is_unbound(atom):
+        raise cx.error("copies by an atom without an mbarrier: bind one by atom_make_exec_tma")
     where = value_of(cx, sides[0] if "barrier" in bound else sides[1])
     place = base_of(cx, sides[1] if "barrier" in bound else sides[0])
     assert isinstance(where, Value), "verified"
@@ -163,6 +165,15 @@ def copy_box(op: ir.OpView, cx: Cute) -> None:
         load_box(cx, instruction, place, bound["map"], bound["barrier"], coordinates)
     else:
         store_box(cx, instruction, bound["map"], place, coordinates)
+
+
+def _is_unbound(atom: ir.Value) -> bool:
+    """Whether the last value of an atom is null, as far as it can be followed."""
+    owner = atom.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "llvm.insertvalue":
+        return False
+    inserted = owner.operation.operands[1].owner
+    return not isinstance(inserted, ir.Block) and inserted.operation.name == "llvm.mlir.zero"
 
 
 def is_tensor_memory(type_: ir.Type) -> bool:
