@@ -301,6 +301,8 @@ def _from(resolved: Resolved, start_at: str, kinds: list[LazyEmitter]) -> tuple[
 
 @dataclass(frozen=True)
 class _Job:
+    """A compilation, but for its input and its course."""
+
     registry: Registry
     verify: str
     instrumentations: Sequence[Instrumentation]

@@ -12,7 +12,6 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,11 @@ class _LazyNumpy(ModuleType):
 
 
 if TYPE_CHECKING:
+    from importlib.abc import Loader
+
     import numpy as np
 else:
+    Loader = object  # that module loads many others
     np = _LazyNumpy("numpy")
 
 __all__ = ["np", "numpy_deferred_in"]
@@ -56,7 +58,7 @@ class _Loader(Loader):
         self.real.exec_module(module)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds one module, as Python would, and has it loaded by `_Loader`."""
 
     def __init__(self, name: str) -> None:

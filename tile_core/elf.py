@@ -59,6 +59,8 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Relocation:
+    """An entry of a RELA section."""
+
     offset: int
     type: int
     symbol: Symbol

@@ -1,9 +1,10 @@
-"""Methods of dataclasses and regular expressions, compiled once and not in every process.
+"""Methods of dataclasses, regular expressions and TOML, compiled once and not in every process.
 
 `dataclasses` writes each method as text and compiles that when its class is made: some 1,300 texts
-for a compilation, a fifth of a second together; a hundred expressions take a tenth of that. What
-they compile to is kept on disk by its text, so nothing can be out of date, in a file of this user's
-own, as Python keeps compiled modules.
+for a compilation, a fifth of a second together (`deferred_methods.py` makes fewer); a hundred
+expressions take a tenth of that, and TOML, with its parser, as much. What they compile to is kept
+on disk by its text, so nothing can be out of date, in a file of this user's own, as Python keeps
+compiled modules.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from functools import partial
 from types import CodeType
 from typing import Any
 
+from tile_core import toml_text
+from tile_core.deferred_methods import DeferredMethods
 from tile_core.own_files import read_own, user_folder, write_own
 
 #: What `re.compile` turns a text and its flags into: arguments of `_sre.compile` behind the text.
@@ -37,25 +40,30 @@ class GeneratedCode:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.known: dict[str, CodeType] = {}
+        self.known: dict[str, bytes] = {}  # as `marshal` has it: most are not asked for
         self.expressions: dict[tuple[str, int], Program] = {}
+        self.tables: dict[str, bytes] = {}  # of TOML
         with suppress(EOFError, ValueError, TypeError):
-            known, expressions = marshal.loads(read_own(path))
-            self.known, self.expressions = dict(known), dict(expressions)
+            known, expressions, tables = marshal.loads(read_own(path))
+            self.known, self.expressions, self.tables = dict(known), dict(expressions), dict(tables)
         self._held = self._count()
 
     def _count(self) -> int:
-        return len(self.known) + len(self.expressions)
+        return len(self.known) + len(self.expressions) + len(self.tables)
 
     def execute(
         self, text: str | CodeType, names: dict[str, Any] | None = None, made: Any = None, /
     ) -> None:
         """`exec(text, names, made)`, as `dataclasses` calls it."""
-        code = self.known.get(text) if isinstance(text, str) else text
-        if code is None:
-            assert isinstance(text, str)
-            code = self.known[text] = compile(text, "<string>", "exec", dont_inherit=True)
-        exec(code, names, made)
+        exec(self._code(text) if isinstance(text, str) else text, names, made)
+
+    def _code(self, text: str) -> CodeType:
+        packed = self.known.get(text)
+        if packed is not None:
+            return marshal.loads(packed)
+        code = compile(text, "<string>", "exec", dont_inherit=True)
+        self.known[text] = marshal.dumps(code)
+        return code
 
     def expression(
         self, compiler: Any, real: Callable[..., Any], text: Any, flags: int = 0
@@ -89,7 +97,8 @@ class GeneratedCode:
         """Write the file; a disk that is full or read-only only makes the next process slower."""
         if self._count() == self._held:
             return
-        kept = (self.known, self.expressions) if self._count() <= _LIMIT else ({}, {})
+        kept = (self.known, self.expressions, self.tables)
+        kept = kept if self._count() <= _LIMIT else ({}, {}, {})
         write_own(self.path, marshal.dumps(kept))
 
 
@@ -99,9 +108,11 @@ def keep() -> GeneratedCode:
     Its name has the version of Python, whose `marshal` reads no other's code.
     """
     version = f"{sys.implementation.cache_tag}-{sys.hexversion:x}"
-    code = GeneratedCode(os.path.join(user_folder(), f"methods-{version}.marshal"))
+    code = GeneratedCode(os.path.join(user_folder(), f"generated-{version}.marshal"))
     # A global of that name goes before the builtin; a version that calls none is as it was.
     setattr(dataclasses, "exec", code.execute)  # noqa: B010 - no attribute that it declares
+    dataclasses.dataclass = DeferredMethods(code.execute).dataclass
+    toml_text.keep(code.tables)
     _keep_expressions(code)
     return code
 

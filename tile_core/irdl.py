@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import types as python_types
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 from tile_core.mlir import ir, load_irdl
@@ -118,6 +119,7 @@ class _Constraints:
         return self.add(f"irdl.is {class_.get(*arguments)}")
 
 
+@cache
 def _base(class_: Any) -> str:
     """Anything of a class of types or attributes."""
     if isinstance(class_, type):

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from tile_core import plugins
@@ -14,6 +13,7 @@ from tile_core.diagnostics import ConfigurationError, nearest
 from tile_core.hookspecs import Lazy, LazyEmitter, LazyFrontend, LazyPatterns
 from tile_core.plugins import BrokenPlugin, Origin, Plugin
 from tile_core.target import Target, builtin_targets, unknown_target
+from tile_core.toml_text import package_text
 
 #: The first word of a text, behind white space and comments.
 _FIRST_WORD = re.compile(rb"(?:\s|//[^\n]*(?:\n|\Z))*([A-Za-z_.]+)(?=[\s@])")
@@ -244,7 +244,7 @@ class Registry:
         entry = self.entry(kind, name)
         package, _, file = entry.lazy.target.partition(":")
         try:
-            text = resources.files(package).joinpath(file).read_text(encoding="utf-8")
+            text = package_text(package, file)
         except (OSError, ImportError, UnicodeDecodeError) as error:
             raise ConfigurationError(
                 f"{kind} '{name}' of {entry.plugin} cannot be read: {error}"

@@ -144,6 +144,8 @@ def _followed(reader: int) -> str:
 
 @dataclass
 class _Running:
+    """The helper's process, where it logs to, and the process that started it."""
+
     process: subprocess.Popen[bytes]
     log: IO[bytes]
     owner: int

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
-import tomli
-
 from tile_core.diagnostics import ConfigurationError, nearest
+from tile_core.toml_text import package_text, parsed
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Target:
 def parse_targets(text: str, origin: str) -> dict[str, Target]:
     """Targets of a TOML text; keys are target names, fields those of `Target` with dashes."""
     found: dict[str, Target] = {}
-    for name, facts in tomli.loads(text).items():
+    for name, facts in parsed(text).items():
         found[name] = _target(name, facts, origin)
     return found
 
@@ -57,7 +55,7 @@ def _target(name: str, facts: Mapping[str, Any], origin: str) -> Target:
 @cache
 def builtin_targets() -> Mapping[str, Target]:
     """The targets that the core ships."""
-    text = resources.files("tile_core").joinpath("targets.toml").read_text()
+    text = package_text("tile_core", "targets.toml")
     return parse_targets(text, "tile_core/targets.toml")
 
 

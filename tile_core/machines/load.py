@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, get_type_hints
-
-import tomli
 
 from tile_core.diagnostics import ConfigurationError, nearest
 from tile_core.machines.record import CONFIDENCE, Machine, Source
 from tile_core.machines.schema import unit_of
+from tile_core.toml_text import TOMLError, package_names, package_text, parsed
 
 if TYPE_CHECKING:
     from tile_core.registry import Entry, Registry
@@ -65,7 +63,7 @@ def _tables(
     """The file's tables laid over those of its base."""
     try:
         tables = dict(_parsed(text))
-    except tomli.TOMLDecodeError as error:
+    except TOMLError as error:
         raise _wrong(origin, f"is no TOML: {error}") from error
     for key, value in tables.items():
         good = _is_kind(key, value)
@@ -85,7 +83,7 @@ def _tables(
 @cache
 def _parsed(text: str) -> Mapping[str, Any]:
     """What a TOML text says; nobody changes it."""
-    return tomli.loads(text)
+    return parsed(text)
 
 
 def _is_kind(key: str, value: Any) -> bool:
@@ -154,9 +152,9 @@ def _wrong(origin: str, what: str, hint: str | None = None) -> ConfigurationErro
 
 @cache
 def _builtin_texts() -> Mapping[str, str]:
-    files = resources.files("tile_core.machines").iterdir()
-    found = {f.name.removesuffix(".toml"): f for f in files if f.name.endswith(".toml")}
-    return {name: found[name].read_text("utf-8") for name in sorted(found)}
+    package = "tile_core.machines"
+    files = sorted(name for name in package_names(package) if name.endswith(".toml"))
+    return {name.removesuffix(".toml"): package_text(package, name) for name in files}
 
 
 @cache
@@ -181,7 +179,7 @@ def machine_of(registry: Registry, entry: Entry) -> Machine:
         return builtin_machines()[entry.lazy.name]
     package, _, file = entry.lazy.target.partition(":")
     try:
-        text = resources.files(package).joinpath(file).read_text("utf-8")
+        text = package_text(package, file)
     except (OSError, ImportError, UnicodeDecodeError) as error:
         message = f"machine '{entry.lazy.name}' of {entry.plugin} cannot be read: {error}"
         raise ConfigurationError(message) from error

@@ -1,10 +1,10 @@
 """A machine: the sections of its file, and where every number comes from."""
 
-from __future__ import annotations
+# Annotations are values here: loading reads them, and would have to compile texts at each start.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from tile_core.machines.schema import (
     Chip,
@@ -68,7 +68,7 @@ class Machine:
             half = 2 * 16 * 8 * 16 * self.chip.sub_cores / clk
         return half * 16 / operand_bits
 
-    def with_number(self, path: str, value: float) -> Machine:
+    def with_number(self, path: str, value: float) -> Self:
         """The same machine with one number changed, for experiments ("clock.boost").
 
         Raises:

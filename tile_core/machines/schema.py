@@ -4,7 +4,7 @@ Every field names its unit; a file repeats it, so that a number in the wrong uni
 are cycles of the SM's clock. Rates are of the whole SM unless they say otherwise.
 """
 
-from __future__ import annotations
+# Annotations are values here: loading reads them, and would have to compile texts at each start.
 
 from dataclasses import Field, dataclass, field
 from typing import Any

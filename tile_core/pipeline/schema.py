@@ -5,7 +5,7 @@ on every load, with the standard library alone; `tilec pipeline schema` turns th
 into a JSON Schema for editors through pydantic.
 """
 
-from __future__ import annotations
+# Annotations are values here: loading reads them, and would have to compile texts at each start.
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import tomli
-
 from tile_core.diagnostics import ConfigurationError, SourceLocation, nearest
 from tile_core.pipeline.schema import PipelineFile
+from tile_core.toml_text import TOMLError, parsed
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
@@ -51,10 +50,10 @@ def read_file(source: Source) -> PipelineFile:
         ConfigurationError: not TOML, an unknown key, a value of the wrong type.
     """
     try:
-        data = tomli.loads(source.text)
-    except tomli.TOMLDecodeError as error:
-        where = SourceLocation(source.origin, error.lineno, error.colno)
-        message = error.msg[:1].lower() + error.msg[1:]
+        data = parsed(source.text)
+    except TOMLError as error:
+        where = SourceLocation(source.origin, error.line, error.column)
+        message = error.reason[:1].lower() + error.reason[1:]
         raise ConfigurationError(f"not valid TOML: {message}", where=where) from error
     try:
         return _value(PipelineFile, data, ())

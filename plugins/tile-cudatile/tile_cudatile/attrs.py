@@ -12,7 +12,7 @@ from typing import TypeAlias
 from tile_cudatile.types import I1, Scalar, Tile, Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Integer:
     """A typed integer; `bits` is its two's complement pattern, zero-extended."""
 
@@ -28,7 +28,7 @@ class Integer:
         return self.bits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Float:
     """A typed floating-point number by its bit pattern."""
 
@@ -36,14 +36,14 @@ class Float:
     bits: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TypeRef:
     """A type used as an attribute."""
 
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dense:
     """The elements of a constant, row-major, in the raw form that the bytecode stores.
 
@@ -64,7 +64,7 @@ class Dense:
         return count == 1 or len(self.data) == storage_bytes(self.type.element)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DivBy:
     """`div_by`: groups of `every` elements along `along` start at multiples of `divisor`."""
 
@@ -73,14 +73,14 @@ class DivBy:
     along: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SameElements:
     """`same_elements`: per dimension, how many neighbours hold equal elements."""
 
     values: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bounded:
     """`bounded`: inclusive signed bounds of every element."""
 
@@ -88,14 +88,14 @@ class Bounded:
     ub: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MultimemReduction:
     """`multimem_reduction_kind`, self-contained: one of `ops.enums.REDUCTION`. Since 13.5."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hints:
     """`optimization_hints`: for each target (`sm_90`, .. or `default`) a dictionary of hints."""
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unknown:
     """Nothing is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class File:
     """`di_file`."""
 
@@ -19,14 +19,14 @@ class File:
     directory: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompileUnit:
     """`di_compile_unit`."""
 
     file: File
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Subprogram:
     """`di_subprogram`; `flags` came with 13.5."""
 
@@ -39,7 +39,7 @@ class Subprogram:
     flags: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LexicalBlock:
     """`di_lexical_block`."""
 
@@ -49,7 +49,7 @@ class LexicalBlock:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DebugLoc:
     """`di_loc`: a line and column of `filename` inside `scope`."""
 
@@ -59,7 +59,7 @@ class DebugLoc:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallSite:
     """`callee` was inlined at `caller`."""
 
@@ -67,7 +67,7 @@ class CallSite:
     caller: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileLine:
     """A plain line and column without scope; not representable in bytecode."""
 

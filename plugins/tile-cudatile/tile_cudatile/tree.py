@@ -138,7 +138,7 @@ class Region:
             yield from block.walk()
 
 
-@dataclass(slots=True)
+@dataclass
 class Global:
     """A named array in global memory, initialised when the module is loaded."""
 
@@ -149,7 +149,7 @@ class Global:
     visibility: str = "public"
 
 
-@dataclass(slots=True)
+@dataclass
 class Entry:
     """A kernel. `loop_split` is its `LOOP_SPLIT`."""
 
@@ -167,7 +167,7 @@ class Entry:
         return self.body.block.args
 
 
-@dataclass(slots=True)
+@dataclass
 class Module:
     """A program. `tag` is the header's; bit 0 says that preview features occur.
 

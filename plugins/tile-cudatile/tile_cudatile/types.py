@@ -11,7 +11,7 @@ from typing import TypeAlias
 from tile_cudatile.versions import V13_1, V13_2, V13_3, V13_4, Version
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scalar:
     """A number format. `width` is in bits, as MLIR counts them (tf32 has 19)."""
 
@@ -54,7 +54,7 @@ PADDING_VALUES = ("zero", "neg_zero", "nan", "pos_inf", "neg_inf")
 POINTER_KINDS = ("none", "unicast", "multicast")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pointer:
     """A global-memory address of `pointee` elements; `kind` (13.4) says what the address is."""
 
@@ -66,7 +66,7 @@ class Pointer:
         return f"ptr<{self.pointee}{kind}>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tile:
     """A value of `shape` (powers of two; rank 0 is a scalar) whose elements are one type."""
 
@@ -77,7 +77,7 @@ class Tile:
         return f"tile<{''.join(f'{d}x' for d in self.shape)}{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TensorView:
     """A pointer with a shape and strides, both in elements."""
 
@@ -94,7 +94,7 @@ class TensorView:
         return f"tensor_view<{dims}{self.element}{tail}{kind}>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartitionView:
     """Tiles laid side by side over a tensor view; tile dimension t runs along `dim_map[t]`."""
 
@@ -110,7 +110,7 @@ class PartitionView:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StridedView:
     """Tiles that start every `traversal_strides` elements, so that they may overlap or skip."""
 
@@ -128,7 +128,7 @@ class StridedView:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GatherScatterView:
     """Tiles whose coordinates along `sparse_dim` come one by one from an index tile."""
 
@@ -144,7 +144,7 @@ class GatherScatterView:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Token:
     """Orders memory operations; has no value at run time."""
 
@@ -152,7 +152,7 @@ class Token:
         return "token"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Function:
     """The signature of an entry."""
 

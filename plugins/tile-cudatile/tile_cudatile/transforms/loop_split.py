@@ -23,6 +23,8 @@ _HEAVY = ("load", "store", "mmaf", "mmai", "reduce", "if", "for")
 
 @dataclass(frozen=True)
 class _Split:
+    """Where a loop is cut in two."""
+
     compare: Op
     predicate: str  # of the induction variable and `bound`
     bound: Value

@@ -6,15 +6,13 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from math import ceil
 from typing import Any
-
-import tomli
 
 from tile_core.diagnostics import ConfigurationError, nearest
 from tile_core.machines import Machine
 from tile_core.sched import MachineModel, Use
+from tile_core.toml_text import package_text, parsed
 from tile_sched.machine.expressions import parse, value
 
 
@@ -28,6 +26,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class _Class:
+    """A class of operations, in expressions of their properties."""
+
     latency: ast.expr
     uses: tuple[tuple[str, ast.expr, int], ...]  # resource, cycles, amount
 
@@ -113,14 +113,15 @@ def load_machine(name: str) -> MachineTable:
     Raises:
         ConfigurationError: there is none.
     """
-    file = resources.files("tile_sched.machine").joinpath(f"{name}.toml")
-    if not file.is_file():
-        raise ConfigurationError(f"there is no machine model '{name}'")
-    return parse_machine(file.read_text(), f"tile_sched/machine/{name}.toml", _shipped)
+    try:
+        text = _shipped(name)
+    except OSError as error:
+        raise ConfigurationError(f"there is no machine model '{name}'") from error
+    return parse_machine(text, f"tile_sched/machine/{name}.toml", _shipped)
 
 
 def _shipped(name: str) -> str:
-    return resources.files("tile_sched.machine").joinpath(f"{name}.toml").read_text()
+    return package_text("tile_sched.machine", f"{name}.toml")
 
 
 @cache
@@ -131,9 +132,9 @@ def parse_machine(text: str, origin: str, base: Callable[[str], str] | None = No
         ConfigurationError: not TOML, an unknown key, or a resource or measure that is not there.
     """
     try:
-        data = _with_base(tomli.loads(text), base or _shipped, ())
+        data = _with_base(parsed(text), base or _shipped, ())
         return _table(data)
-    except (tomli.TOMLDecodeError, KeyError, TypeError, ValueError, OSError) as error:
+    except (KeyError, TypeError, ValueError, OSError) as error:
         reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ConfigurationError(
             f"machine model is not described rightly: {reason}", where=origin
@@ -149,7 +150,7 @@ def _with_base(
         return data
     if wanted in above:
         raise ValueError(f"'{wanted}' extends itself")
-    return _merged(_with_base(tomli.loads(base(wanted)), base, (*above, wanted)), data)
+    return _merged(_with_base(parsed(base(wanted)), base, (*above, wanted)), data)
 
 
 def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

@@ -87,6 +87,8 @@ def _concerns_pipes(node: Node) -> bool:
 
 @dataclass
 class _Extraction:
+    """A kernel's pipes and agents, as found so far."""
+
     steps: list[ir.OpView] = field(default_factory=list)
     pipe_of: dict[ir.Value, str] = field(default_factory=dict)
     created: dict[str, ir.OpView] = field(default_factory=dict)
