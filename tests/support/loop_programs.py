@@ -102,6 +102,48 @@ def through_memory(a, b, keep, out, steps: int):
 
 
 @ct.kernel
+def overwritten(a, b, keep, out, steps: int):
+    """Twice, what the steps of a loop have read is overwritten behind it."""
+    for _ in range(2):
+        total = ct.full((M, N), 0, dtype=ct.float32)
+        for j in range(steps):
+            left = ct.load(out, index=(0, j), shape=(M, K))
+            right = ct.load(b, index=(j, 0), shape=(K, N))
+            total = ct.mma(left, right, total)
+        ct.store(out, index=(0, 0), tile=ct.full((M, N), 1, dtype=out.dtype))
+        ct.store(out, index=(0, 1), tile=ct.astype(total, out.dtype))
+
+
+@ct.kernel
+def stored_before(a, b, keep, out, steps: int):
+    """A loop reads the product that was stored in front of it."""
+    left = ct.load(a, index=(0, 0), shape=(M, K))
+    right = ct.load(b, index=(0, 0), shape=(K, N))
+    first = ct.mma(left, right, ct.full((M, N), 0, dtype=ct.float32))
+    ct.store(out, index=(0, 0), tile=ct.astype(first, out.dtype))
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    for i in range(steps):
+        left = ct.load(out, index=(0, i % 2), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 1), tile=ct.astype(total, out.dtype))
+
+
+@ct.kernel
+def unlocked(a, b, keep, out, steps: int):
+    """A lock is given back behind all that was read under it."""
+    total = ct.full((M, N), 0, dtype=ct.float32)
+    while ct.atomic_cas(keep, 0, 0, 1, memory_order=ct.MemoryOrder.ACQUIRE) == 1:
+        pass
+    for i in range(steps):
+        left = ct.load(a, index=(0, i), shape=(M, K))
+        right = ct.load(b, index=(i, 0), shape=(K, N))
+        total = ct.mma(left, right, total)
+    ct.atomic_xchg(keep, 0, 0, memory_order=ct.MemoryOrder.RELEASE)
+    ct.store(out, index=(0, 0), tile=total)
+
+
+@ct.kernel
 def two_users(a, b, keep, out, steps: int):
     """A tile that a product reads, and a sum over its rows, turned as well."""
     total = ct.full((M, N), 0, dtype=ct.float32)
@@ -304,6 +346,33 @@ def _through(steps: int) -> Case:
     return Case(through_memory, (out, b, keep, out), steps, wanted)
 
 
+def _overwritten(steps: int) -> Case:
+    rng = np.random.default_rng(steps)
+    count = max(steps, 2 * N // K)
+    out = rng.integers(-1, 2, (M, count * K)).astype(np.float16)
+    b = (rng.integers(0, 8, (count * K, N)) == 0).astype(np.float16)
+    wanted = out.astype(np.float64)
+    for _ in range(2):
+        product = wanted[:, : steps * K] @ b[: steps * K].astype(np.float64)
+        wanted[:, :N], wanted[:, N : 2 * N] = 1, product
+    return Case(overwritten, (out, b, np.zeros(1, np.int32), out), steps, wanted)
+
+
+def _stored_before(steps: int) -> Case:
+    a, b, keep = _operands(steps)
+    b[:] = b == 3
+    out = np.zeros((M, 2 * N), np.float16)
+    first = _parts(a, b, 0)
+    parts = [_parts(first, b, i % 2, i) for i in range(steps)]
+    return Case(stored_before, (a, b, keep, out), steps, np.hstack([first, _sum(parts)]))
+
+
+def _unlocked(arrays: Arrays, steps: int) -> np.ndarray:
+    a, b, keep = arrays
+    keep[0] = 0
+    return _sum([_parts(a, b, i) for i in range(steps)])
+
+
 def _cut(kernel: Any, pad: int, offset: int, rows: int, columns: int) -> Callable[[int], Case]:
     """Operands of `rows` rows, `columns` short of whole steps."""
 
@@ -356,6 +425,9 @@ CASES: dict[str, Callable[[int], Case]] = {
     "early return": _simple(early_return, _returned),
     "nested pair": _inner,
     "through memory": _through,
+    "overwritten behind": _overwritten,
+    "stored before": _stored_before,
+    "unlocked behind": _simple(unlocked, _unlocked),
     "two users": _simple(two_users, _used_twice),
     "carried twice": _simple(carried_twice, _delayed),
     "loaded address": _simple(loaded_address, _chosen),

@@ -126,6 +126,25 @@ def test_flag_with_and_without_acquire(kernel: Kernel) -> None:
         assert bool(report.findings) == races
 
 
+@pytest.mark.parametrize("meets", [True, False])
+@pytest.mark.parametrize("size", ["", ", 8"])
+def test_copies_read_global_memory(kernel: Kernel, meets: bool, size: str) -> None:
+    """`cp.async` of what another warp stored."""
+    body = f"""
+    .shared .align 16 .b8 buf[1024];
+    mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 16; add.u64 %rd2, data, %rd1;
+    st.global.v2.u32 [%rd2], {{%r1, %r1}};
+    {"bar.sync 0;" if meets else ""}
+    xor.b32 %r2, %r1, 32; mul.wide.u32 %rd3, %r2, 16; add.u64 %rd4, data, %rd3;
+    mov.u32 %r3, buf; mad.lo.u32 %r4, %r1, 16, %r3;
+    cp.async.cg.shared.global [%r4], [%rd4], 16{size};
+    cp.async.wait_all;
+    """
+    data = np.zeros(256, np.uint32)
+    report = kernel(body, "u64 data").launch("k", (1, 1, 1), (64, 1, 1), [data], check=True)
+    assert ("race" in {f.kind for f in report.findings}) != meets
+
+
 TMA = """
 .shared .align 1024 .b8 buf[1024];
 .shared .align 8 .b64 bar;

@@ -19,9 +19,10 @@ STRATEGIES = ("none", "unspecialize", "warp-specialize")
 TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 NAMES = (
     "conditional load", "conditional use", "early exit", "early return", "nested pair",
-    "through memory", "two users", "carried twice", "loaded address", "dynamic step",
-    "padding of minus infinity", "padding of NaN", "ragged", "base off by 8 bytes",
-    "stride of 8 bytes", "boxes of 512 rows", "counted once",
+    "through memory", "stored before", "overwritten behind", "unlocked behind", "two users",
+    "carried twice", "loaded address", "dynamic step", "padding of minus infinity",
+    "padding of NaN", "ragged", "base off by 8 bytes", "stride of 8 bytes", "boxes of 512 rows",
+    "counted once",
 )  # fmt: skip
 
 
@@ -48,7 +49,10 @@ def test_agents_are_right() -> None:
 
 @pytest.mark.parametrize(
     ("target", "names"),
-    [("sm_80", ("conditional use", "loaded address")), ("sm_90", ("loaded address",))],
+    [
+        ("sm_80", ("conditional use", "loaded address", "stored before", "overwritten behind")),
+        ("sm_90", ("loaded address",)),
+    ],
 )
 def test_nothing_of_them_can_go(target: str, names: tuple[str, ...]) -> None:
     assert told(target, "unspecialize", names, 9) == []

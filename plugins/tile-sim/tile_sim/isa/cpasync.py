@@ -7,7 +7,7 @@ import numpy as np
 from tile_sim.errors import SimError
 from tile_sim.isa.address import address
 from tile_sim.isa.common import PRED, U32
-from tile_sim.machine.access import parts
+from tile_sim.machine.access import Part, parts
 from tile_sim.machine.copies import Batch
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import threads
@@ -89,10 +89,21 @@ def _issue(
             lanes = wanted if here is None else wanted[here]
             start = (of[lanes] - np.uint64(buffer.base)).astype(np.int64)
             reads.append((buffer, lanes, start))
+            if g.wave.monitor is not None:
+                _observe(g, buffer, lanes, of[lanes], size[lanes])
     who = threads(g)
     queue = g.wave.copies
     batch = Batch(who, queue.current[who], flat, reads, size, width, np.zeros(len(who), bool))
     queue.issue(batch)
+
+
+def _observe(g: Group, buffer: Buffer, lanes: Array, where: Array, size: Array) -> None:
+    """Tell the checker which bytes of a buffer lanes read."""
+    at = (where - np.uint64(buffer.origin)).astype(np.int64)
+    for width in np.unique(size):
+        mine = size == width
+        part = Part(buffer.view(_U1), at[mine], lanes[mine], None, "global", base=buffer.origin)
+        g.wave.monitor.access("read", g, part, int(width))
 
 
 def _split(g: Group, where: Array, size: Array) -> list[tuple[Buffer, Array | None]]:

@@ -12,6 +12,8 @@ from collections.abc import Collection
 from tile_core.mlir import ir
 
 LOADS = ("nv_tileas.load", "nv_tileas.tiled_load")
+#: Loads by cp.async, into shared memory.
+ASYNC_LOADS = ("nv_tileas.async_load", "nv_tileas.async_tiled_load")
 STORES = ("nv_tileas.store", "nv_tileas.tiled_store")
 #: Stores that tensor maps make; they land some time later.
 BULK_STORES = (
@@ -31,7 +33,7 @@ def is_weak(op: ir.OpView | ir.Operation) -> bool:
 
 def only_reads(op: ir.OpView | ir.Operation) -> bool:
     """Whether the access leaves memory as it is."""
-    return op.operation.name in LOADS
+    return op.operation.name in (*LOADS, *ASYNC_LOADS)
 
 
 class TokenOrder:

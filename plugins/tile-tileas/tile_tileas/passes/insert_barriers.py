@@ -4,7 +4,7 @@ Walks the function with the accesses since the last barrier. A `sync` goes befor
 if it writes a buffer where others may still read or write, if it reads one that others may have
 written, or if its token orders it after an access
 to global memory that another thread may have made (of memory that may be the same, or one that
-others may wait for). Scalars are the same in every thread, so
+others may wait for), cp.async included. Scalars are the same in every thread, so
 branches and loops are taken together and a barrier inside them is safe.
 
 Where the asynchronous proxy reads a buffer that threads have written, the writers fence before
@@ -41,7 +41,14 @@ from tile_tileas.analysis.alias import (
 from tile_tileas.analysis.heard import Unheard
 from tile_tileas.analysis.pieces import Piece, in_tensor, overlap, piece_of, pieces, touch
 from tile_tileas.analysis.proxies import is_bulk_store, reads_by_async_proxy, writes_by_async_proxy
-from tile_tileas.analysis.tokens import ACCESSES, LOADS, TokenOrder, is_weak, only_reads
+from tile_tileas.analysis.tokens import (
+    ACCESSES,
+    ASYNC_LOADS,
+    LOADS,
+    TokenOrder,
+    is_weak,
+    only_reads,
+)
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.agents import SWITCH, agents_of
@@ -61,8 +68,6 @@ _TURNS = (_ARRIVE, "nv_tileas.barrier_wait")
 #: Where all threads of the block meet, among others; or of all blocks of a cluster.
 _CLUSTER_SYNC = "nv_tileas.cluster_sync"
 _MEETINGS = (_SYNC, _CLUSTER_SYNC)
-#: Copies of threads, which are done when the thread has waited for them.
-_CP_ASYNC = ("nv_tileas.async_load", "nv_tileas.async_tiled_load")
 #: Fences between accesses of threads and of the asynchronous proxy.
 _SHARED, _GLOBAL = "async", "async.global"
 #: Groups of bulk stores: all is done, or all is read.
@@ -227,7 +232,7 @@ class _Walk:
                 self.region(region, branch)
             pending.become(branches)
         elif not self._orders(op, pending):
-            if op.name in ACCESSES:
+            if op.name in (*ACCESSES, *ASYNC_LOADS):
                 self._access(op, pending)
             self._buffers(op, pending)
 
@@ -319,6 +324,9 @@ class _Walk:
         filled = {piece for piece in written if piece[2] is not None}
         if overlap(filled, pending.leaving):
             self._wait_before(op, _BULK_READ, pending)
+        for inner in inside:
+            if inner.name in ASYNC_LOADS:
+                self._follow(inner, op, pending)
         known = pending.unheard.any_thread
         if overlap(filled, known.reads | known.writes):
             self._meet_before(op, pending)
@@ -360,7 +368,7 @@ class _Walk:
             unheard.add(reads=reads)
         if op.operation.name not in EXCHANGES:
             unheard.add(writes=writes - _awaited(op, writes))
-        if op.operation.name in _CP_ASYNC:
+        if op.operation.name in ASYNC_LOADS:
             pending.flying |= writes
         elif not writes_by_async_proxy(op):
             pending.unfenced |= writes - tensor
@@ -368,23 +376,31 @@ class _Walk:
             pending.unfenced_reads |= reads - tensor
 
     def _access(self, op: ir.OpView, pending: _Pending) -> None:
-        """Meet who made accesses that this one comes behind; wait for bulk stores among them."""
-        token, stores = operand_of(op, "token"), is_bulk_store(op)
-        earlier = frozenset() if token is None else self._order.before(token)
-        if earlier & pending.landing:
-            self._wait_before(op, _BULK, pending)
-            if stores:  # by the thread that has waited
-                pending.accesses -= self._bulk_stores(pending.accesses)
-        unfenced = stores and self._conflicts(op, earlier & pending.unfenced_accesses)
-        if unfenced or self._conflicts(op, earlier & pending.accesses):
-            self._meet_before(op, pending)
-            pending.clear()
-        if stores:
+        """Let an access follow those that it comes behind, and others this one."""
+        self._follow(op, op, pending)
+        if is_bulk_store(op):
             pending.landing.add(op.results[0])
+            return
+        if op.name in ASYNC_LOADS:  # the loop that waits for it says when others may follow
             return
         pending.accesses.add(op.results[0])
         if op.results[0] in self._proxy.followed:
             pending.unfenced_accesses.add(op.results[0])
+
+    def _follow(self, op: ir.OpView, place: ir.OpView, pending: _Pending) -> None:
+        """Before `place`, which is or holds `op`: meet who made accesses that `op` comes behind;
+        wait for bulk stores among them.
+        """
+        token, stores = operand_of(op, "token"), is_bulk_store(op)
+        earlier = frozenset() if token is None else self._order.before(token)
+        if earlier & pending.landing:
+            self._wait_before(place, _BULK, pending)
+            if stores:  # by the thread that has waited
+                pending.accesses -= self._bulk_stores(pending.accesses)
+        unfenced = stores and self._conflicts(op, earlier & pending.unfenced_accesses)
+        if unfenced or self._conflicts(op, earlier & pending.accesses):
+            self._meet_before(place, pending)
+            pending.clear()
 
     @staticmethod
     def _bulk_stores(accesses: set[ir.Value]) -> set[ir.Value]:
