@@ -33,6 +33,7 @@ REMEDIES: tuple[tuple[str, str], ...] = (
     ("it does not pay: no product", "nothing: threads store what they hold"),
     ("it does not pay", "nothing: another form is faster"),
     ("other accesses wait for the load", "loads whose tokens no store waits for"),
+    ("that may conflict wait for the load", "loads whose tokens no store of the loop waits for"),
     ("the tile is used more than once", "load it once for each use, or use one product"),
     ("the tile is used under a branch", "use the tile outside of the branch"),
     ("the tile goes through", "load the tile in the shape and type in which it is used"),

@@ -22,6 +22,10 @@ BULK_STORES = (
 )  # fmt: skip
 ATOMICS = ("nv_tileas.atomic_cas", "nv_tileas.atomic_rmw", "nv_tileas.multimem")
 ACCESSES = (*LOADS, *STORES, *BULK_STORES, *ATOMICS)
+#: Operations that make tokens of tokens, or of nothing.
+_PASSING = ("nv_tileaa.create_mem_token", "nv_tileaa.join_mem_token", "ub.poison")
+#: The first operand of `scf.for` that its body carries.
+_FIRST_CARRIED = 3
 
 
 def is_weak(op: ir.OpView | ir.Operation) -> bool:
@@ -34,6 +38,65 @@ def is_weak(op: ir.OpView | ir.Operation) -> bool:
 def only_reads(op: ir.OpView | ir.Operation) -> bool:
     """Whether the access leaves memory as it is."""
     return op.operation.name in (*LOADS, *ASYNC_LOADS)
+
+
+def waiting_for(token: ir.Value, loop: ir.OpView | None = None) -> list[ir.OpView]:
+    """Every operation that waits for `token`, directly or through others; with `loop`, which makes
+    the token in its body, those of its iterations, not what comes behind it.
+    """
+    found: list[ir.OpView] = []
+    seen: set[ir.Value] = set()
+    stack = [token]
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            user = use.owner
+            op = user.opview if isinstance(user, ir.Operation) else user
+            passed = _passed_on(op, use.operand_number, loop)
+            if passed is None:
+                found.append(op)
+                passed = [result for result in op.results if result.type == token.type]
+            stack += passed
+    return found
+
+
+def entering(token: ir.Value, loop: ir.OpView) -> list[ir.Value] | None:
+    """The tokens from before `loop` that one of its body waits for; None if it waits for an access
+    of the loop that does more than read.
+    """
+    body = loop.regions[0].blocks[0]
+    found: list[ir.Value] = []
+    seen: set[ir.Value] = set()
+    stack = [token]
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        if not _is_inside(owner if isinstance(owner, ir.Block) else owner.operation.block, body):
+            found.append(value)
+            continue
+        if not isinstance(owner, ir.Block) and owner.name in ACCESSES:
+            if not (only_reads(owner) and is_weak(owner)):
+                return None
+        elif not isinstance(owner, ir.Block) and owner.name not in (*_PASSING, "scf.for", "scf.if"):
+            return None
+        stack += _sources(value)
+    return found
+
+
+def _is_inside(block: ir.Block, body: ir.Block) -> bool:
+    """Whether `block` is `body`, or stands in an operation of it."""
+    while block != body:
+        holder = block.owner
+        if holder.operation.name == "func.func" or holder.operation.parent is None:
+            return False
+        block = holder.operation.block
+    return True
 
 
 class TokenOrder:
@@ -81,6 +144,32 @@ def _sources(token: ir.Value) -> list[ir.Value]:
     if owner.name == "scf.if":
         return [_yielded(region.blocks[0], at) for region in owner.regions]
     return [value for value in owner.operands if value.type == token.type]
+
+
+def _passed_on(op: ir.OpView, number: int, loop: ir.OpView | None) -> list[ir.Value] | None:
+    """The tokens that operand `number` of `op` goes on as; None if `op` waits for it itself. What
+    `loop` gives is left out.
+    """
+    if op.name in _PASSING:
+        return list(op.results)
+    if op.name == "scf.for" and number >= _FIRST_CARRIED:
+        at = number - _FIRST_CARRIED
+        return [op.regions[0].blocks[0].arguments[1 + at], op.results[at]]
+    if op.name == "scf.while":
+        return [op.regions[0].blocks[0].arguments[number]]
+    if op.name not in ("scf.yield", "scf.condition"):
+        return None
+    holder = op.operation.block.owner
+    name = holder.operation.name
+    if op.name == "scf.condition":
+        after = holder.regions[1].blocks[0]
+        return [after.arguments[number - 1], holder.results[number - 1]]
+    if name == "scf.while":
+        return [holder.regions[0].blocks[0].arguments[number]]
+    given = [holder.results[number]] if loop is None or holder.operation != loop.operation else []
+    if name == "scf.for":
+        given.append(holder.regions[0].blocks[0].arguments[1 + number])
+    return given
 
 
 def _argument_sources(block: ir.Block, at: int) -> list[ir.Value]:

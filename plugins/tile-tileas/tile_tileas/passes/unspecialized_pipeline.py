@@ -21,6 +21,7 @@ from tile_tileas.dot_plan import family_of, product_shape, tensor_plan_of
 from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
 from tile_tileas.pipelining import tcgen05_in_flight
+from tile_tileas.pipelining.awaited import wait_for_no_reads
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
 from tile_tileas.pipelining.depth import blocks_of, depth
 from tile_tileas.pipelining.fragments_ahead import FragmentsAhead, product_to_feed
@@ -349,9 +350,10 @@ def prefetches(loop: ir.OpView, takes: Takes, cx: PassContext) -> list[Prefetch]
     cannot, and in their plans what they are left to.
     """
     found: list[Prefetch] = []
-    for op in loop.regions[0].blocks[0].operations:
+    for op in list(loop.regions[0].blocks[0].operations):
         if op.operation.name not in LOADS:
             continue
+        wait_for_no_reads(op, loop)
         made = prefetch_of(op, loop, takes)
         if isinstance(made, str):
             cx.missed(

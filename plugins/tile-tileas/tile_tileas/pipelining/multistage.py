@@ -85,13 +85,18 @@ class Multistage:
         for filling, _ in self.fillings:
             filling.finish(at)
         for load in self.loads:  # the last thing, as places to insert at refer to operations
-            load.erase()
+            load.erase(met=self._meets_in_each_step)
         return new
 
     @property
     def _meets(self) -> bool:
         """Whether threads read what others have copied."""
         return any(not load.private for load in self.loads)
+
+    @property
+    def _meets_in_each_step(self) -> bool:
+        """Whether all threads meet when they have waited for the copies of a step."""
+        return self._meets and not self.led and not self.released
 
     def _needed(self) -> list[ir.Value]:
         """Values from outside of the loop that fillings read, among others."""
@@ -122,7 +127,7 @@ class Multistage:
         at = self._at
         for filling, _ in self.fillings:
             filling.wait(at, slot, self.ahead - 1)
-        if self._meets and not self.led and not self.released:
+        if self._meets_in_each_step:
             at.sync()
         late = self.led or self.behind is not None
         if not late:

@@ -23,6 +23,7 @@ from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.layouts import inverse_permutation
+from tile_tileas.pipelining.awaited import hand_on_token, is_awaited_inside
 from tile_tileas.pipelining.slices import Slice, slice_of
 from tile_tileas.storage import BUFFER_ALIGNMENT, storage_bits
 from tile_tileas.tma.element_types import is_rounding
@@ -79,13 +80,14 @@ class Prefetch:
         """Whether threads read from the stages what they copied themselves, and nothing else."""
         return self.target is None and not self.by_engine
 
-    def erase(self) -> None:
-        """Remove what the copies into stages have taken the place of."""
+    def erase(self, *, met: bool = False) -> None:
+        """Remove what the copies into stages have taken the place of; `met` as in `awaited`."""
         if self.target is not None:
             self.target.copy.operation.erase()
             for view in reversed(self.target.views):
                 view.operation.erase()
             self.target.alloc.operation.erase()
+        hand_on_token(self.load, by_engine=self.by_engine, met=met)
         self.load.operation.erase()
 
 
@@ -99,7 +101,7 @@ def prefetch_of(load: ir.OpView, loop: ir.OpView, takes: Takes) -> Prefetch | st
     layout, plan = layout_of(load.results[0].type), AccessPlan.of(load)
     if layout is None:
         return "it loads a single element"
-    problem = _movable(load, plan)
+    problem = _movable(load, plan, loop)
     if problem is not None:
         return problem
     found = slice_of(load.operands, loop)
@@ -128,14 +130,14 @@ def prefetch_of(load: ir.OpView, loop: ir.OpView, takes: Takes) -> Prefetch | st
     return Prefetch(load, layout, own, BUFFER_ALIGNMENT, found, None)
 
 
-def _movable(load: ir.OpView, plan: AccessPlan | None) -> str | None:
+def _movable(load: ir.OpView, plan: AccessPlan | None, loop: ir.OpView) -> str | None:
     """Why a load cannot happen earlier, or not by cp.async."""
     if plan is not None and plan.copy == GENERIC:
         return plan.reason(CP_ASYNC) or "its access plan leaves it to threads in passing"
     if load.operation.name not in LOADS:
         return "it is no plain load"
-    if any(True for _ in load.results[1].uses):
-        return "other accesses wait for the load"
+    if is_awaited_inside(load, loop):
+        return "accesses of the loop that may conflict wait for the load"
     return movable_problem(load)
 
 

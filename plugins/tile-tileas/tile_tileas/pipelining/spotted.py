@@ -34,6 +34,10 @@ class Spotted(Multistage):
         assert not self.carried, "loads carry nothing"
         self._spots = spots
 
+    @property
+    def _meets_in_each_step(self) -> bool:
+        return False
+
     def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
         at = self._at
         for load in self.loads:
