@@ -41,6 +41,9 @@ WARPS = "warps"
 PROMOTES = "promotes"
 #: On a dot of warpgroups that nobody waits for where it stands.
 IN_FLIGHT = "in_flight"
+#: Of a wait for a product: a stage that this has read is filled anew at once, and what it gives is
+#: read where it is used, behind that.
+FREES = "frees"
 #: On a `dot_wait` behind a product that has been waited for, and with it all before.
 DONE = "done"
 #: On a `dot_wait`: how many products that began behind its own may still be in flight (0 without).

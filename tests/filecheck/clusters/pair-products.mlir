@@ -5,6 +5,8 @@
 // CHECK: func.func @alone
 // CHECK: "nv_tileas.alloc_tmem"({{.*}}) {columns = 32 : i32, pair}
 // CHECK: "nv_tileas.cluster_sync"
+// CHECK-NEXT: "nv_tileas.tmem_address"
+// CHECK-NEXT: "nv_tileas.tmem_buffer"
 // CHECK-NEXT: "nv_tileas.umma"
 // CHECK: "nv_tileas.barrier_arrive"({{.*}}kind = "tcgen05", pair
 // CHECK: "nv_tileas.barrier_wait"

@@ -4,11 +4,11 @@
 // CHECK: blocks take further tile blocks until none is left
 // CHECK: Kernel is already dynamic persistent
 // CHECK: func.func @stores(%[[P:.*]]: !nv_tileaa.ptr<f32, 1 : i32>, %[[N:.*]]: i32)
+// CHECK: %[[BAR:.*]] = "nv_tileas.barrier_init"
+// CHECK-NEXT: "nv_tileas.fence"() {proxy = "mbarrier_init"}
+// CHECK-NEXT: "nv_tileas.sync"
 // CHECK: %[[ANSWER:.*]] = "nv_tileas.alloc_tensor"() {alignment = 16 : i32}
 // CHECK: arith.addi %[[N]], %[[N]] : i32
-// CHECK: %[[BAR:.*]] = "nv_tileas.barrier_init"
-// CHECK: "nv_tileas.fence"() {proxy = "mbarrier_init"}
-// CHECK-NEXT: "nv_tileas.sync"
 // CHECK: scf.while (%[[X:.*]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) : (i32, i32, i32) -> (i32, i32, i32)
 // CHECK: "nv_tileas.barrier_expect"(%[[BAR]], %{{.*}}) {bytes = 16 : i32}
 // CHECK-NEXT: "nv_tileas.async_cancel_next_program_id"(%[[ANSWER]], %[[BAR]], %{{.*}})

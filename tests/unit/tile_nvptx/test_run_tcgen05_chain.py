@@ -57,7 +57,7 @@ def test_the_first_product_is_begun_before_the_loop() -> None:
     """It and those of the loop are awaited in the loop and behind it; nothing is, by threads."""
     assert products(attention("none")) == 2
     # That of the first tile, one each in the loop, and what says that there is none yet.
-    assert products(attention()) == 5
+    assert products(attention()) == 4
     assert products(attention(tensor_maps="off")) == 2  # threads copy: one after the other
 
 
@@ -103,7 +103,8 @@ def test_waits_are_for_what_is_read_behind_them() -> None:
     text = attention()
     pattern = r"mbarrier\.try_wait\.parity\.shared\.b64 (%\w+), (\[[^\]]*\]), (%\w+);"
     found = list(re.finditer(pattern, text))
-    # The first tile's; two stages', two products' and two for all others in the loop.
+    # Those of queries and of the first tile; two stages', two products' and two for all others in
+    # the loop.
     assert len(found) == 10
     for place, one in enumerate(found):
         other = (

@@ -49,12 +49,14 @@ NARROW = "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.m128n8k6
 ATOM = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16"
 
 
-def alloc(columns: int = 32, storage: str = "!word", result: str = "i32") -> str:
+def alloc(columns: int = 32, storage: str = "!word") -> str:
     given = "%w" if storage == "!word" else "%a"
-    return (
-        f'%x = "nv_tileas.alloc_tmem"({given}) {{columns = {columns} : i32}} : '
-        f"({storage}) -> {result}"
-    )
+    return f'"nv_tileas.alloc_tmem"({given}) {{columns = {columns} : i32}} : ({storage}) -> ()'
+
+
+def address(storage: str = "!word", result: str = "i32") -> str:
+    given = "%w" if storage == "!word" else "%a"
+    return f'%x = "nv_tileas.tmem_address"({given}) : ({storage}) -> {result}'
 
 
 def placed(column: int = 0, address: str = "i32", result: str = "!c") -> str:
@@ -105,7 +107,8 @@ CASES = [
     (alloc(48), "expects a power of two from 32 to 512 columns, but got 48"),
     (alloc(1024), "expects a power of two from 32 to 512 columns, but got 1024"),
     (alloc(storage="!a"), "expects a buffer of one i32 in shared memory, but got !nv_tileas."),
-    (alloc(result="i64"), "expects an address of i32, but got i64"),
+    (address("!a"), "expects a buffer of one i32 in shared memory, but got !nv_tileas."),
+    (address(result="i64"), "expects an address of i32, but got i64"),
     (placed(address="i64"), "expects an address of i32, but got i64"),
     (placed(result="!a"), "expects a buffer in tensor memory, but got !nv_tileas.buffer<"),
     (placed(508), "has no columns from 508 on for !nv_tileas.buffer<"),
@@ -179,7 +182,7 @@ HELD = umma("%at, %b, %c, %f", "!at, !b, !c, i1")
 
 
 @pytest.mark.parametrize(
-    "body", [alloc(), placed(504), umma(), HELD, scaled(), packed(), turn(), following()]
+    "body", [alloc(), address(), placed(504), umma(), HELD, scaled(), packed(), turn(), following()]
 )
 def test_what_is_right_is_taken(body: str) -> None:
     with function(f"{HEAD}func.func @f({ARGUMENTS}) {{\n{body}\nreturn\n}}"):

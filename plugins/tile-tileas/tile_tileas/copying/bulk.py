@@ -143,8 +143,7 @@ class Bulk:
     def prepare(self, at: Writer, stages: int, ahead: int) -> None:
         """Barriers in their first phase, seen by all threads and by copies."""
         self._barrier = self._place.made(at, stages)
-        at.fence("mbarrier_init")
-        at.sync()
+        self._place.seen(at)
 
     def reclaim(self, at: Writer, slot: Slot) -> None:
         """Nothing: a thread fills stages of its own block."""

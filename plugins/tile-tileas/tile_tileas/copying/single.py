@@ -11,12 +11,17 @@ from tile_tileas.analysis.buffers import lives_between, stage_bytes
 from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dot_plan import family_of
+from tile_tileas.mma.families import TENSOR
 from tile_tileas.pipelining.filling import Place, Slot
 from tile_tileas.pipelining.multistage import is_inside_loop
-from tile_tileas.pipelining.prefetch import Prefetch, rows_of, seen_by, target_of
+from tile_tileas.pipelining.prefetch import Prefetch, Target, rows_of, seen_by, target_of
 from tile_tileas.pipelining.slices import Slice
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.storage import BUFFER_ALIGNMENT
+from tile_tileas.tma.filling import Tma
+
+_DOT = "nv_tileas.dot"
 
 #: Bytes of shared memory for the barriers of one load.
 _BARRIERS = 128
@@ -50,7 +55,10 @@ def copy_by_engine(
     filling.fill(at, taken, buffer, slot, Place({}))
     if taken.target is not None:
         at.move(ir.InsertionPoint(taken.target.copy))
-        filling.wait(at, slot, 0)
+        if isinstance(filling, Tma) and _begun_by_one(taken.target):
+            filling.wait(at, slot, 0, leader=True)
+        else:
+            filling.wait(at, slot, 0)
         named = taken.target.alloc.results[0]
         named.replace_all_uses_with(at.reinterpret(buffer, named.type))
     else:
@@ -59,6 +67,13 @@ def copy_by_engine(
         load.results[0].replace_all_uses_with(at.read(buffer, load.results[0].type))
     taken.erase()
     return None
+
+
+def _begun_by_one(target: Target) -> bool:
+    """Whether nobody reads the buffer but products that one thread begins."""
+    users = [use.owner.operation for use in target.alloc.results[0].uses]
+    others = [user for user in users if user != target.copy.operation]
+    return all(user.name == _DOT and family_of(user) == TENSOR for user in others)
 
 
 def _taken(load: ir.OpView, engines: EngineLoads) -> Prefetch | str:
@@ -72,7 +87,7 @@ def _taken(load: ir.OpView, engines: EngineLoads) -> Prefetch | str:
     if not any(True for _ in load.results[0].uses):
         return "nobody uses its tile"
     nothing = Slice((), ())
-    target = target_of(load, load.operation.block)
+    target = target_of(load, load.operation.block, inside=True)
     if not isinstance(target, str):
         buffer = seen_by(load, target)
         if engines.takes(load, buffer):

@@ -2,7 +2,8 @@
 
 A buffer in tensor memory is an `alloc_tensor` like any other until `tileas-allocate-tensor-memory`
 gives it its columns: then the kernel takes what all of them need at once (`alloc_tmem`), each is a
-`tmem_buffer` in that, and every way out gives it back (`dealloc_tmem`). `copy` moves tiles between
+`tmem_buffer` behind the address of that (`tmem_address`), and every way out gives it back
+(`dealloc_tmem`). `copy` moves tiles between
 such a buffer and registers, and has come to its end when it is over.
 """
 
@@ -46,7 +47,7 @@ def _columns(op: ir.OpView) -> str | None:
 
 
 def _word(op: ir.OpView) -> str | None:
-    """One i32 in shared memory, and the address, an i32."""
+    """One i32 in shared memory."""
     problem = buffer_problem(op.storage.type)
     if problem is not None:
         return problem
@@ -56,7 +57,7 @@ def _word(op: ir.OpView) -> str | None:
     one = isinstance(element, ir.IntegerType) and element.width == 32 and set(buffer.shape) == {1}
     if not one or buffer.space == TENSOR or buffer.stages != 1:
         return f"expects a buffer of one i32 in shared memory, but got {op.storage.type}"
-    return _address(op.result)
+    return None
 
 
 def _address(value: ir.Value) -> str | None:
@@ -133,12 +134,19 @@ def _product(op: ir.OpView) -> str | None:
 SPECS = (
     OperationSpec(
         "alloc_tmem",
-        {"storage": Operand[Any], "columns": ir.IntegerAttr, "result": Result[Any]},
-        "Take columns of tensor memory for the block, waiting until other blocks give theirs back; "
-        "no more are asked for. All threads meet and have the address. With `pair` it is for "
-        "products of pairs of blocks, as all of the kernel then are.",
-        (effects(writes=("storage",), reads=("storage",)),),
+        {"storage": Operand[Any], "columns": ir.IntegerAttr},
+        "The agent's last warp takes columns of tensor memory for the block, waiting until other "
+        "blocks give theirs back; no more are asked for. Their address goes to the storage. With "
+        "`pair` it is for products of pairs of blocks, as all of the kernel then are.",
+        (effects(writes=("storage",)),),
         (_columns, _word),
+    ),
+    OperationSpec(
+        "tmem_address",
+        {"storage": Operand[Any], "result": Result[Any]},
+        "The address of the columns that were taken, which all threads have met since.",
+        (effects(reads=("storage",)),),
+        (_word, lambda op: _address(op.result)),
     ),
     OperationSpec(
         "dealloc_tmem",

@@ -1,11 +1,13 @@
 """tileas-allocate-tensor-memory: the columns of buffers in tensor memory, taken once for a kernel.
 
 A kernel takes all its columns when it begins and gives them back when it ends, so that blocks of
-one multiprocessor wait for each other but never for ever.
+one multiprocessor wait for each other but never for ever. One warp takes them, which takes some
+hundred clk; the others do what comes before tensor memory is used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile_cute.atoms.records import TENSOR
@@ -20,6 +22,8 @@ from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.allocate_shared import place
 from tile_tileas.passes.convert_tileaa import occupancy
+
+_MEETINGS = ("nv_tileas.sync", "nv_tileas.cluster_sync")
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,11 @@ class AllocateTensorMemory(Pass):
             worst = max(lives, key=lambda life: life.size)
             raise error_at(worst.op, f"allocated tmem out of resource: {needed} vs {COLUMNS}")
         columns = max(LEAST_COLUMNS, 1 << (needed - 1).bit_length())
-        address = _take(op, columns, pair=made_by_pairs(op))
+        first = _first_user(op.regions[0].blocks[0], [life.op.results[0] for life in lives])
+        address = _take(op, columns, first, pair=made_by_pairs(op))
         for life in lives:
-            at, i32 = Exchange(life.op), ir.IntegerType.get_signless(32)
-            column = {"column": ir.IntegerAttr.get(i32, life.offset)}
+            at = Exchange(first if life.op.operation.block == first.block else life.op)
+            column = {"column": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), life.offset)}
             type_ = life.op.results[0].type
             made = at.create("nv_tileas.tmem_buffer", [address], [type_], column)
             life.op.results[0].replace_all_uses_with(made.result)
@@ -54,16 +59,41 @@ class AllocateTensorMemory(Pass):
         cx.count("columns", columns)
 
 
-def _take(func: ir.Operation, columns: int, *, pair: bool) -> ir.Value:
-    """The address of columns that the kernel has from its beginning to its end."""
+def _first_user(block: ir.Block, buffers: Sequence[ir.Value]) -> ir.Operation:
+    """The first operation of a kernel's block that works on `buffers`, or has inside what does."""
+    users: set[ir.Operation] = set()
+    for use in (use for buffer in buffers for use in buffer.uses):
+        op = use.owner.operation
+        while op.block != block:
+            assert op.parent is not None, "inside of the block"
+            op = op.parent.operation
+        users.add(op)
+    found = [op.operation for op in block.operations if op.operation in users]
+    return found[0] if found else block.operations[len(block.operations) - 1].operation
+
+
+def _behind_meetings(block: ir.Block, first: ir.Operation) -> Exchange:
+    """Where the kernel begins, but behind the meetings before `first`, which would all wait."""
+    ops = list(block.operations)
+    before = ops[: [op.operation for op in ops].index(first)]
+    meetings = [op for op in before if op.operation.name in _MEETINGS]
+    return Exchange(meetings[-1], behind=True) if meetings else Exchange(ops[0])
+
+
+def _take(func: ir.Operation, columns: int, first: ir.Operation, *, pair: bool) -> ir.Value:
+    """The address, for `first` and what follows it, of columns that the kernel takes before and has
+    to its end.
+    """
     i32 = ir.IntegerType.get_signless(32)
     count: dict[str, ir.Attribute] = {"columns": ir.IntegerAttr.get(i32, columns)}
     if pair:
         count[PAIR] = ir.UnitAttr.get()
     block = func.regions[0].blocks[0]
-    at = Exchange(block.operations[0])
+    # The first block's products write tensor memory of both, which have met since.
+    at = Exchange(block.operations[0]) if pair else _behind_meetings(block, first)
     word = at.run_of(1, i32)
-    address = at.create("nv_tileas.alloc_tmem", [word], [i32], count).result
+    at.create("nv_tileas.alloc_tmem", [word], [], count)
+    address = Exchange(first).create("nv_tileas.tmem_address", [word], [i32]).result
     end = block.operations[len(block.operations) - 1]
     Exchange(end).create("nv_tileas.dealloc_tmem", [address], [], count)
     return address

@@ -101,9 +101,9 @@ class _Wrapping:
         after = loop.regions[1].blocks.append(*kinds, arg_locs=places)
         at.move(ir.InsertionPoint(loop))
         answer = self._answer(end)
-        barrier = BarrierPlace(self._func, again=False).made(at, 1)
-        at.fence("mbarrier_init")
-        at.sync()
+        place = BarrierPlace(self._func, again=False)
+        barrier = place.made(at, 1)
+        place.seen(at)
         at.move(ir.InsertionPoint(before))
         size = {"bytes": ir.IntegerAttr.get(at.i32, ANSWER_WORDS * _WORD_BYTES)}
         stage = at.constant(0)

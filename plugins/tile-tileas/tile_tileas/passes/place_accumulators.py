@@ -28,8 +28,8 @@ from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.tensor import LEAST_COLUMNS
-from tile_tileas.dot_plan import IN_FLIGHT, atom_name, tensor_plan_of
+from tile_tileas.dialect.tensor import LEAST_COLUMNS, UMMA
+from tile_tileas.dot_plan import FREES, IN_FLIGHT, atom_name, tensor_plan_of
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.writer import Writer
@@ -97,7 +97,6 @@ class _Placing:
         self._func, self._warps, self._threads = func, warps, threads
         self._pair = pair
         self._done: ir.Value | None = None
-        self._met = False
 
     # -- the two forms -----------------------------------------------------------------------
 
@@ -146,8 +145,8 @@ class _Placing:
         at.move(ir.InsertionPoint(loop if first is None else first))
         held, done = self._held(at, op), self._barrier_made()
         if first is not None:
+            # What it reads lives in the loop, which waits for it.
             self._begin(at, first, held, _flag(at, value=False))
-            self._wait(at)
             loop.operands[3 + place] = carried
             at.move(ir.InsertionPoint(loop))
             first.operation.erase()
@@ -167,7 +166,10 @@ class _Placing:
             for wait in [user.owner.operation for user in value.uses]:
                 at.move(ir.InsertionPoint(wait))
                 self._await(at, done, at.constant(0))
-                if any(True for _ in wait.results[0].uses):
+                user = _first_user(wait.results[0], wait.block)
+                if user is not None:
+                    if FREES in wait.attributes and not _begins_between(wait, user):
+                        at.move(ir.InsertionPoint(user))
                     found = at.read(held.sums, wait.results[0].type)
                     if adds:
                         found = _added(at, found, wait.operands[0])
@@ -233,11 +235,9 @@ class _Placing:
         """
         at = Writer(self._func.location)
         at.move(ir.InsertionPoint(self._func.regions[0].blocks[0].operations[0]))
-        made = BarrierPlace(self._func, again=False).made(at, 1, arrivals)
-        if not self._met:
-            at.fence("mbarrier_init")
-            at.sync()
-            self._met = True
+        place = BarrierPlace(self._func, again=False)
+        made = place.made(at, 1, arrivals)
+        place.seen(at)
         return made
 
 
@@ -276,6 +276,25 @@ def is_read_later(op: ir.OpView) -> bool:
         return False
     value = block.arguments[uses[0].operand_number + 1]
     return all(use.owner.operation.name == _WAIT for use in value.uses)
+
+
+def _first_user(value: ir.Value, block: ir.Block) -> ir.OpView | None:
+    """The first operation of `block` that uses `value`, or has one inside that does."""
+    users: set[ir.Operation] = set()
+    for use in value.uses:
+        op = use.owner.operation
+        while op.block != block:
+            assert op.parent is not None, "inside of the block"
+            op = op.parent.operation
+        users.add(op)
+    return next((op for op in block.operations if op.operation in users), None)
+
+
+def _begins_between(wait: ir.Operation, user: ir.OpView) -> bool:
+    """Whether a product begins between both, which may write where the awaited one is read."""
+    ops = [op.operation for op in wait.block.operations]
+    between = ops[ops.index(wait) : ops.index(user.operation)]
+    return any(op.name in (*UMMA, _DOT) for op in between)
 
 
 def _is_awaited_before(op: ir.OpView, value: ir.Value) -> bool:

@@ -204,23 +204,37 @@ class UnspecializedPipeline(Pass):
                 chain = f"their sums take {taken} columns of tensor memory, of {COLUMNS}"
             elif num_ctas(func) > 1:
                 chain = "blocks of the cluster fill stages of each other"
-            elif not self._stages(func, loop, loads, cx, 0, engines.overhead):
-                chain = "two stages do not fit into shared memory"
+            elif not self._stages_of_chain(func, loop, loads, engines, cx):
+                chain = "not even one stage of each tile fits into shared memory"
         if isinstance(chain, str):
             cx.missed(loop.operation, f"makes its products one after the other: {chain}",
                       category="pipeline", name="ProductsNotOverlapped")  # fmt: skip
             return None
-        return Turned(loop, chain)
+        return Turned(loop, chain, tight=self._stages_of_chain(func, loop, loads, engines, cx) == 1)
+
+    def _stages_of_chain(
+        self,
+        func: ir.Operation,
+        loop: ir.OpView,
+        loads: list[Prefetch],
+        engines: EngineLoads,
+        cx: PassContext,
+    ) -> int:
+        """Stages of the tiles of products that run beside all else: one, for which hints give up
+        blocks of a multiprocessor, where two do not fit; 0 if not even that does.
+        """
+        stages = self._stages(func, loop, loads, cx, 0, engines.overhead)
+        return stages or int(_one_fits(func, loop, loads, engines, cx))
 
     def _pipeline_turned(self, func: ir.Operation, turned: Turned, cx: PassContext) -> None:
         """Stages for each of the loads by itself."""
         engines = EngineLoads(func, turned.loop, cx.analysis(BoundsAnalysis, func))
         loads = prefetches(turned.loop, engines.takes, cx)
-        stages = self._stages(func, turned.loop, loads, cx, 0, engines.overhead)
+        stages = self._stages_of_chain(func, turned.loop, loads, engines, cx)
         parts = [engines.tma.aligned(load) for load in loads]
-        fillings = [(engines.tma.part([part]), [part]) for part in parts]
         spots = [turned.spots[_filled(part)] for part in parts]
-        Spotted(turned.loop, fillings, stages, spots).run()
+        by_part = [(engines.tma.part([part]), part) for part in parts]
+        Spotted(turned.loop, by_part, stages, spots).run()
         self._count(cx, stages, len(loads))
 
     @staticmethod
@@ -237,9 +251,7 @@ class UnspecializedPipeline(Pass):
         H100 (model), attention of one query, 32 heads, 64 x 256 x 128: 17.2 us by threads, 9.2 so,
         where a second block would have had room by threads; B200, by tcgen05, 17.8 and 13.5 us.
         """
-        demand = demand_of(func, loop, loads, 1, 0, 0)
-        demand = replace(demand, other_bytes=demand.other_bytes + engines.overhead)
-        fits = blocks_of(demand, room_of(cx.target)[0], 1) > 0
+        fits = _one_fits(func, loop, loads, engines, cx)
         if not (fits and can_be_released(loads, engines.tma, (WARPGROUP, TENSOR))):
             why = "two stages do not fit into shared memory"
             left_to_threads(loads, why)
@@ -289,6 +301,19 @@ class UnspecializedPipeline(Pass):
             latency = room.latency * (_LOADED if lag or tensor else 1)
             room = replace(room, latency=latency, mma_clk=_clk(loop, machine))
         return depth(demand, room)
+
+
+def _one_fits(
+    func: ir.Operation,
+    loop: ir.OpView,
+    loads: list[Prefetch],
+    engines: EngineLoads,
+    cx: PassContext,
+) -> bool:
+    """Whether one stage of each tile fits into a block's shared memory."""
+    demand = demand_of(func, loop, loads, 1, 0, 0)
+    demand = replace(demand, other_bytes=demand.other_bytes + engines.overhead)
+    return blocks_of(demand, room_of(cx.target)[0], 1) > 0
 
 
 def _clk(loop: ir.OpView, machine: Machine) -> float:

@@ -5,18 +5,21 @@ once. Behind those loads, though, which are smaller and would stand in line behi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.buffers import ALLOC, allocation_of
 from tile_tileas.pipelining.slices import is_pure
 
 
-def front_of(loop: ir.OpView, needed: Iterable[ir.Value]) -> ir.OpView:
+def front_of(
+    loop: ir.OpView, needed: Iterable[ir.Value], readers: Sequence[ir.OpView] = ()
+) -> ir.OpView:
     """The operation before which stages of `loop` can be filled; `needed` are the values that this
     takes. What computes them comes before it then.
 
-    Passed are copies to buffers that the loop reads, which live with its stages in any case.
+    Passed are copies to buffers that the loop reads, which live with its stages in any case, and
+    `readers` of the stages, which have to come behind.
     Nothing else with an effect is: buffers that live before the loop alone may have the memory of
     its stages.
     """
@@ -28,7 +31,7 @@ def front_of(loop: ir.OpView, needed: Iterable[ir.Value]) -> ir.OpView:
     wanted = _origins(needed, before)
     front, passed = loop, False
     for op in reversed(before):
-        copies = _copies_for(op, loop)
+        copies = _copies_for(op, loop) or op in readers
         if not (copies or _is_plain(op)) or (op.operation in wanted and not is_pure(op)):
             break
         passed = passed or copies

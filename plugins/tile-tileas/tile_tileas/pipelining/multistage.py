@@ -70,11 +70,13 @@ class Multistage:
         self._at = Writer(loop.location)
         self._buffers: dict[ir.Value, ir.Value] = {}
         self._slot_places = range(0)
+        #: Products before the loop that read its stages.
+        self._passed: list[ir.OpView] = []
 
     def run(self) -> ir.Operation:
         """The new loop, in place of the old one."""
         at = self._at
-        at.move(ir.InsertionPoint(front_of(self.loop, self._needed())))
+        at.move(ir.InsertionPoint(front_of(self.loop, self._needed(), self._passed)))
         places = self._first_fillings()
         at.move(ir.InsertionPoint(self.loop))
         new, slot, places = self._new_loop(places)
@@ -119,8 +121,12 @@ class Multistage:
         places = [self.loop.operands[3 + at] for at in self.carried]
         for ahead in range(self.ahead):
             slot = Slot(at.constant(ahead), at.constant(0) if self.phased else None)
-            places = self._fetch(self.lower, ahead, slot, places)
+            places = self._fill_first(ahead, slot, places)
         return places
+
+    def _fill_first(self, ahead: int, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
+        """Fill the stages of one iteration before the loop."""
+        return self._fetch(self.lower, ahead, slot, places)
 
     def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
         """What a step does beside its body; what later loads carry behind it."""
@@ -198,9 +204,10 @@ class Multistage:
         turned = at.binary("xori", slot.phase, at.constant(1))
         return Slot(index, at.select(bumped, self.stages, turned, slot.phase))
 
-    def _refilled(self, slot: Slot) -> Slot:
-        """The slot of the iteration that is loaded while that of `slot` runs."""
-        at, back = self._at, self.stages - self.ahead
+    def _refilled(self, slot: Slot, ahead: int | None = None) -> Slot:
+        """The slot of the iteration that is loaded while that of `slot` runs, `ahead` of it."""
+        ahead = self.ahead if ahead is None else ahead
+        at, back = self._at, self.stages - ahead
         if back == 0:  # the same stage, one turn later
             index, turns = slot.index, at.constant(1)
         elif back == 1:
@@ -208,7 +215,7 @@ class Multistage:
             index = at.select(slot.index, 0, last, at.plus(slot.index, -1))
             turns = at.select(slot.index, 0, at.constant(0), at.constant(1))
         else:
-            moved = at.plus(slot.index, self.ahead)
+            moved = at.plus(slot.index, ahead)
             inside = at.is_less(moved, at.constant(self.stages))
             around = at.plus(moved, -self.stages)
             index = at.create("arith.select", [inside, moved, around], [at.i32]).result
@@ -243,13 +250,15 @@ class Multistage:
         *,
         again: bool = False,
         fillings: Fillings | None = None,
+        exists: ir.Value | None = None,
     ) -> list[ir.Value]:
-        """Load for `ahead` iterations after `now`, if there is such a one. `places` are what that
-        one carries; the answer is what the one behind it does. `again`: others may have read the
-        stage before.
+        """Load for `ahead` iterations after `now`, if there is such a one, or where it `exists`.
+        `places` are what that one carries; the answer is what the one behind it does. `again`:
+        others may have read the stage before.
         """
         at, fillings = self._at, self.fillings if fillings is None else fillings
-        index, exists = self._later(now, ahead)
+        index, is_there = self._later(now, ahead)
+        exists = is_there if exists is None else exists
         if self.late and ahead:
             # The last iteration's late tiles have a stage behind that of the others.
             _, exists = self._later(now, ahead - 1)

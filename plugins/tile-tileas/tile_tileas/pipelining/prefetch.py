@@ -154,8 +154,10 @@ def masked_by(load: ir.OpView) -> tuple[ir.Value, ir.Value] | None:
 # -- the buffer that a load fills ------------------------------------------------------------
 
 
-def target_of(load: ir.OpView, block: ir.Block) -> Target | str:
-    """The one buffer that the tile goes to, through views alone."""
+def target_of(load: ir.OpView, block: ir.Block, *, inside: bool = False) -> Target | str:
+    """The one buffer that the tile goes to, through views alone. It is read in `block`; `inside`:
+    or in loops and branches there.
+    """
     views: list[ir.OpView] = []
     value = load.results[0]
     while True:
@@ -174,7 +176,7 @@ def target_of(load: ir.OpView, block: ir.Block) -> Target | str:
             if isinstance(alloc, ir.Block) or alloc.operation.name != ALLOC:
                 return "the buffer is not allocated there"
             target = Target(tuple(views), user, _view(alloc))
-            return _reads_only(target, block) or target
+            return _reads_only(target, block, inside=inside) or target
         else:
             return f"the tile goes through '{name}'"
 
@@ -189,14 +191,14 @@ def _to_threads(target: Target) -> bool:
     return any(use.owner.name != _DOT and use.owner != target.copy for use in uses)
 
 
-def _reads_only(target: Target, block: ir.Block) -> str | None:
+def _reads_only(target: Target, block: ir.Block, *, inside: bool) -> str | None:
     if target.alloc.operation.block != block:
         return "the buffer stands elsewhere"
     for use in target.alloc.results[0].uses:
         user = use.owner.operation
         if user == target.copy.operation:
             continue
-        if user.block != block or user.name not in _READS:
+        if not (inside or user.block == block) or user.name not in _READS:
             return f"'{user.name}' works on the buffer"
         if user.name == "nv_tileas.copy" and use.operand_number == 1:
             return "the buffer is filled twice"

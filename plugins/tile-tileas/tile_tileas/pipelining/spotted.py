@@ -1,7 +1,13 @@
 """Loops whose loads have stages of their own, waited for and filled anew each in its place.
 
 As `Multistage`, but that nobody meets where an iteration begins: stages are read by products that
-somebody waits for in the body.
+somebody waits for in the body. Of S stages that of iteration i is filled anew for i+S
+
+    in i            where its product was begun in i-1 (`Spot.first`), and i has waited for it
+    in i+1          where its product was begun in i
+
+Where there is but one, the second kind is filled before the loop, too, and not in the first
+iteration; and of products the thread alone that begins them waits for it.
 """
 
 from __future__ import annotations
@@ -11,40 +17,101 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_tileas.pipelining.filling import Slot
-from tile_tileas.pipelining.multistage import Fillings, Multistage
+from tile_tileas.pipelining.multistage import Multistage
+from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.tma.filling import Tma
+
+_Part = tuple[Tma, Prefetch]
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Where one filling has its place in a body: it is waited for before `read`, and its stage of
-    the iteration before is filled anew behind `free`. Loads of such loops carry nothing.
+    """Where one filling has its place in a body: it is waited for before `read`, and a stage that
+    has been read is filled anew behind `free`. Loads of such loops carry nothing.
+
+    Attributes:
+        first: a product before the loop that reads the first tile from a buffer of its own, which
+            the stage takes the place of. What the body reads is the tile of the iteration after
+            its own then, one more than the loop has.
     """
 
     read: ir.OpView
     free: ir.OpView
+    first: ir.OpView | None = None
+
+
+#: Iterations whose stages are still read when the next filling begins, less one: stages are filled
+#: for as many iterations as there are stages.
+_LAG = -1
 
 
 class Spotted(Multistage):
-    """One `scf.for`; `spots` are those of the fillings, in their order."""
+    """One `scf.for`; `spots` are those of the fillings, in their order, whose stages products read
+    and nobody else.
+    """
 
     def __init__(
-        self, loop: ir.OpView, fillings: Fillings, stages: int, spots: Sequence[Spot]
+        self, loop: ir.OpView, parts: Sequence[_Part], stages: int, spots: Sequence[Spot]
     ) -> None:
-        super().__init__(loop, fillings, stages)
+        super().__init__(loop, [(filling, [load]) for filling, load in parts], stages, _LAG)
         assert not self.carried, "loads carry nothing"
-        self._spots = spots
+        self._parts = list(zip(spots, parts, strict=True))
+        self._passed = [spot.first for spot in spots if spot.first is not None]
+
+    def _fill_first(self, ahead: int, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
+        at = self._at
+        for spot, part in self._parts:
+            exists = None
+            if spot.first is not None:
+                always = at.constant(1, ir.IntegerType.get_signless(1))
+                exists = self._later(self.lower, ahead - 1)[1] if ahead else always
+            elif ahead and ahead == self.stages - 1:
+                continue  # the first iteration fills it
+            self._fetch(self.lower, ahead, slot, [], fillings=_alone(part), exists=exists)
+        return places
 
     @property
     def _meets_in_each_step(self) -> bool:
         return False
 
     def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
-        at = self._at
-        for load in self.loads:
-            self._read(load, slot)
-        for spot, (filling, loads) in zip(self._spots, self.fillings, strict=True):
+        at, following = self._at, self._following(slot)
+        for spot, (filling, load) in self._parts:
+            read = slot if spot.first is None else following
+            outer = at.place
+            self._read(load, read)
             at.move(ir.InsertionPoint(spot.read))
-            filling.wait(at, slot, self.ahead - 1)
+            filling.wait(at, read, self.ahead - 1, leader=self.stages == 1)
             at.move(ir.InsertionPoint.after(spot.free))
-            self._fetch_next(slot, [], [(filling, loads)])
+            self._fill_again(spot, (filling, load), slot)
+            if spot.first is not None:
+                self._read_first(spot.first, filling, load)
+            at.move(outer)
         return places
+
+    def _fill_again(self, spot: Spot, part: _Part, slot: Slot) -> None:
+        """Fill the stage that was read last for the next iteration whose turn it is."""
+        at, now = self._at, self.block.arguments[0]
+        _, exists = self._later(now, self.stages - 1)
+        if spot.first is None and self.stages == 1:
+            begun = at.is_less(at.wide(self.lower), at.wide(now))
+            exists = at.binary("andi", exists, begun)
+        ahead = self.stages - (spot.first is None)
+        refilled = self._refilled(slot, ahead)
+        self._fetch(now, ahead, refilled, [], again=True, fillings=_alone(part), exists=exists)
+
+    def _read_first(self, product: ir.OpView, filling: Tma, load: Prefetch) -> None:
+        """Let the product before the loop read the stage of the first tile."""
+        at = self._at
+        at.move(ir.InsertionPoint(product))
+        slot = Slot(at.constant(0), at.constant(0))
+        filling.wait(at, slot, self.ahead - 1, leader=True)
+        buffer = product.operands[1]
+        view = at.view(self._buffers[load.load.results[0]], slot.index)
+        product.operands[1] = at.reinterpret(view, buffer.type)
+        buffer.owner.erase()
+
+
+def _alone(part: _Part) -> Sequence[tuple[Tma, Sequence[Prefetch]]]:
+    filling, load = part
+    return [(filling, [load])]

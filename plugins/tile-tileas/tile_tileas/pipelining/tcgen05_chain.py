@@ -6,11 +6,21 @@ The tensor core works beside the threads, all the time:
 
     S(0) = Q K(0)
     for i:
-        wait for S(i); read it; begin S(i+1) = Q K(i+1)
+        wait for S(i); read it; K's stage is filled anew; begin S(i+1) = Q K(i+1)
         P = softmax(S(i))                    meanwhile the tensor core has P V(i-1), then S(i+1)
         wait for P V(i-1), add it to scaled O; its stage is filled anew
         store P; begin P V(i)
     wait for both; add the last one
+
+Where one stage of each tile fits, the next one is on its way while threads compute:
+
+    for i:
+        wait for S(i); read it; K's stage is filled anew
+        what scales O                                        P V(i-1) is made
+        wait for P V(i-1), add it to scaled O; V's stage is filled anew
+        begin S(i+1) = Q K(i+1)
+        P, the rest of the softmax                           S(i+1) is made
+        store P; begin P V(i)
 
 What a product gives is carried by the loop, and `dot_wait` says where it is needed: for that of S,
 where an iteration begins; for that of O, before P is stored over what it reads. The last iteration
@@ -23,7 +33,7 @@ is there); others go on with the next tile, and warps run apart until they need 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
@@ -31,7 +41,7 @@ from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.accumulators import tensor_products
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero, splat_integer
-from tile_tileas.dot_plan import IN_FLIGHT, family_of
+from tile_tileas.dot_plan import FREES, IN_FLIGHT, family_of
 from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import is_pure
@@ -80,6 +90,8 @@ def chain_of(
     load, values = filled.get(early.operands[1]), filled.get(late.operands[1])
     if load is None or values is None or len(loads) != 2 or not all(map(by_map, loads)):
         return "tensor maps do not copy all that they read, and nothing else"
+    if load.to_threads or values.to_threads:
+        return "threads read what they read, too"
     if values.slice.carried:
         return "a tile is looked for in an earlier iteration"
     scaling = _scaling(late, block)
@@ -177,42 +189,41 @@ def _begins_anywhere(load: Prefetch, loop: ir.OpView) -> bool:
 
 
 class Turned:
-    """Rewrites the loop of a chain.
+    """Rewrites the loop of a chain. `tight`: there is one stage of each tile.
 
     Attributes:
         loop: the new one.
         spots: by the buffer, where what it holds is read, and where it may be filled anew.
     """
 
-    def __init__(self, loop: ir.OpView, chain: Chain) -> None:
-        self._old, self._chain = loop, chain
+    def __init__(self, loop: ir.OpView, chain: Chain, *, tight: bool) -> None:
+        self._old, self._chain, self._tight = loop, chain, tight
         self._at = Writer(loop.location)
         self.loop, self.spots = self._run()
 
     def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
-        at, chain, old = self._at, self._chain, self._old
-        lower, _, step = list(old.operands)[:3]
-        block = old.regions[0].blocks[0]
+        at, chain = self._at, self._chain
+        early, late = chain.early, chain.late
         self._hoist()
-        at.move(ir.InsertionPoint(old))
-        first = self._early({block.arguments[0]: lower})
+        first = self._first()
         new, block = self._carrying(first.results[0])
-        chain.early.attributes[IN_FLIGHT] = ir.UnitAttr.get()
-        chain.late.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+        for product in (early, late):
+            product.attributes[IN_FLIGHT] = ir.UnitAttr.get()
         at.move(ir.InsertionPoint.at_block_begin(block))
         scores = self._await(block.arguments[len(block.arguments) - 1])
-        following = at.binary("addi", block.arguments[0], step)
-        made = self._early({block.arguments[0]: following})
-        chain.early.results[0].replace_all_uses_with(scores.results[0])
-        self._end(block, made.results[0])
-        self._drop_early()
-        awaited = self._late(block)
+        early.results[0].replace_all_uses_with(scores.results[0])
+        self._end(block, early.results[0])
+        self._scores = scores
+        awaited, scaled = self._late(block)
+        early.operation.move_after(scaled if self._tight else scores)
         at.move(ir.InsertionPoint.after(new))
         for result in (new.results[len(new.results) - 1], new.results[chain.place]):
             self._await(result)
-        early, late = made.opview, chain.late
+        if self._tight:
+            for wait in (scores, awaited):
+                wait.attributes[FREES] = ir.UnitAttr.get()
         return new.opview, {
-            early.operands[1]: Spot(early, scores.opview),
+            early.operands[1]: Spot(early, scores.opview, first.opview),
             late.operands[1]: Spot(late, awaited),
         }
 
@@ -222,25 +233,20 @@ class Turned:
         assert not isinstance(alloc, ir.Block), "allocated in the loop"
         alloc.operation.move_before(self._old)
 
-    def _early(self, values: Mapping[ir.Value, ir.Value]) -> ir.Operation:
-        """The load and the product of another iteration."""
-        chain, found = self._chain, dict(values)
-        target = chain.load.target
+    def _first(self) -> ir.Operation:
+        """The first product, before the loop; of the tile in a buffer that a stage stands for."""
+        target = self._chain.load.target
         assert target is not None, "found by it"
-        parts = [*chain.load.slice.ops, chain.load.load, *target.views, target.alloc, target.copy]
-        made: ir.Operation | None = None
-        for op in (*parts, chain.early):
-            made = op.operation.clone(ip=self._at.place)
-            for number, operand in enumerate(made.operands):
-                if operand in found:
-                    made.operands[number] = found[operand]
-            found.update(zip(op.results, made.results, strict=True))
-        assert made is not None, "at least the product"
+        place = ir.InsertionPoint(self._old)
+        buffer = target.alloc.operation.clone(ip=place)
+        made = self._chain.early.operation.clone(ip=place)
+        made.operands[1] = buffer.results[0]
         return made
 
     def _carrying(self, first: ir.Value) -> tuple[ir.Operation, ir.Block]:
         """The loop that carries what `early` gives, too; its body still ends as it did."""
         at, old = self._at, self._old
+        at.move(ir.InsertionPoint(old))
         attributes = {name: old.attributes[name] for name in old.attributes}
         types = [*(result.type for result in old.results), first.type]
         new = at.create("scf.for", [*old.operands, first], types, attributes, regions=1)
@@ -264,15 +270,42 @@ class Turned:
         self._at.create("scf.yield", [*end.operands, scores])
         end.operation.erase()
 
-    def _drop_early(self) -> None:
-        self._chain.early.operation.erase()
-        self._chain.load.erase()
-
-    def _late(self, block: ir.Block) -> ir.OpView:
-        """Wait for the product of the iteration before where what it read is written again."""
+    def _late(self, block: ir.Block) -> tuple[ir.OpView, ir.Operation]:
+        """Wait for the product of the iteration before: where what it read is written again, or as
+        soon as what scales its sum is known. The wait, and the last operation that scales.
+        """
         at, chain = self._at, self._chain
-        at.move(ir.InsertionPoint(chain.stored))
-        awaited = self._await(block.arguments[chain.place + 1])
+        if self._tight:
+            at.move(ir.InsertionPoint.after(self._known(block)))
+        else:
+            at.move(ir.InsertionPoint(chain.stored))
+        awaited = last = self._await(block.arguments[chain.place + 1])
         for op in chain.scaling:
-            op.operation.move_before(chain.late)
-        return awaited.opview
+            if self._tight:
+                op.operation.move_after(last)
+            else:
+                op.operation.move_before(chain.late)
+            last = op.operation
+        return awaited.opview, last
+
+    def _known(self, block: ir.Block) -> ir.OpView:
+        """The operation behind which all is known that scales the sum, which is computed as early
+        as can be.
+        """
+        scaling = [op.operation for op in self._chain.scaling]
+        wanted = {self._scores}
+        pending = [value for op in scaling for value in op.operands]
+        while pending:
+            owner = pending.pop().owner
+            if isinstance(owner, ir.Block) or owner.operation.block != block:
+                continue
+            if owner.operation not in wanted and owner.operation not in scaling:
+                wanted.add(owner.operation)
+                pending += owner.operands
+        last: ir.OpView | None = None
+        for op in [op for op in block.operations if op.operation in wanted]:
+            if last is not None and is_pure(op) and not len(op.regions):
+                op.operation.move_after(last.operation)
+            last = op
+        assert last is not None, "the wait for the first product is one"
+        return last

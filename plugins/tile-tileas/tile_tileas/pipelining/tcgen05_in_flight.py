@@ -105,8 +105,7 @@ def keep_in_flight(
     place = BarrierPlace(func, again=is_inside_loop(loop.opview))
     at.move(ir.InsertionPoint(loop))
     barrier, pair = place.made(at, made.stages), is_of_pair(products[0].op)
-    at.fence("mbarrier_init")
-    at.meet(in_cluster=pair)
+    place.seen(at, in_cluster=pair)
     for kept in products:
         kept.op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
         if pair and not made.led:

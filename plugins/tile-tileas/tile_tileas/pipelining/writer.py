@@ -61,12 +61,9 @@ class Writer(Inserter):
         """All threads of the agent meet."""
         self.create("nv_tileas.sync")
 
-    def meet(self, *, in_cluster: bool) -> None:
+    def meet(self, *, in_cluster: bool) -> ir.Operation:
         """All threads of the agent meet, or those of all blocks of the cluster."""
-        if in_cluster:
-            self.create("nv_tileas.cluster_sync")
-        else:
-            self.sync()
+        return self.create("nv_tileas.cluster_sync" if in_cluster else "nv_tileas.sync")
 
     def fence(self, proxy: str) -> None:
         """What this thread did comes before what the proxy does (`nv_tileas.fence`)."""

@@ -8,12 +8,13 @@ lost a tenth to a third of their speed by TMA stores (TileGym, "perf-knobs-catal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import element_bytes, shape_of
 from tile_tileas.copying.ahead import is_in_a_loop
-from tile_tileas.mma.families import TENSOR, WARPGROUP
+from tile_tileas.mma.families import FAMILIES, TENSOR, WARPGROUP
 from tile_tileas.mma.tiers import tier_of
 from tile_tileas.tma.element_types import is_rounding
 
@@ -24,6 +25,8 @@ _SAME_DATA = ("nv_tileas.view", "nv_tileaa.permute", "nv_tileas.convert_layout")
 _SAME_ORDER = ("nv_tileas.view", "nv_tileas.convert_layout")
 #: Instructions whose operands lie in shared memory as tensor maps leave them.
 _FROM_BOXES = (TENSOR, WARPGROUP)
+#: Those that one thread begins, for all.
+_BY_ONE_THREAD = (TENSOR,)
 _LOAD, _STORE = "nv_tileas.tiled_load", "nv_tileas.tiled_store"
 #: A smaller tile leaves sooner from the threads that hold it, bytes.
 LEAST_STORE = 4096
@@ -41,8 +44,12 @@ def load_loss(op: ir.OpView) -> str | None:
 
 
 def single_loss(op: ir.OpView) -> str | None:
-    """Why a load that a tensor map may make gains nothing where it stands; None if it does."""
-    if is_in_a_loop(op) or is_copied(op):
+    """Why a load that a tensor map may make gains nothing where it stands; None if it does.
+
+    The thread that begins products by tcgen05 waits for their operands alone, as for stages of
+    loops, which are filled meanwhile.
+    """
+    if is_in_a_loop(op) or is_copied(op) or feeds_product(op.results[0], _BY_ONE_THREAD):
         return None
     return "it does not pay: no loop runs it, of which other iterations would hide its barrier"
 
@@ -100,8 +107,9 @@ def is_copy(tile: ir.Value) -> bool:
     return False
 
 
-def feeds_product(tile: ir.Value) -> bool:
-    """Whether `tile` is an operand of a product, as it is or after its axes were renamed.
+def feeds_product(tile: ir.Value, families: Sequence[str] = FAMILIES) -> bool:
+    """Whether `tile` is an operand of a product of `families`, as it is or after its axes were
+    renamed.
 
     Maps round f32 to tf32 on the way to products that read boxes, and to no others.
     """
@@ -110,7 +118,7 @@ def feeds_product(tile: ir.Value) -> bool:
         value, rounded = stack.pop()
         for use in value.uses:
             user = use.owner
-            if user.name == _DOT and use.operand_number < 2:
+            if user.name == _DOT and use.operand_number < 2 and _family(user) in families:
                 if not rounded or _family(user) in _FROM_BOXES:
                     return True
             elif user.name in _SAME_DATA:

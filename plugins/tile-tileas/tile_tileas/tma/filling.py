@@ -156,15 +156,13 @@ class Tma:
         if self._readers:
             self._empty = self._place.made(at, stages, self._readers)
         if not self._shared:
-            at.fence("mbarrier_init")
-            at.meet(in_cluster=self._pair)
+            self._place.seen(at, in_cluster=self._pair)
             return
         self._read, self._ahead = self._place.made(at, stages, self._ctas), ahead
         rank = at.create("nv_tileas.cta_rank", [], [at.i32]).result
         mask = at.constant((1 << self._ctas) - 1, ir.IntegerType.get_signless(16))
         self._cluster = Shared(self._ctas, rank, mask)
-        at.fence("mbarrier_init")
-        at.create("nv_tileas.cluster_sync")
+        self._place.seen(at, in_cluster=True)
 
     def reclaim(self, at: Writer, slot: Slot) -> None:
         """Until every block of the cluster has read the stage, if they copy into each other's; or
@@ -203,13 +201,13 @@ class Tma:
     def close(self, at: Writer, slot: Slot) -> None:
         """Nothing: a barrier completes when its bytes are there."""
 
-    def wait(self, at: Writer, slot: Slot, pending: int) -> None:
+    def wait(self, at: Writer, slot: Slot, pending: int, *, leader: bool = False) -> None:
         """Until the stage has its bytes."""
         assert self._barrier is not None, "prepared"
         assert slot.phase is not None, "phased"
         operands = [self._barrier, slot.index, slot.phase]
-        leader = {LEADER: ir.UnitAttr.get()} if self._pair else {}
-        at.create("nv_tileas.barrier_wait", operands, [], {**leader, **self._of_pair})
+        alone = {LEADER: ir.UnitAttr.get()} if self._pair or leader else {}
+        at.create("nv_tileas.barrier_wait", operands, [], {**alone, **self._of_pair})
 
     def to_fill(self, at: Writer) -> Slot:
         """The slot whose turn it is for the agent that copies."""

@@ -50,8 +50,8 @@ FAMILIES = {
         "nv_tileaa.gdc_wait", "nv_tileaa.fence_alias",
     ),
     "tensor_memory": (
-        "nv_tileas.alloc_tmem", "nv_tileas.dealloc_tmem", "nv_tileas.tmem_buffer",
-        "nv_tileas.tmem_fence", "nv_tileas.umma", "nv_tileas.umma_scaled",
+        "nv_tileas.alloc_tmem", "nv_tileas.dealloc_tmem", "nv_tileas.tmem_address",
+        "nv_tileas.tmem_buffer", "nv_tileas.tmem_fence", "nv_tileas.umma", "nv_tileas.umma_scaled",
     ),
     "tma": (
         "nv_tileas.async_tiled_tma_load", "nv_tileas.async_gather_tma_load",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tile_cute.atoms.descriptors import SmemOperand, blackwell_descriptor
 from tile_cute.atoms.records import TENSOR
 from tile_cute.atoms.tensor_access import TensorAccess, packing, tensor_access
@@ -30,43 +28,47 @@ from tile_nvptx.passes.tileas.thread.shared import when
 from tile_nvptx.passes.tileas.thread.state import LANE_BITS, LANES, Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
-_ULT = 6  # arith.CmpIPredicate
+_UGE = 9  # arith.CmpIPredicate
 #: Descriptors count in 16 bytes, and have 14 bits for that: an address in a cluster says above
 #: those of which block it is (PTX ISA, "Shared memory descriptor").
 _UNIT_BITS, _PLACE = 4, (1 << 14) - 1
 _WORD_BYTES, _WORD_BITS = 4, 32
 
 
-def _first_warp(cx: Kernel) -> ir.Value:
-    """i1: the thread is one of the agent's first warp."""
-    index = cx.state.thread_index(cx)
-    return cx.state.once(cx, ("first warp",), lambda b: b.compare(_ULT, index, b.constant(LANES)))
+def _last_warp(cx: Kernel) -> ir.Value:
+    """i1: the thread is one of the agent's last warp, which begins no copies and no products."""
+    index, first = cx.state.thread_index(cx), LANES * (cx.state.num_warps - 1)
+    return cx.state.once(cx, ("last warp",), lambda b: b.compare(_UGE, index, b.constant(first)))
 
 
 @rules.on("nv_tileas.alloc_tmem")
-def alloc_tmem(op: ir.OpView, cx: Kernel) -> ir.Value:
-    """alloc_tmem => tcgen05.alloc by a warp, whose result all read behind a barrier"""
-    b, word = Builder(cx), op.operands[0]
-    with when(cx, _first_warp(cx)):
-        run(cx, device.allocate(op.columns.value, pair=PAIR in op.attributes), word)
-    _meet(cx, lambda cx: Builder(cx).barrier())
-    return b.load(word, b.i32, _WORD_BYTES)
+def alloc_tmem(op: ir.OpView, cx: Kernel) -> None:
+    """alloc_tmem => tcgen05.alloc by a warp"""
+    with when(cx, _last_warp(cx)):
+        run(cx, device.allocate(op.columns.value, pair=PAIR in op.attributes), op.operands[0])
+    run(cx, device.fence("before"))
+
+
+@rules.on("nv_tileas.tmem_address")
+def tmem_address(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """tmem_address => a load of what the warp has been given, behind a barrier"""
+    b = Builder(cx)
+    run(cx, device.fence("after"))
+    return b.load(op.operands[0], b.i32, _WORD_BYTES)
 
 
 @rules.on("nv_tileas.dealloc_tmem")
 def dealloc_tmem(op: ir.OpView, cx: Kernel) -> None:
     """dealloc_tmem => tcgen05.dealloc by a warp, behind a barrier"""
     pair = PAIR in op.attributes
-    _meet(cx, meet_in_cluster if pair else lambda cx: Builder(cx).barrier())
-    with when(cx, _first_warp(cx)):
-        run(cx, device.release(op.columns.value, pair=pair), op.operands[0])
-
-
-def _meet(cx: Kernel, meet: Callable[[Kernel], None]) -> None:
-    """A barrier that accesses to tensor memory do not cross."""
     run(cx, device.fence("before"))
-    meet(cx)
+    if pair:
+        meet_in_cluster(cx)
+    else:
+        Builder(cx).barrier()
     run(cx, device.fence("after"))
+    with when(cx, _last_warp(cx)):
+        run(cx, device.release(op.columns.value, pair=pair), op.operands[0])
 
 
 @rules.on("nv_tileas.tmem_buffer")
