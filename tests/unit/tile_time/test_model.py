@@ -29,6 +29,7 @@ def _benchmarks() -> Iterator[None]:
 
 
 NAMES = (
+    "mbarrier arrive to its waiter",
     "FFMA latency", "FFMA rate", "ex2 rate", "bar.sync of 8 warps", "shared load latency",
     "shared bandwidth", "L1 hit latency", "DRAM latency", "mma.sync m16n8k16 latency",
     "wgmma m64n32k16 SS interval", "wgmma m64n64k16 RS interval",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_time.mechanisms.copies import BAR, BAR_START, WAIT
+from tile_time.mechanisms.copies import BAR, BAR_START
 from tile_time.mechanisms.record import Mechanism
 from tile_time.mechanisms.text import chain
 
@@ -25,10 +25,9 @@ def sync() -> list[Mechanism]:
         ]  # fmt: skip
         if target == "sm_80":
             continue
-        arrive = "mbarrier.arrive.shared.b64 _, [%r20];\n" + WAIT.format(label="WAIT")
         found += [
-            Mechanism("mbarrier arrive to its waiter", gpu, target, arrive, 57, "clk", threads=1,
-                      before=BAR_START, declare=BAR, offset=20),
+            Mechanism("mbarrier arrive to its waiter", gpu, target, _arrivals(8), 57, "clk", 8,
+                      threads=1, before=BAR_START, declare=BAR),
             Mechanism("barrier of a cluster of 2, relaxed", gpu, target,
                       "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;", 102,
                       "clk", grid=2, cluster=2, threads=128, offset=24),
@@ -37,3 +36,12 @@ def sync() -> list[Mechanism]:
                       grid=2, cluster=2, threads=128, offset=20),
         ]  # fmt: skip
     return found
+
+
+def _arrivals(count: int) -> str:
+    """Each arrival is waited for before the next one; `count` is even, as phases are 0 and 1."""
+    return "\n".join(
+        f"""mbarrier.arrive.shared.b64 _, [%r20];
+WAIT{n}: mbarrier.try_wait.parity.shared.b64 %p3, [%r20], {n % 2}; @!%p3 bra WAIT{n};"""
+        for n in range(count)
+    )
