@@ -1,11 +1,30 @@
-"""Nothing that one run leaves behind may help or hurt the next: no server, cache, or defaults."""
+"""Nothing that one run leaves behind may help or hurt the next: no server, cache, or defaults.
+
+Which tests are slow besides those that say so: of kernels that run under several schedules of
+asynchronous work, all but `late` (the most a wait can be missed by). `make test` has the others in
+mutants, which run under each; `make fuzz` has all.
+"""
 
 from __future__ import annotations
 
 import os
+
+import pytest
 
 os.environ["TILEC_SERVER"] = "off"
 os.environ["TILEC_CACHE"] = "off"
 os.environ["TILEC_DEFAULTS"] = "off"
 # Texts of tests end no process; those that may, or are about this, set it themselves.
 os.environ["TILEC_REHEARSAL"] = "off"
+
+_OF_KERNELS = ("tests/unit/tile_nvptx/", "tests/unit/tile_tileas/")
+_LATER = ("early", "random")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        call = getattr(item, "callspec", None)
+        if call is None or not item.nodeid.startswith(_OF_KERNELS):
+            continue
+        if call.params.get("schedule") in _LATER:
+            item.add_marker(pytest.mark.slow)

@@ -31,12 +31,14 @@ def meant(name: str) -> tuple[np.ndarray | None, ...]:
 
 #: Targets of `cases.LARGE`, at -O3 alone; test_examples.py runs them at other levels.
 FEW = ("sm_80", "sm_90", "sm_120")
+#: One of each family; code for the others differs in little, and `make fuzz` runs it.
+FAMILIES = ("sm_80", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        (name, target)
+        pytest.param(name, target, marks=() if target in FAMILIES else pytest.mark.slow)
         for name in cases.NAMES
         for target in (FEW if name in cases.LARGE else builtin_targets())
     ],
