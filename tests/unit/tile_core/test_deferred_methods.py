@@ -135,7 +135,7 @@ def said(ask: Callable[[], Any]) -> Any:
     """What it returns, or how it fails."""
     try:
         return ask()
-    except Exception as error:
+    except Exception as error:  # whatever it is, both ways have to raise the same
         return f"{type(error).__name__}: {error}"
 
 
@@ -162,7 +162,7 @@ def changed(instance: Any) -> Iterator[Any]:
 def all_told(body: str, makers: tuple[str, ...], decorator: Any) -> Any:
     try:
         module = module_of(body, decorator)
-    except Exception as error:
+    except Exception as error:  # whatever it is, both ways have to raise the same
         return f"{type(error).__name__}: {error}"
     cls = module.A
     made = [said(lambda text=text: eval(f"A({text})", vars(module))) for text in makers]

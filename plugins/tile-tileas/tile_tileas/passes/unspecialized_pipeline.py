@@ -192,6 +192,7 @@ class UnspecializedPipeline(Pass):
         chain = chain_of(loop, loads, lambda load: load.load.results[0] in engines.tma.copies)
         if chain is None:
             return None
+        stages = 0
         if not isinstance(chain, str):
             # Sums that other loops keep in tensor memory all count, as they do for those; those
             # of other chains are there while their own loops run.
@@ -204,13 +205,13 @@ class UnspecializedPipeline(Pass):
                 chain = f"their sums take {taken} columns of tensor memory, of {COLUMNS}"
             elif num_ctas(func) > 1:
                 chain = "blocks of the cluster fill stages of each other"
-            elif not self._stages_of_chain(func, loop, loads, engines, cx):
+            elif not (stages := self._stages_of_chain(func, loop, loads, engines, cx)):
                 chain = "not even one stage of each tile fits into shared memory"
         if isinstance(chain, str):
             cx.missed(loop.operation, f"makes its products one after the other: {chain}",
                       category="pipeline", name="ProductsNotOverlapped")  # fmt: skip
             return None
-        return Turned(loop, chain, tight=self._stages_of_chain(func, loop, loads, engines, cx) == 1)
+        return Turned(loop, chain, tight=stages == 1)
 
     def _stages_of_chain(
         self,
