@@ -197,19 +197,22 @@ def record(
 
     Values that reach no branch and no address are not computed, nor are those of products: no
     branch is made of them but in kernels that skip work by what they computed. Where it turns out
-    that a value counts which was left out, the clusters are run again.
+    that a value counts which was left out, the clusters are run again, and with the addresses of
+    all stores, which say where else it comes from.
     """
     program = kernel.module.program(kernel.entry)
+    left = frozenset(skipped)
     while True:
         try:
             report = kernel.module.launch(
                 kernel.entry, grid, block, args, schedule="early", check_uninitialised=False,
-                trace=recorder, clusters=clusters, skipped=frozenset(skipped),
+                trace=recorder, clusters=clusters, skipped=left,
                 wave_threads=1 << 20, **options,
             )  # fmt: skip
             break
         except Wanted:
             recorder.restart()
+            left -= {"addresses"}
         except TooLong:
             raise too_large(kernel.entry) from None
     wanted = program.entry.directives.get("reqnctapercluster")

@@ -12,6 +12,7 @@ from tile_sim.machine.unmade import Wanted
 
 Kernel = Callable[..., Module]
 MEMORY = frozenset({"values", "products", "memory"})
+WAY = frozenset({"addresses", "copies"})
 
 
 def _kept(module: Module, skipped: frozenset[str] = MEMORY) -> set[str]:
@@ -66,6 +67,12 @@ stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {{%r4}}; bar.sync 0;
 ld.shared.u32 %r3, [s]; and.b32 %r3, %r3, 15; {LOOP}""",
     "a sum": f"""{SHARED}mov.u32 %r4, 0; st.shared.u32 [s], %r4; bar.sync 0; mov.u32 %r4, 1;
 red.shared.add.u32 [s], %r4; bar.sync 0; ld.shared.u32 %r3, [s]; {LOOP}""",
+    "through global memory and by threads": f"""{SHARED}
+mov.u32 %r1, %tid.x; setp.eq.u32 %p2, %r1, 0; mov.u32 %r4, 7; xor.b32 %r4, %r4, 2;
+st.shared.v4.u32 [s], {{%r4, %r4, %r4, %r4}}; bar.sync 0; mov.u32 %r5, s;
+@%p2 cp.async.bulk.global.shared::cta.bulk_group [out], [%r5], 16;
+@%p2 cp.async.bulk.commit_group; @%p2 cp.async.bulk.wait_group 0; ld.global.u32 %r3, [out];
+{LOOP}""",
     "through global memory and back by engines": f"""{SHARED}
 .shared .align 8 .b64 bar; mov.u32 %r1, %tid.x; setp.eq.u32 %p2, %r1, 0;
 @%p2 mbarrier.init.shared.b64 [bar], 1; mov.u32 %r4, 7; xor.b32 %r4, %r4, 2;
@@ -85,8 +92,31 @@ def test_what_counts_is_made_however_it_comes(kernel: Kernel, how: str) -> None:
     module = kernel(COUNTED[how], "u64 out")
     whole = _steps(module, args)
     assert _steps(module, args, MEMORY) == whole
-    if "engines" not in how:  # a bulk copy of shared memory to the cluster is not followed
-        assert _steps(module, args, MEMORY | {"addresses"}) == whole
+    assert _steps(module, args, MEMORY | {"addresses"}) == whole
+
+
+@pytest.mark.parametrize("skipped", [MEMORY, MEMORY | WAY])
+def test_what_engines_store_is_wanted_where_it_is_read(
+    kernel: Kernel, skipped: frozenset[str]
+) -> None:
+    """Whether addresses count or the way alone does."""
+    module = kernel(COUNTED["through global memory and by threads"], "u64 out")
+    with pytest.raises(Wanted):
+        module.launch("k", (1, 1, 1), (32, 1, 1), [np.zeros(4, np.uint32)], skipped=skipped)
+
+
+@pytest.mark.parametrize("skipped", [MEMORY, MEMORY | WAY])
+def test_what_engines_store_and_nobody_reads_stays(kernel: Kernel, skipped: frozenset[str]) -> None:
+    module = kernel(f"""{SHARED}mov.u32 %r5, s; mov.u32 %r1, %tid.x; setp.eq.u32 %p2, %r1, 0;
+mov.u32 %r4, 9; st.shared.v4.u32 [s], {{%r4, %r4, %r4, %r4}}; bar.sync 0;
+@%p2 cp.async.bulk.global.shared::cta.bulk_group [out+16], [%r5], 16;
+@%p2 cp.async.bulk.commit_group; @%p2 cp.async.bulk.wait_group 0; mov.u32 %r3, 3; {LOOP}""",
+        "u64 out")  # fmt: skip
+    out = np.zeros(8, np.uint32)
+    module.launch("k", (1, 1, 1), (32, 1, 1), [out], skipped=skipped)
+    assert not out[4:].any()
+    module.launch("k", (1, 1, 1), (32, 1, 1), [out])
+    assert (out[4:] == 9).all()
 
 
 def test_an_address_in_shared_memory_keeps_no_arithmetic(kernel: Kernel) -> None:

@@ -207,7 +207,8 @@ def _to_global(cx: Decode, op: str | None, type_: str | None, masked: bool = Fal
     mask = cx.src(len(cx.operands) - 1, TYPES["u16"], wide=True) if masked else None
 
     def execute(g: Group) -> None:
-        who = threads(g)
+        who, wave = threads(g), g.wave
+        skipped = wave.unmade is not None and wave.skips_copy()
         masks = [0xFFFF] * len(who) if mask is None else lanes_of(g, mask)
         items = zip(
             who, g.lane_rows(), addresses_of(g, to), addresses_of(g, of), lanes_of(g, size), masks,
@@ -215,21 +216,21 @@ def _to_global(cx: Decode, op: str | None, type_: str | None, masked: bool = Fal
         )  # fmt: skip
         for thread, row, target, origin, amount, bits in items:
             _check_size(amount, target, origin)
-            g.wave.memory.require(target, amount)
-            read = _reader(g.wave, int(row), "shared", origin, amount)
-            source = shared.locate(g.wave, int(row), origin, "bulk copy")
-            span = shared.flat(g.wave, source[0], source[1] + np.arange(amount), "bulk copy")
-            if g.wave.unmade is not None:
-                g.wave.unmade.emptied(span, target)
-            write = _global_writer(g.wave, target, op, type_)
-            if g.wave.trace is not None:
-                g.wave.trace.bulk(g.wave, int(row), amount, target, min(amount, _ROW), [])
+            wave.memory.require(target, amount)
+            cta, offset = shared.locate(wave, int(row), origin, "bulk copy")
+            if wave.trace is not None:
+                wave.trace.bulk(wave, int(row), amount, target, min(amount, _ROW), [])
+            if skipped:
+                outgoing_nothing(wave, target)
+                continue
+            span = shared.flat(wave, cta, offset + np.arange(amount), "bulk copy")
+            if wave.unmade is not None:
+                wave.unmade.sent(span)
+            read = _reader(wave, int(row), "shared", origin, amount)
+            write = _global_writer(wave, target, op, type_)
             if bits != 0xFFFF:
-                write = _masked_writer(g.wave, target, bits)
-            if g.wave.unmade is not None and g.wave.skips_copy():
-                outgoing_nothing(g.wave, int(thread))
-            else:
-                outgoing(g.wave, int(thread), span, read, write)
+                write = _masked_writer(wave, target, bits)
+            outgoing(wave, int(thread), span, read, write)
 
     return execute
 
@@ -254,17 +255,16 @@ def outgoing(
 
     if wave.monitor is not None:
         wave.monitor.sources.copy(span, 1)
-    operation = Operation(lambda: write(taken[0]), take, awaited=awaited)
+    operation = Operation(lambda: write(taken.pop()), take, awaited=awaited)
     wave.asyncs.groups(thread).open.append(operation)
     wave.asyncs.issue(thread // 32, operation)
 
 
-def outgoing_nothing(wave: Wave, thread: int) -> None:
-    """An operation in the bulk group of a thread whose data are left out."""
+def outgoing_nothing(wave: Wave, target: int) -> None:
+    """A copy to memory about `target` whose data are left out: a group has nothing to wait for."""
+    if wave.unmade is not None:
+        wave.unmade.unsent(target)
     wave.progress += 1
-    operation = Operation(lambda: None)
-    wave.asyncs.groups(thread).open.append(operation)
-    wave.asyncs.issue(thread // 32, operation)
 
 
 def _masked_writer(wave: Wave, target: int, bits: int) -> Callable[[Array], None]:

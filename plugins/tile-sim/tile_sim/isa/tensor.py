@@ -261,23 +261,19 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
     def execute(g: Group) -> None:
         items = zip(threads(g), g.lane_rows(), target.read(g), addresses_of(g, of), strict=True)
         wave = g.wave
-        skipped = wave.unmade is not None and wave.skips_copy()
+        if wave.unmade is not None and wave.skips_copy():
+            _skip(g, rank, mode, [(int(row), *to) for _, row, to, _ in items])
+            return
         for thread, row, (place, start), origin in items:
             base, tensor = _map(g, int(row), place, rank, "tensor store")
             where = _store_coordinates(tensor, mode, start)
+            _store_traced(wave, int(row), tensor, base, tuple(where[0].tolist()), len(where))
             cta, offset = shared.locate(wave, int(row), origin, "tensor store")
             places = tma.shared_places(wave, cta, offset, tensor, len(where))
+            if wave.unmade is not None:
+                wave.unmade.sent(places)
             if wave.monitor is not None:
                 wave.monitor.async_read(np.array([row]), places, "tensor store")
-            if wave.trace is not None:
-                amount = len(where) * tensor.shared_bytes
-                first = tma.first_byte(tensor, base, where)
-                wave.trace.bulk(wave, int(row), amount, first, tensor.inner_bytes, [])
-            if wave.unmade is not None:
-                wave.unmade.emptied(places, tma.first_byte(tensor, base, where))
-            if skipped:
-                outgoing_nothing(wave, int(thread))
-                continue
             give = _giver(wave, tensor, base, where, op)
             awaited = None
             if wave.monitor is not None:
@@ -290,6 +286,29 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             outgoing(wave, int(thread), places, _taker(wave, places), give, awaited)
 
     return execute
+
+
+def _store_traced(
+    wave: Wave, row: int, tensor: TensorMap, base: int, first: tuple[int, ...], units: int
+) -> None:
+    """Tell the recorder, where there is one, of a store of so many units from the first one on."""
+    if wave.trace is not None:
+        amount, place = units * tensor.shared_bytes, tma.place_of(tensor, base, first)
+        wave.trace.bulk(wave, row, amount, place, tensor.inner_bytes, [])
+
+
+def _skip(g: Group, rank: int, mode: str, stores: list[tuple[int, int, tuple[int, ...]]]) -> None:
+    """Begin and end stores without their data: of each its warp, map and coordinates. What threads
+    of a warp do alike is done once."""
+    for row, place, start in dict.fromkeys(stores):
+        base, tensor = _map(g, row, place, rank, "tensor store")
+        if mode == "tile" and not tensor.pixels:
+            first, units = (tma.first_unit(tensor, start[0]), *start[1:]), tma.box_units(tensor)
+        else:
+            where = _store_coordinates(tensor, mode, start)
+            first, units = tuple(where[0].tolist()), len(where)
+        _store_traced(g.wave, row, tensor, base, first, units)
+        outgoing_nothing(g.wave, base)
 
 
 def _same(wave: Wave, box: tuple[int, tuple[int, ...]], places: Array) -> bool:

@@ -70,6 +70,7 @@ class BulkGroups:
 
     open: list[Operation] = field(default_factory=list)
     committed: list[list[Operation]] = field(default_factory=list)
+    read: int = 0  # how many committed lists a wait for reads has covered already
 
 
 class AsyncQueue:
@@ -151,8 +152,9 @@ class AsyncQueue:
     def wait_bulk(self, thread: int, left: int, read_only: bool) -> None:
         """At most `left` of the newest groups stay pending (or unread)."""
         groups = self.groups(thread)
-        count = len(groups.committed) - left
-        for group in groups.committed[: max(count, 0)]:
+        count = max(len(groups.committed) - left, 0)
+        # A wait for reads leaves lists where they are; those it has covered have no more to do.
+        for group in groups.committed[groups.read if read_only else 0 : count]:
             if read_only:
                 for operation in group:
                     operation.take()
@@ -160,5 +162,8 @@ class AsyncQueue:
                 self.finish(group)
             for operation in group:
                 operation.tell(read_only)
-        if not read_only and count > 0:
+        if read_only:
+            groups.read = max(groups.read, count)
+        else:
             del groups.committed[:count]
+            groups.read = max(groups.read - count, 0)

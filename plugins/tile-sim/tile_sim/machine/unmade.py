@@ -18,7 +18,6 @@ import numpy as np
 if TYPE_CHECKING:
     from tile_sim.machine.access import Part, Space
     from tile_sim.machine.wave import Wave
-    from tile_sim.program.program import Left
     from tile_sim.ptx.syntax import Instr
 
 Array = np.ndarray
@@ -34,10 +33,10 @@ class Wanted(Exception):
 class Unmade:
     """Marks on shared and local memory, by words, and on buffers of global memory, of a wave."""
 
-    def __init__(self, wave: Wave, left: Left) -> None:
+    def __init__(self, wave: Wave, loads: frozenset[int]) -> None:
         self.wave = wave
         self.made = wave.program.made
-        self.loads = left.loads
+        self.loads = loads
         self._writers: list[Instr] = []
         self._number: dict[int, int] = {}  # by id of an instruction: of its mark, from 1 on
         self._words: dict[str, Array] = {}
@@ -116,15 +115,15 @@ class Unmade:
                 self.taken(origin)
         self._marks("shared")[self._touched(part, width)] = self._mark(self.instruction())
 
-    def emptied(self, places: Array, target: int) -> None:
-        """A copy of shared bytes to global memory begins."""
-        ins = self.instruction()
-        if id(ins) in self.made:
-            self._found(self._marks("shared")[places.reshape(-1) // _WORD])
-        else:
-            buffer = self.wave.memory.buffer_at(target)
-            if buffer is not None:
-                self._buffers.setdefault(buffer.origin, set()).add(id(ins))
+    def sent(self, places: Array) -> None:
+        """A copy of shared bytes to global memory begins, whose data count."""
+        self._found(self._marks("shared")[places.reshape(-1) // _WORD])
+
+    def unsent(self, target: int) -> None:
+        """The same of one whose data are left out: what it would write lies about `target`."""
+        buffer = self.wave.memory.buffer_at(target)
+        if buffer is not None:
+            self._buffers.setdefault(buffer.origin, set()).add(id(self.instruction()))
 
     def taken(self, origin: int | None) -> None:
         """Global memory at an address is read: by a copy that counts, or as a tensor map."""
@@ -167,4 +166,4 @@ class Unmade:
 def follows(wave: Wave) -> Unmade | None:
     """The marks of a wave that leaves data out, None where none are."""
     left = wave.program.left(wave.settings.skipped)
-    return None if left is None or not left.marked else Unmade(wave, left)
+    return None if left is None or left.loads is None else Unmade(wave, left.loads)

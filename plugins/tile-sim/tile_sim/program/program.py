@@ -33,11 +33,11 @@ from tile_sim.ptx.syntax import Function, Instr, Module, Variable
 
 @dataclass(frozen=True)
 class Left:
-    """The code of each block that is left; with marks, ids of the loads whose results count."""
+    """The code of each block that is left; `loads` are ids of those whose results count, where
+    marks of memory follow what is left out, None where none do."""
 
     code: list[list[Exec]]
-    loads: frozenset[int] = frozenset()
-    marked: bool = False
+    loads: frozenset[int] | None = None
 
 
 @dataclass
@@ -110,8 +110,7 @@ class Program:
             found = self._left.get(key)
             if found is None:
                 needed = guided(self.order, key[1], accesses=not control)
-                code = self._without(needed.kept)
-                found = self._left[key] = Left(code, needed.loads, marked=not control)
+                found = self._left[key] = Left(self._without(needed.kept), needed.loads)
             return found
         if control:
             return Left(self.control)
