@@ -38,7 +38,8 @@ MOST_STEPS = 3_000_000
 MOST_ISSUED = 600_000
 MOST_COUNTED = 200_000
 MOST_COUNTED_AGAIN = 50_000
-_WAY_ALONE = ("values", "products", "copies", "memory", "addresses")
+#: What is left out where only the way of the warps counts.
+WAY_ALONE = ("values", "products", "copies", "memory", "addresses")
 _COUNTED_AT_ONCE = 16  # clusters that are simulated side by side to count their steps
 
 
@@ -178,7 +179,7 @@ def _steps(
     for first in range(0, len(clusters), _COUNTED_AT_ONCE):
         part = clusters[first : first + _COUNTED_AT_ONCE]
         counter = Counter(most)
-        record(kernel, counter, grid, block, args, part, options, _WAY_ALONE)
+        record(kernel, counter, grid, block, args, part, options, WAY_ALONE)
         found += [counter.steps(n * size, size) for n in range(len(part))]
     return found
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tile_time.model import load_kernel, record, time_kernel
+from tile_sim import Module
+from tile_time.model import WAY_ALONE, load_kernel, record, time_kernel
 from tile_time.record import Bulk, Recorder
 from tile_time.result import Result
-from tile_time.variety import SAME, variety_of
+from tile_time.variety import SAME, Counter, variety_of
 
 from tile_core.machines import builtin_machines
 
@@ -92,3 +93,48 @@ cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;
     record(kernel, recorder, (1, 1, 1), None, [np.zeros(128, np.float32)], [0], {})
     notes = [n for step in recorder.warps[0, 0] for v in (step.notes or {}).values() for n in v]
     assert [n.size for n in notes if isinstance(n, Bulk)] == [512]
+
+
+# CTAs but the first loop as often as a number says that a bulk store has brought to global memory.
+_READ_BACK = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 out) .reqntid 32 {
+.reg .b64 %rd<4>; .reg .b32 %r<9>; .reg .pred %p<4>; .shared .align 16 .b8 s[16];
+ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, 1; mov.u32 %r3, 0;
+setp.eq.u32 %p1, %r1, 0; @%p1 bra LOOP;
+mul.lo.u32 %r4, %r1, 5; st.shared.v4.u32 [s], {%r4, %r4, %r4, %r4};
+mov.u32 %r5, %tid.x; setp.eq.u32 %p2, %r5, 0; mov.u32 %r5, s;
+fence.proxy.async.shared::cta; bar.sync 0;
+@%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r5], 16;
+@%p2 cp.async.bulk.commit_group; @%p2 cp.async.bulk.wait_group 0; bar.sync 0;
+ld.global.u32 %r2, [%rd1];
+LOOP: add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, %r2; @%p3 bra LOOP; ret;
+}
+"""
+
+
+def test_what_bulk_stores_bring_to_a_branch_is_there_when_steps_are_counted() -> None:
+    """Also where the first cluster, which is recorded before, has no such branch."""
+    kernel = load_kernel(_READ_BACK, builtin_machines()["h100-sxm"])
+    out = np.zeros(4, np.uint32)
+    record(kernel, Recorder(), (4, 1, 1), None, [out], [0], {})
+    steps = []
+    for cta in range(4):
+        counter = Counter(1000)
+        record(kernel, counter, (4, 1, 1), None, [out], [cta], {}, WAY_ALONE)
+        steps.append(counter.steps(0, 1))
+    turns = [1, 5, 10, 15]
+    assert [n - steps[1] for n in steps[2:]] == [n - turns[1] for n in turns[2:]]
+
+
+def test_counting_moves_no_data_of_bulk_stores() -> None:
+    """What they would write is not made; arrays stay as they are."""
+    ptx = _READ_BACK.replace("ld.global.u32 %r2, [%rd1];", "mov.u32 %r2, 7;")
+    kernel = load_kernel(ptx, builtin_machines()["h100-sxm"])
+    out = np.arange(4, dtype=np.uint32)
+    record(kernel, Counter(1000), (2, 1, 1), None, [out], [1], {}, WAY_ALONE)
+    assert out.tolist() == [0, 1, 2, 3]
+    assert not kernel.module.program("k").made
+    Module(ptx).launch("k", (2, 1, 1), None, [out])
+    assert out.tolist() == [5, 5, 5, 5]

@@ -105,7 +105,7 @@ def _products() -> list[Mechanism]:
     ] + [
         Mechanism("mma.sync m16n8k16 latency", gpu, target, "\n".join(sets[:1] * 16), latency,
                   "clk", 16, before=start, after=end)
-        for gpu, target, latency in (("b200", "sm_100a", 23), ("rtx5090", "sm_120a", 33))
+        for gpu, target, latency in (("b200", "sm_100a", 20), ("rtx5090", "sm_120a", 33))
     ]  # fmt: skip
 
 
