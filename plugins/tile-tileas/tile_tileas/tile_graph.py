@@ -49,6 +49,14 @@ KINDS |= {
         "ptr_to_int", "rsqrt", "sqrt", "subf", *FUNCTIONS,
     )
 }  # fmt: skip
+#: Elementwise, but called for what else they do, too, unless they say `pure`.
+_CALLS = frozenset(
+    f"nv_tileaa.{name}{suffix}"
+    for name in ("extern_elementwise", "call_elementwise_intrinsic", "elementwise_inline_asm")
+    for suffix in ("", "_mixed")
+)
+_KEEPING_PLACE = _CALLS | {"nv_tileaa.optimization_barrier"}
+KINDS |= dict.fromkeys(sorted(_KEEPING_PLACE), "same")
 
 _ALONG_AXIS = ("reduce", "cat", "scan")
 _ELEMENTWISE_DIALECTS = ("arith.", "math.")
@@ -71,6 +79,11 @@ def kind_of(op: ir.OpView | ir.Operation) -> NodeKind | None:
     if name in KINDS:
         return KINDS[name]
     return "same" if name.startswith(_ELEMENTWISE_DIALECTS) else None
+
+
+def only_computes(op: ir.OpView | ir.Operation) -> bool:
+    """Whether an elementwise operation may stand elsewhere, or twice: it does nothing else."""
+    return op.operation.name not in _KEEPING_PLACE or "pure" in op.attributes
 
 
 def is_tile(value: ir.Value) -> bool:

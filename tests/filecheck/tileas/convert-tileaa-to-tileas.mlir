@@ -147,9 +147,18 @@ func.func @clamps(%x: f32, %l: f32, %h: f32) {
   return
 }
 // -----
-// CHECK: loc("convert-tileaa-to-tileas.mlir":[[# @LINE + 2]]:8): error: 'nv_tileaa.histogram' op is not supported by 'convert-tileaa-to-tileas': no pass of this compiler lowers it yet
-func.func @not_compiled(%x: tensor<8xi32>) {
-  %0 = "nv_tileaa.histogram"(%x) : (tensor<8xi32>) -> tensor<16xi32>
+// CHECK: loc("convert-tileaa-to-tileas.mlir":[[# @LINE + 2]]:8): error: 'nv_tileaa.conv_dot' op is not supported by 'convert-tileaa-to-tileas': the specification describes no conversion of it
+func.func @not_compiled(%a: tensor<16x16xf16>, %c: tensor<16x16xf32>) {
+  %0 = "nv_tileaa.conv_dot"(%a, %a, %c) {conv_params = {}} : (tensor<16x16xf16>, tensor<16x16xf16>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  return
+}
+// -----
+// CHECK: loc("convert-tileaa-to-tileas.mlir":[[# @LINE + 5]]:8): error: 'nv_tileaa.conv_tile' op is not supported by 'convert-tileaa-to-tileas': the specification describes no conversion of it
+!p = !nv_tileaa.ptr<f32, 1 : i32>
+!m = !nv_tileaa.memref<f32, array<i64: 64, 64>, array<i64: 64, 1>>
+!v = !nv_tileaa.tiled_view<!m, array<i32: 8, 4>, array<i32: 0, 1>, "">
+func.func @not_cut(%m: !m) {
+  %0 = "nv_tileaa.conv_tile"(%m) {filter_sizes = array<i32: 3>, conv_params = {}, dim_groups = [array<i32: 0>, array<i32: 1>], channel_axis = 1 : i32} : (!m) -> !v
   return
 }
 // -----

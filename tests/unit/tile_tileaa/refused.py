@@ -104,7 +104,8 @@ FOLDS = [
     (
         'scf.if %c {\n"nv_tileaa.yield"() : () -> ()\n}',
         "expects parent op to be one of 'nv_tileaa.reduce, nv_tileaa.scan, "
-        "nv_tileaa.reduce_mixed, nv_tileaa.scan_mixed, nv_tileaa.generate, nv_tileaa.pragma'",
+        "nv_tileaa.reduce_mixed, nv_tileaa.scan_mixed, nv_tileaa.generate, nv_tileaa.pragma, "
+        "nv_tileaa.pragma_mixed'",
     ),
     (
         '%r:2 = "nv_tileaa.reduce_mixed"(%t, %u) ({\n^bb0(%e: f32, %z: f32, %y: f32, %w: f32):\n'
@@ -377,6 +378,29 @@ EXTENDED = [
     (
         '%r = "nv_tileaa.pragma"() ({\n"nv_tileaa.yield"(%i) : (i32) -> ()\n}) : () -> f32',
         "expects the region to yield [f32], but got [i32]",
+    ),
+    (
+        '%r = "nv_tileaa.pragma"(%f) ({\n"nv_tileaa.yield"(%f) : (f32) -> ()\n}) : (f32) -> f32',
+        "expects a region of [f32], but got []",
+    ),
+    (
+        '%r = "nv_tileaa.pragma"() ({\n"nv_tileaa.yield"(%f) : (f32) -> ()\n}) '
+        '{ocgEnterDirectives = ["a\\22"]} : () -> f32',
+        "expects ocgEnterDirectives to be an array of texts of one line without quotes",
+    ),
+    (
+        '"nv_tileaa.elementwise_inline_asm"(%i) {asm = "", constraints = ""} : (i32) -> ()',
+        "expects a result",
+    ),
+    (
+        '%r = "nv_tileaa.elementwise_inline_asm"(%i) {asm = "", constraints = "", packed_element '
+        "= 3 : i32} : (i32) -> i32",
+        "expects packed_element to be one of 1, 2, 4, 8, 16, but got 3",
+    ),
+    (
+        '%r = "nv_tileaa.create_mem_token"() : () -> !tok\n'
+        '%s = "nv_tileaa.optimization_barrier"(%r) : (!tok) -> !tok',
+        "expects numbers, pointers, or tiles of them, but got !nv_tileaa.mem_token",
     ),
     (
         '%r = "nv_tileaa.optimization_barrier"(%i) : (i32) -> f32',

@@ -17,8 +17,7 @@ from tile_tileaa.canonical import rules
 
 Maker = Callable[[np.random.Generator], tuple[Kernel, Arrays]]
 MAKERS: dict[str, Maker] = {}
-#: A pragma is refused before there is code; what its rule makes is compared as text.
-MAKERS_WANTED = set(rules.statistics) - {"unused-results-of-pragma"}
+MAKERS_WANTED = set(rules.statistics)
 SEEDS = 3
 RELAXED = 'mem_semantic = "relaxed", mem_scope = "gpu"'
 WEAK = 'mem_semantic = "weak"'
@@ -121,6 +120,21 @@ def _(rng):
     )
     x = m.op(f'"nv_tileaa.assume"({x}) {{predicate = {{{predicate}}}}} : ({type_}) -> {type_}')
     m.store(x, shape, "i32")
+    return m.done()
+
+
+@evaluates("unused-results-of-pragma")
+def _(rng):
+    m, shape = Making(rng), shape_of(rng)
+    type_, x, y = tile(shape, "f32"), m.load(shape), m.name()
+    used = int(rng.integers(3))
+    m.kernel.op(f'{y}:3 = "nv_tileaa.pragma"({x}) ({{')
+    m.kernel.op(f"^bb0(%held: {type_}):")
+    m.kernel.op(f"%sum = arith.addf %held, %held : {type_}")
+    m.kernel.op(f"%square = arith.mulf %held, %held : {type_}")
+    m.kernel.op(f'"nv_tileaa.yield"(%held, %sum, %square) : ({", ".join([type_] * 3)}) -> ()')
+    m.kernel.op(f"}}) : ({type_}) -> ({', '.join([type_] * 3)})")
+    m.store(f"{y}#{used}", shape)
     return m.done()
 
 

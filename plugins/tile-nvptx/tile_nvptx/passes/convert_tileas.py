@@ -88,7 +88,7 @@ def _define_globals(module: ir.Operation) -> None:
 def _refuse_reserved_names(module: ir.Operation) -> None:
     """Names that code refers to without having defined them would mean the program's own."""
     for item in children(module):
-        if item.name not in ("func.func", "nv_tileaa.global"):
+        if item.name not in ("func.func", "llvm.func", "nv_tileaa.global"):
             continue
         name = ir.StringAttr(item.attributes["sym_name"]).value
         if name == GLOBAL_SMEM or name in DEVICE_RUNTIME or name.startswith(_RESERVED):

@@ -7,7 +7,7 @@ from tile_core.rewrite import Rewriter, is_used
 from tile_tileaa.canonical.registry import attributes_of, rules
 
 
-@rules.on("nv_tileaa.pragma")
+@rules.on("nv_tileaa.pragma", "nv_tileaa.pragma_mixed")
 def unused_results_of_pragma(op: ir.OpView, cx: Rewriter) -> list[ir.Value | None] | None:
     """pragma without the results that nobody uses; the others keep their order"""
     used = [is_used(result) for result in op.results]

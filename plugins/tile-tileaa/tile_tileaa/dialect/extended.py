@@ -1,11 +1,12 @@
-"""Operations of the specification that no program of cuda_tile needs.
+"""Operations of the specification that no program of cuda_tile needs: for other front ends.
 
-They are verified, and `convert-tileaa-to-tileas` refuses them (`NOT_COMPILED`).
-IRDL asks all operands of one group to be of one type.
+IRDL asks all operands of one group to be of one type, so some have a twin `<name>_mixed` (see
+`folds`).
 """
 
 # pyright: reportGeneralTypeIssues=false
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,9 @@ from tile_core.dialect import (
 )
 from tile_core.mlir import ir
 from tile_tileaa.dialect.base import NvTileAA
+from tile_tileaa.dialect.folds import slots
 from tile_tileaa.dialect.types import (
+    PtrType,
     element_of,
     is_integer,
     memref_parts,
@@ -30,11 +33,19 @@ from tile_tileaa.dialect.types import (
     view_parts,
 )
 
+#: Attribute of assembly, an integer: on how many elements one run of it works; 1 without.
+PACKED = "packed_element"
+#: Attributes of a pragma, arrays of texts: what ptxas is told where its region begins and ends.
+ENTER, LEAVE = "ocgEnterDirectives", "ocgLeaveDirectives"
 MAX_FILTER = 3
+_YIELDS = ("nv_tileaa.yield", "nv_tileaa.yield_mixed")
+_UNQUOTABLE = re.compile(r'["\n\r]')
+#: Elements that one run of assembly may work on.
+_PACKED = (1, 2, 4, 8, 16)
 
 
-class AsmEffects(Effects):
-    """Assembly may do anything, unless it is said to be pure."""
+class CallEffects(Effects):
+    """What is called may do anything, unless it is said to be pure."""
 
     @staticmethod
     def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
@@ -45,11 +56,28 @@ class AsmEffects(Effects):
 
 def _one_shape(op: ir.OpView) -> str | None:
     values = [*op.operands, *op.results]
+    if not len(op.results):
+        return "expects a result"
     shape = shape_of(values[0].type)
     for value in values:
         if shape_of(value.type) != shape:
             return f"expects tiles of one shape, but got {shape} and {shape_of(value.type)}"
     return None
+
+
+def _in_registers(op: ir.OpView) -> str | None:
+    for value in (*op.operands, *op.results):
+        if not isinstance(element_of(value.type), ir.IntegerType | ir.FloatType | PtrType):
+            return f"expects numbers, pointers, or tiles of them, but got {value.type}"
+    return None
+
+
+def _packed(op: ir.OpView) -> str | None:
+    attributes = op.attributes
+    packed = ir.IntegerAttr(attributes[PACKED]).value if PACKED in attributes else 1
+    if packed in _PACKED:
+        return None
+    return f"expects {PACKED} to be one of {', '.join(map(str, _PACKED))}, but got {packed}"
 
 
 def _histogram(op: ir.OpView) -> str | None:
@@ -64,7 +92,7 @@ def _histogram(op: ir.OpView) -> str | None:
 def _ends_with_yield(op: ir.OpView) -> str | None:
     blocks = op.regions[0].blocks
     body = list(blocks[0].operations) if len(blocks) else []
-    if not body or body[-1].operation.name != "nv_tileaa.yield":
+    if not body or body[-1].operation.name not in _YIELDS:
         return "expects regions to end with 'nv_tileaa.yield'"
     return None
 
@@ -84,6 +112,22 @@ def _yields_results(op: ir.OpView) -> str | None:
     if yielded == results:
         return None
     return f"expects the region to yield {_list(results)}, but got {_list(yielded)}"
+
+
+def _takes_values(op: ir.OpView) -> str | None:
+    given = [value.type for value in op.operands]
+    taken = [argument.type for argument in op.regions[0].blocks[0].arguments]
+    return None if given == taken else f"expects a region of {_list(given)}, but got {_list(taken)}"
+
+
+def _directives(op: ir.OpView) -> str | None:
+    for name in (ENTER, LEAVE):
+        texts = op.attributes[name] if name in op.attributes else ir.ArrayAttr.get([])
+        if not isinstance(texts, ir.ArrayAttr) or any(
+            not isinstance(text, ir.StringAttr) or _UNQUOTABLE.search(text.value) for text in texts
+        ):
+            return f"expects {name} to be an array of texts of one line without quotes"
+    return None
 
 
 def _passes_on(op: ir.OpView) -> str | None:
@@ -124,32 +168,54 @@ def _conv_dot(op: ir.OpView) -> str | None:
 
 
 _ARGUMENTS: dict[str, Any] = {"values": Sequence[Operand[Any]]}
+_RESULTS: dict[str, Any] = {"results_": Sequence[Result[Any]]}
+_MIXED_ARGUMENTS = slots("values", Operand[Any])
+_MIXED_RESULTS = slots("outputs", Result[Any])
+
+
+def _mixable(
+    suffix: str, arguments: dict[str, Any], results: dict[str, Any]
+) -> tuple[OperationSpec, ...]:
+    """What is called on each element, whose effects are unknown unless it has the unit attribute
+    `pure`: it may then be left out, run again, or moved. And `pragma`.
+    """
+    return (
+        OperationSpec(
+            f"extern_elementwise{suffix}",
+            {**arguments, "result": Result[Any], "symbol": ir.FlatSymbolRefAttr},
+            "A function of the module (llvm.func) or of libdevice, called on each element.",
+            (CallEffects,),
+            (_in_registers, _one_shape),
+        ),
+        OperationSpec(
+            f"call_elementwise_intrinsic{suffix}",
+            {**arguments, "result": Result[Any], "intrinsic": ir.StringAttr},
+            "An intrinsic of LLVM, its overloads spelt out, called on each element.",
+            (CallEffects,),
+            (_in_registers, _one_shape),
+        ),
+        OperationSpec(
+            f"elementwise_inline_asm{suffix}",
+            {**arguments, **results, "asm": ir.StringAttr, "constraints": ir.StringAttr},
+            "Assembly for each element, or each `packed_element` of them: elements of fewer than "
+            "32 bits share registers, the first one in the lowest bits.",
+            (CallEffects,),
+            (_in_registers, _one_shape, _packed),
+        ),
+        OperationSpec(
+            f"pragma{suffix}",
+            {**arguments, **results, "body": Region},
+            "Directives for what the region, which takes the values, holds; what it yields are the "
+            "results. Optional: "
+            "`ocgEnterDirectives` and `ocgLeaveDirectives`.",
+            checks=(_ends_with_yield, _takes_values, _yields_results, _directives),
+        ),
+    )
+
 
 SPECS = (
-    OperationSpec(
-        "extern_elementwise",
-        {**_ARGUMENTS, "result": Result[Any], "symbol": ir.FlatSymbolRefAttr},
-        "A function of a library, called on each element.",
-        checks=(_one_shape,),
-    ),
-    OperationSpec(
-        "call_elementwise_intrinsic",
-        {**_ARGUMENTS, "result": Result[Any], "intrinsic": ir.StringAttr},
-        "An intrinsic of LLVM, called on each element.",
-        checks=(_one_shape,),
-    ),
-    OperationSpec(
-        "elementwise_inline_asm",
-        {
-            **_ARGUMENTS,
-            "results_": Sequence[Result[Any]],
-            "asm": ir.StringAttr,
-            "constraints": ir.StringAttr,
-        },
-        "Assembly for each element. Optional: the unit attribute `pure`.",
-        (AsmEffects,),
-        (_one_shape,),
-    ),
+    *_mixable("", _ARGUMENTS, _RESULTS),
+    *_mixable("_mixed", _MIXED_ARGUMENTS, _MIXED_RESULTS),
     OperationSpec(
         "histogram",
         {"source": Operand[Any], "result": Result[Any]},
@@ -164,16 +230,10 @@ SPECS = (
         checks=(_ends_with_yield, _generate),
     ),
     OperationSpec(
-        "pragma",
-        {**_ARGUMENTS, "results_": Sequence[Result[Any]], "body": Region},
-        "Directives for what the region holds; its values are the results.",
-        checks=(_ends_with_yield, _yields_results),
-    ),
-    OperationSpec(
         "optimization_barrier",
-        {**_ARGUMENTS, "results_": Sequence[Result[Any]]},
+        {**_ARGUMENTS, **_RESULTS},
         "The same values, which nothing may be computed across.",
-        checks=(_passes_on,),
+        checks=(_in_registers, _passes_on),
     ),
     OperationSpec(
         "message",
@@ -209,11 +269,9 @@ SPECS = (
     ),
 )
 
-#: What nothing compiles yet. `generate` and `pragma` have nv_tileas forms of the same name, the
-#: others pass through nv_tileas as they are (Tile IR specification, "Lowering nv_tileaa to
-#: nv_tileas" and "nv_tileas operation roster"); of convolutions it describes no conversion at all.
-NOT_COMPILED = tuple(f"nv_tileaa.{spec.name}" for spec in SPECS)
-WITHOUT_CONVERSION = ("nv_tileaa.conv_tile", "nv_tileaa.conv_dot")
+#: Of convolutions the specification names parameters, but not what they mean; it describes no
+#: conversion of them ("Lowering nv_tileaa to nv_tileas").
+NOT_COMPILED = ("nv_tileaa.conv_tile", "nv_tileaa.conv_dot")
 
 for _spec in SPECS:
     declare(NvTileAA, _spec, module=__name__)

@@ -164,5 +164,5 @@ def folds(dialect: str, others: tuple[str, ...] = ()) -> tuple[OperationSpec, ..
     )  # fmt: skip
 
 
-for _spec in folds(NvTileAA.DIALECT_NAMESPACE, ("generate", "pragma")):
+for _spec in folds(NvTileAA.DIALECT_NAMESPACE, ("generate", "pragma", "pragma_mixed")):
     declare(NvTileAA, _spec, module=__name__)

@@ -8,7 +8,7 @@ from typing import Any
 from tile_tileaa.dialect.folds import folds
 from tile_tileaa.dialect.shape import CAT, EXTRACT_SLICE, INSERT_SLICE, VIEW
 
-from tile_core.dialect import Operand, OperationSpec, Pure, Result, declare
+from tile_core.dialect import Operand, OperationSpec, Pure, ReadsAndWrites, Result, declare
 from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS
 from tile_tileas.dialect.on_tiles import on_tiles, reads_buffers
@@ -36,6 +36,12 @@ def _of_buffers(spec: OperationSpec, *names: str) -> OperationSpec:
 
 
 SPECS = (
+    OperationSpec(
+        "pragma",
+        {"directives": ir.ArrayAttr},
+        "Texts for ptxas, from here on.",
+        (ReadsAndWrites,),
+    ),
     OperationSpec(
         "convert_layout",
         {"source": Operand[Any], "result": Result[Any]},

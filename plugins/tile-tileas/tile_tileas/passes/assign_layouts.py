@@ -82,8 +82,10 @@ class _Materialiser:
     def _same(self, op: ir.OpView) -> None:
         tiles = [result for result in op.results if is_tile(result)]
         if tiles:
-            self._convert_operands(op, self._wanted[tiles[0]])
-        self._set_results(op)
+            layout = self._wanted[tiles[0]]
+            self._convert_operands(op, layout)
+            for tile in tiles:
+                self._set_natural(op, tile, layout)
 
     def _load(self, op: ir.OpView) -> None:
         wanted = self._wanted.get(op.results[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_tileaa.dialect.accesses import operands_by_name
-from tile_tileaa.dialect.extended import NOT_COMPILED, WITHOUT_CONVERSION
+from tile_tileaa.dialect.extended import NOT_COMPILED
 from tile_tileaa.dialect.types import element_of, is_float
 from tile_tileaa.passes.cudatile.gather import ViewAddresses
 
@@ -105,14 +105,12 @@ def tiled_atomic_rmw(op: ir.OpView, cx: Conversion) -> list[ir.Value]:
 
 @rules.on(*NOT_COMPILED)
 def not_compiled(op: ir.OpView, cx: Conversion) -> Replacement:
-    """what is declared and verified, but lowered by nothing"""
-    why = "no pass of this compiler lowers it yet"
-    if op.operation.name in WITHOUT_CONVERSION:
-        why = "the specification describes no conversion of it"
+    """what is declared and verified, but has no meaning that code could be made of"""
     raise error_at(
         op,
-        f"is not supported by '{cx.name}': {why}",
-        hint="write it with other operations; none of cuda_tile needs it",
+        f"is not supported by '{cx.name}': the specification describes no conversion of it",
+        hint="write it with other operations: a product of tiles that are loaded for each place "
+        "of the filter",
     )
 
 

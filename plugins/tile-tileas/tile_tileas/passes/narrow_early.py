@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.pressure import tile_bits, used_values
-from tile_tileas.tile_graph import is_tile, kind_of
+from tile_tileas.tile_graph import is_tile, kind_of, only_computes
 
 _LOADS = ("load", "tiled_load", "atomic_rmw", "atomic_cas", "multimem")
 _WAITS = ("dot", "reduce", "reduce_mixed", "scan", "scan_mixed")
@@ -81,6 +81,7 @@ class _Order:
     def _may_move(self, at: int) -> bool:
         op = self.ops[at]
         simple = kind_of(op) == "same" and len(op.results) == 1 and not len(op.regions)
+        simple = simple and only_computes(op)
         return simple and at not in self.fresh and is_tile(op.results[0])
 
     def _move(self, at: int) -> bool:

@@ -23,7 +23,7 @@ from tile_tileas.moves import plan_move
 from tile_tileas.relayout import clone_in, converted, operand_layout
 from tile_tileas.remat import Wanted, cheapest
 from tile_tileas.storage import storage_bits
-from tile_tileas.tile_graph import is_tile, kind_of
+from tile_tileas.tile_graph import is_tile, kind_of, only_computes
 
 _CONVERT = "nv_tileas.convert_layout"
 _LOOPS = ("scf.for", "scf.while")
@@ -251,7 +251,8 @@ class _Slice:
 
 def _is_movable(op: ir.OpView | ir.Operation) -> bool:
     simple = len(op.results) == 1 and not len(op.regions)
-    return simple and kind_of(op) in _MOVABLE and not op.operation.name.startswith("scf.")
+    simple = simple and not op.operation.name.startswith("scf.") and only_computes(op)
+    return simple and kind_of(op) in _MOVABLE
 
 
 def _recompute(conversion: ir.OpView) -> int:

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 from tile_core.convert import RuleSet
 
-rules = RuleSet("convert-tileaa-to-tileas", {f"{__package__}.dot": ("nv_tileaa.dot",)})
+rules = RuleSet(
+    "convert-tileaa-to-tileas",
+    {
+        f"{__package__}.dot": ("nv_tileaa.dot",),
+        f"{__package__}.directives": (
+            "nv_tileaa.message",
+            "nv_tileaa.optimization_barrier",
+            "nv_tileaa.pragma",
+            "nv_tileaa.pragma_mixed",
+        ),
+    },
+)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,10 @@ FAMILIES = {
         "nv_tileas.alloc_tensor", "nv_tileas.dealloc", "nv_tileas.create_none",
         "nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret", "nv_tileas.copy",
     ),
+    "called": (
+        "nv_tileaa.extern_elementwise", "nv_tileaa.extern_elementwise_mixed",
+        "nv_tileaa.call_elementwise_intrinsic", "nv_tileaa.call_elementwise_intrinsic_mixed",
+    ),
     "casts": (
         "nv_tileaa.fp_to_fp", "arith.sitofp", "arith.uitofp", "nv_tileaa.int_to_fp", "arith.extsi",
         "arith.extui", "arith.trunci", "nv_tileaa.fp_to_int",
@@ -26,6 +30,10 @@ FAMILIES = {
     "convert_layout": ("nv_tileas.convert_layout", "nv_tileas.convert_in_parts"),
     "dot": ("nv_tileas.dot",),
     "dot_warpgroup": ("nv_tileas.dot_wait",),
+    "inline_asm": (
+        "nv_tileaa.elementwise_inline_asm", "nv_tileaa.elementwise_inline_asm_mixed",
+        "nv_tileaa.optimization_barrier", "nv_tileas.pragma",
+    ),
     "host": ("nv_tileaa.get_global", "nv_tileaa.print"),
     "launched": (
         "nv_tileas.async_cancel_next_program_id", "nv_tileas.is_valid_program_id",

@@ -35,6 +35,23 @@ class Helpers:
             self._add(text)
         return _call(cx, self._known[name], operands, result)
 
+    def defined(self, name: str) -> ir.Operation | None:
+        """The program's own function of that name in the llvm dialect, if it has one with a body;
+        it needs no declaration then.
+        """
+        for view in self._block.operations:
+            found = view.operation
+            if (
+                found.name != "llvm.func"
+                or ir.StringAttr(found.attributes["sym_name"]).value != name
+            ):
+                continue
+            if not len(found.regions[0].blocks):
+                return None
+            self._known.setdefault(name, ir.FlatSymbolRefAttr.get(name))
+            return found
+        return None
+
     def _add(self, text: str) -> None:
         """Insert the functions that `text` defines or declares, each once."""
         parsed = ir.Module.parse(_bytecode(text))

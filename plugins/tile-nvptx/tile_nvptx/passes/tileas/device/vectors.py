@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tile_nvptx.passes.tileas.device.helpers import quoted
 
@@ -89,51 +89,68 @@ def each_word(
 
 def map_scalar(
     callee: str,
-    element: str,
+    sources: Sequence[str],
+    result: str,
     count: int,
-    arity: int,
+    *,
     via: str | None = None,
     intrinsic: bool = False,
+    literals: Mapping[int, int] | None = None,
 ) -> tuple[str, str]:
     """Name and text of a function that applies scalar `callee` to each element of vectors.
 
-    With `via`, elements are widened to that float type for the call and rounded back.
+    Args:
+        sources: element types of the operands, all vectors of `count`.
+        via: elements are widened to this float type for the call and rounded back.
+        literals: place of an operand -> the integer that it is, which is no argument; at least 0.
     """
-    kind = via or element
-    name = f"__tile_map_{callee.replace('.', '_')}_{element}_v{count}"
-    vector = f"vector<{count}x{element}>"
-    arguments = [f"%x{k}: {vector}" for k in range(arity)]
-    lines = [] if intrinsic else [f"llvm.func @{callee}({', '.join([kind] * arity)}) -> {kind}"]
+    numbers = literals or {}
+    name = _mapped_name(callee, sources, result, count, numbers)
+    vector = f"vector<{count}x{result}>"
+    kinds, kind = [via or source for source in sources], via or result
+    vectors = [f"vector<{count}x{source}>" for source in sources]
+    taken = ", ".join(f"%x{k}: {vectors[k]}" for k in range(len(sources)) if k not in numbers)
+    types = ", ".join(kinds)
+    call = f'llvm.call_intrinsic "{callee}"' if intrinsic else f"llvm.call @{callee}"
+    lines = [] if intrinsic else [f"llvm.func @{callee}({types}) -> {kind}"]
     lines += [
-        f"llvm.func internal @{name}({', '.join(arguments)}) -> {vector} "
-        "attributes {always_inline} {",
+        f"llvm.func internal @{name}({taken}) -> {vector} attributes {{always_inline}} {{",
+        *(
+            f"  %n{k} = llvm.mlir.constant({value} : {kinds[k]}) : {kinds[k]}"
+            for k, value in numbers.items()
+        ),
         f"  %v0 = llvm.mlir.poison : {vector}",
     ]
     for i in range(count):
         lines.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
         values = []
-        for k in range(arity):
-            lines.append(f"  %e{i}_{k} = llvm.extractelement %x{k}[%i{i} : i32] : {vector}")
-            value = f"%e{i}_{k}"
+        for k, source in enumerate(sources):
+            value = f"%n{k}" if k in numbers else f"%e{i}_{k}"
+            if k not in numbers:
+                lines.append(f"  {value} = llvm.extractelement %x{k}[%i{i} : i32] : {vectors[k]}")
             if via:
-                lines.append(f"  %f{i}_{k} = llvm.fpext {value} : {element} to {kind}")
+                lines.append(f"  %f{i}_{k} = llvm.fpext {value} : {source} to {via}")
                 value = f"%f{i}_{k}"
             values.append(value)
-        types = ", ".join([kind] * arity)
-        operands = ", ".join(values)
-        if intrinsic:
-            lines.append(
-                f'  %r{i} = llvm.call_intrinsic "{callee}"({operands}) : ({types}) -> {kind}'
-            )
-        else:
-            lines.append(f"  %r{i} = llvm.call @{callee}({operands}) : ({types}) -> {kind}")
-        result = f"%r{i}"
+        lines.append(f"  %r{i} = {call}({', '.join(values)}) : ({types}) -> {kind}")
         if via:
-            lines.append(f"  %t{i} = llvm.fptrunc {result} : {kind} to {element}")
-            result = f"%t{i}"
-        lines.append(f"  %v{i + 1} = llvm.insertelement {result}, %v{i}[%i{i} : i32] : {vector}")
+            lines.append(f"  %t{i} = llvm.fptrunc %r{i} : {via} to {result}")
+        found = f"%t{i}" if via else f"%r{i}"
+        lines.append(f"  %v{i + 1} = llvm.insertelement {found}, %v{i}[%i{i} : i32] : {vector}")
     lines += [f"  llvm.return %v{count} : {vector}", "}"]
     return name, "\n".join(lines)
+
+
+def _mapped_name(
+    callee: str, sources: Sequence[str], result: str, count: int, numbers: Mapping[int, int]
+) -> str:
+    parts = [
+        f"__tile_map_{callee.replace('.', '_')}",
+        *(sources if any(source != result for source in sources) else ()),
+        *(f"{at}is{value}" for at, value in numbers.items()),
+        f"{result}_v{count}",
+    ]
+    return "_".join(parts)
 
 
 _ASM_CONSTRAINT = {"f16": "h", "f32": "f", "f64": "d"}

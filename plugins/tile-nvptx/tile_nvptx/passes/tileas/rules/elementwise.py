@@ -12,9 +12,9 @@ from tile_tileaa.dialect.math import FUNCTIONS
 from tile_core.convert import Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
-from tile_nvptx.passes.tileas.device.vectors import map_scalar
 from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.each import apply_each
 from tile_nvptx.passes.tileas.thread.rounding import narrowed
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
@@ -57,17 +57,8 @@ def _apply(
 ) -> ir.Value:
     """`callee` on each element of the operands; half types go through f32."""
     result = cx.type(op.results[0].type)
-    element, count = str(element_of(result)), count_of(result)
-    via = "f32" if element in ("f16", "bf16") else None
-    name, body = map_scalar(callee, element, count, len(operands), via, intrinsic)
-    builder = Builder(cx)
-    is_scalar = not isinstance(result, ir.VectorType)
-    if is_scalar:
-        operands = [builder.splat(operand, 1) for operand in operands]
-    found = cx.state.helpers.call(
-        cx, name, body, operands, vector_of(count, element_of(result))
-    ).result
-    return builder.extract(found, 0) if is_scalar else found
+    via = "f32" if str(element_of(result)) in ("f16", "bf16") else None
+    return apply_each(cx, callee, operands, result, via=via, intrinsic=intrinsic)
 
 
 @rules.on(*_PLAIN)
@@ -121,8 +112,7 @@ def _directed(cx: Kernel, name: str, mode: str, operands: list[ir.Value]) -> ir.
     f32 = vector_of(count, ir.F32Type.get())
     wide = [cx.create("arith.extf", [operand], [f32]).result for operand in operands]
     callee = f"llvm.nvvm.{_INTRINSIC_STEM[name]}.{_ROUNDING_SUFFIX[mode]}.f"
-    helper, body = map_scalar(callee, "f32", count, len(wide), None, True)
-    found = cx.state.helpers.call(cx, helper, body, wide, f32).result
+    found = apply_each(cx, callee, wide, f32, intrinsic=True)
     narrow = narrowed(cx, found, kind, mode)
     return b.extract(narrow, 0) if scalar else narrow
 
