@@ -22,13 +22,13 @@ from tile_core.diagnostics import (
 )
 from tile_core.emit import EmitContext
 from tile_core.frontend import FrontendContext, check_format, read_input
-from tile_core.hookspecs import LazyEmitter, LazyFrontend
 from tile_core.options import configured
 from tile_core.pipeline.build import Plan, build
 from tile_core.pipeline.instrument import Instrumentation, watchers
 from tile_core.pipeline.merge import Merged
 from tile_core.pipeline.resolve import PassCall, Request, Resolved, load, resolve
 from tile_core.pipeline.timing import SERIALIZE, Clock, EmissionSpans
+from tile_core.references import LazyEmitter, LazyFrontend
 from tile_core.registry import Registry, default_registry
 from tile_core.rehearsal import rehearse
 

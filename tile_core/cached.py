@@ -14,9 +14,9 @@ from tile_core.cache import Cache, Entry, key_of
 from tile_core.diagnostics import SourceLocation, TileError
 from tile_core.digests import sha256
 from tile_core.fingerprint import installed
-from tile_core.hookspecs import LazyEmitter
 from tile_core.pipeline.resolve import Resolved
 from tile_core.pipeline.timing import Clock
+from tile_core.references import LazyEmitter
 from tile_core.registry import Registry, default_registry
 from tile_core.remarks import Remark
 from tile_core.snapshot import stamp

@@ -225,24 +225,34 @@ def _field(name: str, annotation: Any, body: Mapping[str, Any]) -> Field:
     left_out = name in body
     if left_out and body[name] is not None:
         raise TypeError(f"the field '{name}' can have no default but None")
+    kind, constraint, variadicity, slots = _read(annotation)
+    if left_out and variadicity != "optional":
+        raise TypeError(f"only an optional operand or result can be None, not '{name}'")
+    if kind is None:
+        raise TypeError(f"only operands and results can be optional or many, not '{name}'")
+    return Field(name, kind, constraint, variadicity, left_out, slots)
+
+
+@cache
+def _read(annotation: Any) -> tuple[Kind | None, Any, Variadicity, int]:
+    """What an annotation says, no matter of which field: as `Field` has it. The kind is None where
+    it is optional or many and no value. A dialect says the same of most of its fields."""
     if isinstance(annotation, Mixed):
-        group = _field(name, Sequence[annotation.of], body)
-        return group._replace(slots=annotation.slots)
-    variadicity: Variadicity = "single"
+        kind, constraint, variadicity, _ = _read(Sequence[annotation.of])
+        return kind, constraint, variadicity, annotation.slots
+    variadicity = "single"
     origin = get_origin(annotation)
     if origin is Sequence or origin is python_types.UnionType or origin is Union:
         inner = _inner(annotation, origin)
         if inner is not None:
             variadicity = "variadic" if origin is Sequence else "optional"
             annotation, origin = inner, get_origin(inner)
-    if left_out and variadicity != "optional":
-        raise TypeError(f"only an optional operand or result can be None, not '{name}'")
     if origin is Operand or origin is Result:
-        kind: Kind = "operand" if origin is Operand else "result"
-        return Field(name, kind, get_args(annotation)[0], variadicity, left_out)
+        kind = "operand" if origin is Operand else "result"
+        return kind, get_args(annotation)[0], variadicity, 1
     if variadicity != "single":
-        raise TypeError(f"only operands and results can be optional or many, not '{name}'")
-    return Field(name, "region" if annotation is Region else "attribute", annotation)
+        return None, annotation, variadicity, 1
+    return "region" if annotation is Region else "attribute", annotation, variadicity, 1
 
 
 def _inner(annotation: Any, origin: Any) -> Any:

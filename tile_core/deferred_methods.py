@@ -20,6 +20,8 @@ from dataclasses import KW_ONLY, MISSING, Field, FrozenInstanceError, InitVar
 from typing import Any, ClassVar
 
 _real = dataclasses.dataclass
+#: How `dataclasses` marks a field that is none of the special ones; None if it does so otherwise.
+_KIND: Any = getattr(dataclasses, "_FIELD", None)
 _FIELDS = "__dataclass_fields__"
 #: Arguments of the decorator that are known here; with any other it is not for us.
 _KNOWN = frozenset(("frozen", "eq", "kw_only"))
@@ -204,16 +206,26 @@ class DeferredMethods:
 
     def _make_fields(self, cls: type, name: str) -> Any:
         """`__dataclass_fields__`, without the methods."""
+        plan = self._plans[cls]
+        if _KIND is not None and vars(cls).get("__annotations__", {}).keys() <= plan.fields.keys():
+            return _inherited(plan) | {key: _field_of(cls, plan, key) for key in plan.fields}
+        # It has a `ClassVar`, which `dataclasses` notes as well.
         fields_only = self._fields_only(cls, is_frozen=False)
-        kw_only = self._plans[cls].options.get("kw_only", False)
+        kw_only = plan.options.get("kw_only", False)
         return vars(_real(init=False, repr=False, eq=False, kw_only=kw_only)(fields_only))[name]
 
     def _make_others(self, cls: type, name: str) -> Any:
-        """All else that `dataclasses` makes for the fields of `cls`."""
+        """What `dataclasses` makes for the fields of `cls`: `name`, and what it needs for that."""
         plan = self._plans[cls]
-        made = vars(_real(**plan.options)(self._fields_only(cls, is_frozen=plan.is_frozen)))
-        for each, maker in self._makers.items():
-            if maker == self._make_others and isinstance(vars(cls).get(each), _Later):
+        options, wanted = plan.options, self._makers.keys()
+        if name in ("__eq__", "__hash__"):  # what is asked for most often, and without the others
+            options = {"init": False, "repr": False, "unsafe_hash": name == "__hash__"}
+            wanted = {name}
+        is_frozen = options.get("frozen", False)
+        made = vars(_real(**options)(self._fields_only(cls, is_frozen=is_frozen)))
+        for each in wanted:
+            ours = self._makers.get(each) in (None, self._make_others)
+            if ours and each in made and isinstance(vars(cls).get(each), _Later):
                 setattr(cls, each, made[each])
         return made[name]
 
@@ -226,13 +238,28 @@ class DeferredMethods:
             "__annotations__": annotations, "__doc__": cls.__doc__, "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
         }  # fmt: skip
-        fields = {k: field for base in plan.bases for k, field in getattr(base, _FIELDS).items()}
+        fields = _inherited(plan)
         above = (type("Base", (self._root[is_frozen],), {_FIELDS: fields}),) if fields else ()
         return type(cls.__name__, above, body)
 
 
 def _empty() -> type:
     return type("Empty", (), {"__doc__": "of none", "__annotations__": {}})
+
+
+def _inherited(plan: _Plan) -> dict[str, Field[Any]]:
+    return {key: field for base in plan.bases for key, field in getattr(base, _FIELDS).items()}
+
+
+def _field_of(cls: type, plan: _Plan, name: str) -> Field[Any]:
+    """The description of a field of its own."""
+    value = plan.fields[name]
+    made: Any = value if isinstance(value, Field) else dataclasses.field(default=value)
+    made.name, made.type = name, vars(cls)["__annotations__"][name]
+    made._field_type = _KIND
+    if made.kw_only is MISSING:
+        made.kw_only = plan.options.get("kw_only", False)
+    return made
 
 
 def _add_fields(plan: _Plan, cls: type) -> bool:
@@ -287,7 +314,8 @@ def _is_simple(value: Any) -> bool:
         if not value.init:
             return False
         value = value.default
-    return type(value).__hash__ is not None and not isinstance(value, types.MemberDescriptorType)
+    hashed = next(each["__hash__"] for each in map(vars, type(value).__mro__) if "__hash__" in each)
+    return hashed is not None and not isinstance(value, types.MemberDescriptorType)
 
 
 def _taken(parameter: _Parameter) -> str:

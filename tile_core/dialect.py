@@ -19,7 +19,6 @@ Effects are interfaces of MLIR, so its own passes (cse, canonicalize, loop-invar
 treat our operations right. An operation without any of these traits stays where it is.
 """
 
-import types as python_types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -234,12 +233,11 @@ def declare(
     }
     if spec.checks:
         body["verify_invariants"] = staticmethod(verifier(*spec.checks))
-    return python_types.new_class(
-        class_name or spec.class_name,
-        (Operation,),
-        {"dialect": dialect, "name": spec.name, "traits": list(spec.traits)},
-        lambda namespace: namespace.update(body),
-    )
+    metaclass: Any = type(Operation)
+    return metaclass(
+        class_name or spec.class_name, (Operation,), body,
+        dialect=dialect, name=spec.name, traits=spec.traits,
+    )  # fmt: skip
 
 
 def verifier(*checks: Check) -> Callable[[Any], bool]:

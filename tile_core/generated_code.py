@@ -41,7 +41,7 @@ class GeneratedCode:
     def __init__(self, path: str) -> None:
         self.path = path
         self.known: dict[str, bytes] = {}  # as `marshal` has it: most are not asked for
-        self.expressions: dict[tuple[str, int], Program] = {}
+        self.expressions: dict[tuple[str | bytes, int], Program] = {}
         self.tables: dict[str, bytes] = {}  # of TOML
         with suppress(EOFError, ValueError, TypeError):
             known, expressions, tables = marshal.loads(read_own(path))
@@ -75,7 +75,7 @@ class GeneratedCode:
             real: what it is called there.
         """
         key = (text, int(flags))
-        if type(text) is not str or flags & re.DEBUG:
+        if type(text) not in (str, bytes) or flags & re.DEBUG:
             return real(text, flags)
         program = self.expressions.get(key)
         if program is None:

@@ -19,14 +19,16 @@ import marshal
 import os
 import sys
 import zlib
+from _thread import RLock
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import ModuleType
 
 from tile_core.own_files import append_own, map_own, read_own, user_folder, write_own
 
 TYPE_CHECKING = False  # without `typing`
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from types import CodeType, ModuleType
+    from types import CodeType
     from typing import Any
 
     #: Source, time (ns) and size of it, its compiled file ("": where Python puts it), whether it is
@@ -38,6 +40,22 @@ if TYPE_CHECKING:
 
 #: A compiled file starts with the magic number, flags, the source's time and size: 4 bytes each.
 _HEAD = 16
+#: Modules of the standard library that others import for what most commands never do: of a
+#: command that only imports them they are not loaded. Not so of `from inspect import ...`.
+_ON_USE = frozenset(
+    [
+        "bz2",
+        "copy",
+        "inspect",
+        "ipaddress",
+        "locale",
+        "lzma",
+        "queue",
+        "signal",
+        "traceback",
+        "zipfile",
+    ]
+)
 #: With more bytes than these nothing is added any more.
 _LIMIT = 1 << 26
 #: What `marshal` raises for bytes that it has not written.
@@ -97,8 +115,9 @@ class ModuleImage:
             return None
         source, _, _, compiled, package, at, length = entry
         code = self._code[at : at + length]
+        loader = (_LoaderOnUse if name in _ON_USE else _Loader)(name, source, code)
         # `spec_from_file_location` would work out again what is known here.
-        spec = ModuleSpec(name, _Loader(name, source, code), origin=source, is_package=package)
+        spec = ModuleSpec(name, loader, origin=source, is_package=package)
         spec.has_location = True
         spec.cached = compiled or _usual(source)
         if package:
@@ -203,6 +222,45 @@ class _Loader(SourceFileLoader):
         del fullname
         return marshal.loads(self.code)
 
+
+class _LoaderOnUse(_Loader):
+    """Loads it when somebody asks for one of its names. What it imports itself must not ask for
+    them while it is imported: then threads cannot wait for each other."""
+
+    def __init__(self, name: str, path: str, code: memoryview) -> None:
+        super().__init__(name, path, code)
+        self._lock = RLock()
+        self._runs = False
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module to whoever uses it first."""
+        module.__class__ = _NotLoaded
+
+    def run(self, module: _NotLoaded) -> None:
+        """Run it, once; another thread that asks for a name waits."""
+        with self._lock:
+            if self._runs:
+                return  # it is done, or this thread is at it
+            self._runs = True
+            try:
+                super().exec_module(module)
+                object.__setattr__(module, "__class__", ModuleType)
+            finally:
+                self._runs = object.__getattribute__(module, "__class__") is ModuleType
+
+
+class _NotLoaded(ModuleType):
+    """A module that has not run."""
+
+    def __getattribute__(self, name: str) -> Any:
+        """As of the module: runs it, but for what Python asks of each at an import statement."""
+        if name not in _OF_IMPORT:
+            object.__getattribute__(self, "__spec__").loader.run(self)
+        return object.__getattribute__(self, name)
+
+
+#: What import statements and finders look at.
+_OF_IMPORT = ("__spec__", "__class__", "__name__")
 
 #: The image that this process takes modules from.
 _kept: ModuleImage | None = None

@@ -8,14 +8,13 @@ from importlib import import_module
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pluggy
-
-from tile_core import builtin, hookspecs
 from tile_core.diagnostics import ConfigurationError, nearest
 from tile_core.snapshot import remembered
+
+if TYPE_CHECKING:
+    import pluggy
 
 
 class Origin(NamedTuple):
@@ -44,8 +43,13 @@ class Plugin:
     """A plugin and the distribution that brought it."""
 
     name: str  # of the entry point
-    module: Any  # what carries the hook implementations
+    carrier: Any  # of the hook implementations: what has them, or the `Point` that names it
     origin: Origin
+
+    @property
+    def module(self) -> Any:
+        """What carries the hook implementations, imported where it has not been."""
+        return self.carrier.load() if isinstance(self.carrier, Point) else self.carrier
 
     @property
     def distribution(self) -> str:
@@ -63,6 +67,8 @@ class Plugin:
     @property
     def package(self) -> str:
         """The importable package that holds the plugin."""
+        if isinstance(self.carrier, Point) and ":" not in self.carrier.value:
+            return self.carrier.value.strip().partition(".")[0]
         return getattr(self.module, "__name__", self.name).partition(".")[0]
 
 
@@ -88,7 +94,8 @@ def core_version() -> str:
 
 def core_plugin() -> Plugin:
     """What the framework itself brings, seen as a plugin."""
-    return Plugin("core", builtin, Origin("tilec", remembered("core-version", _core_version)))
+    origin = Origin("tilec", remembered("core-version", _core_version))
+    return Plugin("core", Point("core", "tile_core.builtin", origin), origin)
 
 
 def _core_version() -> tuple[str, list[Path]]:
@@ -104,6 +111,8 @@ def installed_points() -> list[Point]:
 
 def _read_points() -> tuple[list[tuple[str, str, Origin]], list[Path]]:
     import importlib_metadata
+
+    from tile_core import hookspecs
 
     points: list[tuple[str, str, Origin]] = []
     files: list[Path] = []
@@ -140,7 +149,8 @@ def find_plugins(disabled: Iterable[str] = ()) -> tuple[list[Plugin], list[Broke
             try:
                 if point is not same[0]:
                     raise _clash(point, same[0])
-                working.append(Plugin(point.name, _import(point), point.origin))
+                _check(point)
+                working.append(Plugin(point.name, point, point.origin))
             except ConfigurationError as error:
                 broken.append(BrokenPlugin(point.name, *point.origin, error))
     return working, broken
@@ -152,6 +162,10 @@ def plugin_manager(plugins: Iterable[Plugin]) -> pluggy.PluginManager:
     Raises:
         ConfigurationError: a plugin implements an unknown hook, or with wrong arguments.
     """
+    import pluggy
+
+    from tile_core import hookspecs
+
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     for plugin in plugins:
@@ -179,7 +193,10 @@ def _known_names(points: list[Point], disabled: Iterable[str]) -> frozenset[str]
     return unwanted
 
 
-def _import(point: Point) -> ModuleType:
+def _check(point: Point) -> None:
+    """Refuse what cannot be imported, and what is made for another interface."""
+    from tile_core import hookspecs
+
     try:
         module = point.load()
     except Exception as error:
@@ -193,7 +210,6 @@ def _import(point: Point) -> ModuleType:
             else f"it is made for plugin interface {found}, and this is {hookspecs.SPEC_VERSION}"
         )
         raise _unusable(point.name, point.origin, reason)
-    return module
 
 
 def _clash(point: Point, other: Point) -> ConfigurationError:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from tile_core import plugins
+from tile_core import plugins, registered
 from tile_core.diagnostics import ConfigurationError, nearest
-from tile_core.hookspecs import Lazy, LazyEmitter, LazyFrontend, LazyPatterns
 from tile_core.plugins import BrokenPlugin, Origin, Plugin
+from tile_core.references import Lazy, LazyEmitter, LazyFrontend, LazyPatterns
+from tile_core.snapshot import remembered
 from tile_core.target import Target, builtin_targets, unknown_target
 from tile_core.toml_text import package_text
 
@@ -55,16 +57,29 @@ class Registry:
 
     Args:
         plugins_: working plugins; the framework's own is added by the class methods.
+        known: what they register, where they need not be asked.
 
     Raises:
         ConfigurationError: two plugins claim one name, or a hook is implemented wrongly.
     """
 
-    def __init__(self, plugins_: Iterable[Plugin], broken: Iterable[BrokenPlugin] = ()) -> None:
+    def __init__(
+        self,
+        plugins_: Iterable[Plugin],
+        broken: Iterable[BrokenPlugin] = (),
+        known: Iterable[Entry] | None = None,
+    ) -> None:
         self.plugins = tuple(plugins_)
         self.broken = tuple(broken)
         self._entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
         self._loaded: dict[tuple[str, str], Any] = {}
+        if known is not None:
+            for entry in known:
+                self._entries[entry.kind][entry.lazy.name] = entry
+        else:
+            self._ask_plugins()
+
+    def _ask_plugins(self) -> None:
         manager = plugins.plugin_manager(self.plugins)
         owners = {plugin.name: plugin for plugin in self.plugins}
         for kind, (hook, wanted) in KINDS.items():
@@ -76,12 +91,30 @@ class Registry:
 
     @classmethod
     def discover(cls, disabled: Iterable[str] = (), *, strict: bool = True) -> Registry:
-        """The registry of all installed plugins.
+        """The registry of all installed plugins, from the snapshot where nothing has changed.
 
         Args:
             disabled: plugins or distributions to leave out.
             strict: raise for a plugin that cannot be used, instead of listing it in `broken`.
         """
+        without = tuple(disabled)
+        if without or not strict:
+            return cls._of_installed(without, strict=strict)
+        made: list[Registry] = []
+
+        def make() -> tuple[str | None, list[Path]]:
+            made.append(cls._of_installed((), strict=True))
+            rows = [(e.kind, e.lazy, e.plugin) for e in made[0]._every_entry()]
+            return registered.packed(made[0].plugins, rows), registered.behind(made[0].plugins)
+
+        kept = remembered("registry", make)
+        if made or kept is None:
+            return made[0] if made else cls._of_installed((), strict=True)
+        found, rows = registered.unpacked(kept)
+        return cls(found, known=[Entry(*row) for row in rows])
+
+    @classmethod
+    def _of_installed(cls, disabled: Iterable[str], *, strict: bool) -> Registry:
         working, broken = plugins.find_plugins(disabled)
         if strict and broken:
             raise broken[0].error
@@ -123,6 +156,9 @@ class Registry:
                 hint=f"uninstall one, or go on with --disable-plugin {entry.plugin.name}",
             )
         known[entry.lazy.name] = entry
+
+    def _every_entry(self) -> list[Entry]:
+        return [entry for kind in KINDS for entry in self.entries(kind)]
 
     def names(self, kind: str) -> list[str]:
         """All names of `kind`, sorted."""

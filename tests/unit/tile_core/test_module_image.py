@@ -157,3 +157,30 @@ def test_what_a_fork_imports_comes_into_the_image(package: Path) -> None:
         run(package, FORK)
     assert sorted(run(package, FORK).split()) == sorted(f"1 part.py True {KEPT} _Loader".split())
     assert [path.name for path in image_of(package).parent.iterdir()] == [image_of(package).name]
+
+
+#: Modules that others import for what is not used: eight threads use one at once.
+ON_USE = """
+import sys, threading
+from tile_core.module_image import keep_modules
+image = keep_modules()
+import pack.part, inspect, lzma
+import inspect as again
+kinds = [type(sys.modules[name]).__name__ for name in ("inspect", "lzma")]
+found = []
+def use():
+    found.append(inspect.isclass(int))
+threads = [threading.Thread(target=use) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+from lzma import compress
+kinds += [type(sys.modules[name]).__name__ for name in ("inspect", "lzma")]
+print(*kinds, found == [True] * 8, again is inspect, len(compress(b"x" * 999)) < 99)
+image.save()
+"""
+
+
+def test_some_modules_run_when_they_are_first_used(package: Path) -> None:
+    run(package, ON_USE)  # what this interpreter has not compiled before comes a run later
+    run(package, ON_USE)
+    assert run(package, ON_USE) == "_NotLoaded _NotLoaded module module True True True"

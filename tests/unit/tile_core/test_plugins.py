@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import importlib_metadata
 import pytest
 
+from tile_core import plugins
 from tile_core.diagnostics import ConfigurationError
-from tile_core.hookspecs import SPEC_VERSION
-from tile_core.registry import Registry
+from tile_core.hookspecs import SPEC_VERSION, Lazy, LazyFrontend
+from tile_core.registry import KINDS, Registry
 
 Install = Callable[..., None]
 
@@ -58,6 +60,64 @@ def test_plugins_are_found_in_order_of_name(install: Install) -> None:
     assert [str(p) for p in registry.plugins[1:]] == ["aa 2.0", "zz 1.0"]
     assert registry.names("scheduler") == ["a", "z"]
     assert str(registry.owner("scheduler", "z")) == "zz 1.0"
+
+
+EVERY_KIND = (
+    HEAD
+    + """
+from tile_core.hookspecs import LazyFrontend, LazyPatterns
+@hookimpl
+def tile_frontends():
+    asked = Lazy("empty", "m:empty")
+    return [LazyFrontend("f", "m:f", "reads", b"\\0MAGIC", ("word", "other"), asked)]
+@hookimpl
+def tile_emitters():
+    return [LazyEmitter("e", "m:e", consumes="mlir", produces="x", tools=Lazy("t", "m:t"))]
+@hookimpl
+def tile_patterns():
+    return [LazyPatterns("p", "m:p", extends="some-pass")]
+"""
+)
+
+
+def test_what_plugins_register_is_remembered(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time nobody is asked, and the answer is the same."""
+    install("all", "1.0", EVERY_KIND)
+    first = Registry.discover()
+    monkeypatch.setattr(plugins, "plugin_manager", _not_called)
+    again = Registry.discover()
+    assert again is not first
+    assert again.plugins == first.plugins
+    for kind in KINDS:
+        assert again.entries(kind) == first.entries(kind), kind
+    (frontend,) = again.entries("frontend")[-1:]
+    assert isinstance(frontend.lazy, LazyFrontend)
+    assert frontend.lazy.empty == Lazy("empty", "m:empty")
+    assert again.plugins[1].module.__name__ == "fake_all_plugin"
+    assert again.plugins[1].package == "fake_all_plugin"
+
+
+def test_a_plugin_that_has_changed_is_asked_again(install: Install, tmp_path: Path) -> None:
+    install("one", "1.0", SCHEDULER.format("before"))
+    assert Registry.discover().names("scheduler") == ["before"]
+    (tmp_path / "fake_one_plugin.py").write_text(SCHEDULER.format("behind it"))
+    del sys.modules["fake_one_plugin"]
+    importlib.invalidate_caches()
+    assert Registry.discover().names("scheduler") == ["behind it"]
+
+
+def test_references_of_a_plugins_own_making_are_asked_for_each_time(install: Install) -> None:
+    text = "class Mine(Lazy): pass\n@hookimpl\ndef tile_passes():\n    return [Mine('a', 'b:c')]\n"
+    install("own", "1.0", HEAD + text)
+    for _ in range(2):
+        (entry,) = Registry.discover().entries("pass")
+        assert type(entry.lazy).__name__ == "Mine"
+
+
+def _not_called(*_arguments: object) -> None:
+    raise AssertionError("plugins are asked though nothing has changed")
 
 
 @pytest.mark.parametrize(

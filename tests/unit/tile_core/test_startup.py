@@ -154,16 +154,16 @@ spec.loader.exec_module(client)
 given = [sys.argv[2], "--gpu-name", "sm_90", "-o", sys.argv[3]]
 code = client.here("tile_dropin.main:run", "tileiras", given)
 ours = sum(name.startswith("tile_") for name in sys.modules)
-unused = [name for name in ("tomli", "importlib.resources", "zipfile") if name in sys.modules]
-print(code, ours, len(made), unused)
+unused = ("tomli", "importlib.resources", "zipfile", "pluggy", "tile_tileas.plugin")
+print(code, ours, len(made), [name for name in unused if name in sys.modules])
 """
 
 
 def test_a_cold_vector_add_makes_few_dataclasses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts, since times depend on the machine: 520 modules of ours, 329 dataclasses in them, of
-    which `dataclasses` made all; now it makes what is left over for 82, most for their fields."""
+    """Counts, since times depend on the machine: 509 modules of ours, 329 dataclasses in them, of
+    which `dataclasses` made all; now it makes what is left over for 28."""
     monkeypatch.setenv("TILEC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     root = Path(__file__).parents[3]
@@ -178,5 +178,5 @@ def test_a_cold_vector_add_makes_few_dataclasses(
     assert first.returncode == 0, first.stderr  # it fills the files of this user's own
     code, modules, made, unused = done.stdout.split(maxsplit=3)
     assert (code, unused.strip()) == ("0", "[]"), done.stderr
-    assert int(modules) <= 545
-    assert 0 < int(made) <= 100
+    assert int(modules) <= 525
+    assert 0 < int(made) <= 35

@@ -11,6 +11,7 @@ Groups of values that may differ in type are `Mixed`; `MIXED` says for how many 
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from tile_core.dialect import (
@@ -118,6 +119,7 @@ _ATTRIBUTES: dict[str, Any] = {
 }
 
 
+@cache
 def property_name(name: str) -> str:
     """The Python property for an operand, result or region of that name."""
     if name == "from":
