@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tile_sim import Module
+from tile_sim import Module, TensorMap
 from tile_sim.machine.unmade import Wanted
 
 Kernel = Callable[..., Module]
@@ -154,9 +154,32 @@ st.global.u32 [out], %r5; {LOOP}""", "u64 out")  # fmt: skip
 
 
 def test_what_marks_do_not_follow_keeps_every_store(kernel: Kernel) -> None:
-    """A tensor map that a kernel changes in shared memory."""
+    """A bulk copy that adds."""
     module = kernel(f""".shared .align 128 .b8 s[128];
-mov.u32 %r4, 7; xor.b32 %r4, %r4, 2; st.shared.u32 [s], %r4;
-tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], out;
+mov.u32 %r4, 7; xor.b32 %r4, %r4, 2; st.shared.u32 [s], %r4; mov.u32 %r5, s;
+cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [out], [%r5], 16;
 ld.shared.u32 %r3, [s]; {LOOP}""", "u64 out")  # fmt: skip
     assert "xor.b32" in _kept(module)
+
+
+@pytest.mark.parametrize("skipped", [MEMORY, MEMORY | WAY])
+def test_a_map_that_a_kernel_makes_is_all_there(kernel: Kernel, skipped: frozenset[str]) -> None:
+    """Threads copy it to shared memory, change it and bring it to global memory; a copy by it then
+    ends, and no data of others are made."""
+    out = np.zeros(64, np.uint32)
+    module = kernel(f""".shared .align 128 .b8 m[128]; .shared .align 128 .b8 s[256];
+mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; cvt.u64.u32 %rd1, %r2; add.u64 %rd2, map, %rd1;
+ld.global.u32 %r3, [%rd2]; mov.u32 %r4, m; add.u32 %r5, %r4, %r2; st.shared.u32 [%r5], %r3;
+bar.sync 0; setp.eq.u32 %p2, %r1, 0; mov.f32 %f1, 0f3F800000; ex2.approx.f32 %f2, %f1;
+st.shared.v4.f32 [s], {{%f2, %f2, %f2, %f2}};
+@%p2 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r4], out;
+bar.sync 0; add.u64 %rd3, out, 128;
+tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned
+[%rd3], [%r4], 128; mov.u32 %r6, s; mov.u32 %r7, 0;
+@%p2 cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%rd3, {{%r7}}], [%r6];
+@%p2 cp.async.bulk.commit_group; @%p2 cp.async.bulk.wait_group 0; mov.u32 %r3, 3; {LOOP}""",
+        "u64 map, u64 out")  # fmt: skip
+    tensor = np.frombuffer(TensorMap(out, (4,)).encode(0), np.uint32)
+    args: list[Any] = [tensor, out]
+    assert _steps(module, args, skipped) == _steps(module, args)
+    assert "ex2.approx.f32" not in _kept(module)

@@ -425,6 +425,8 @@ def cp_fenceproxy(cx: Decode) -> Exec:
         for row, target, origin in sorted(items):
             cta, offset = shared.locate(g.wave, row, origin, "tensor map")
             where = shared.flat(g.wave, cta, offset + np.arange(SIZE), "tensor map")
+            if g.wave.unmade is not None:
+                g.wave.unmade.sent(where)
             g.wave.memory.write(target, g.wave.shared.bytes[where])
             if g.wave.monitor is not None:
                 g.wave.monitor.map_written(row, target)

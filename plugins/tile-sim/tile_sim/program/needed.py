@@ -46,7 +46,7 @@ _TENSOR_DATA = frozenset({"mma", "ld", "st", "cp", "shift"})
 
 
 #: Whose effects on memory marks of words do not follow.
-_UNFOLLOWED = frozenset({("tensormap", ""), ("st", "async"), ("red", "async"), ("cp", "reduce")})
+_UNFOLLOWED = frozenset({("st", "async"), ("red", "async"), ("cp", "reduce")})
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Needed:
 def followed(functions: Iterable[Function]) -> bool:
     """Whether marks of memory tell all that stores and copies of these functions do."""
     return not any(
-        (ins.op, "") in _UNFOLLOWED or any((ins.op, mod) in _UNFOLLOWED for mod in ins.mods)
+        any((ins.op, mod) in _UNFOLLOWED for mod in ins.mods)
         or (ins.op == "cp" and {"bulk", "shared::cluster", "shared::cta"} <= set(ins.mods))
         for ins in _instructions(functions)
     )  # fmt: skip
@@ -70,15 +70,17 @@ def guided(functions: Iterable[Function], made: frozenset[int], accesses: bool) 
     """What has to run where of all stores only `made` (ids) are read by loads that count.
 
     With `accesses` loads and stores run, whatever their data are, for who asks where they go;
-    without, only those stay that decide a branch.
+    without, only those stay that decide a branch. Where tensor maps are made all of them run:
+    copies by a map that is not all there would be errors.
     """
     every = _instructions(functions)
-    may_go = _moves_data if accesses else _left
+    maps = any(ins.op == "tensormap" for ins in every)
+    may_go = _moves_data if accesses or maps else _left
     needed = {name for ins in every if not may_go(ins) for name in _decisive(ins)}
     needed |= {ins.guard.name for ins in every if ins.guard is not None and not may_go(ins)}
     while True:
         giving = [ins for ins in every if _makes(ins, needed)]
-        writers = _writers(every, giving, made)
+        writers = _writers(every, giving, made, maps)
         more = {name for ins in (*giving, *writers) for name in _inputs(ins, may_go)}
         if more <= needed:
             break
@@ -99,9 +101,11 @@ def _moves_data(ins: Instr) -> bool:
     return ins.op in ("shfl", "mma") or _pure(ins)
 
 
-def _writers(every: list[Instr], giving: list[Instr], made: frozenset[int]) -> list[Instr]:
-    """What writes memory that loads which count may read."""
-    loads = any(ins.op in _LOADS for ins in giving)
+def _writers(
+    every: list[Instr], giving: list[Instr], made: frozenset[int], maps: bool
+) -> list[Instr]:
+    """What writes memory that loads which count may read, or tensor maps are made in."""
+    loads = maps or any(ins.op in _LOADS for ins in giving)
     tensor = any(ins.op == "tcgen05" for ins in giving)
     return [
         ins for ins in every
