@@ -113,15 +113,25 @@ def check(app: Any, as_json: bool, **given: Any) -> int:
             if not as_json:
                 _show_launch(done)
     findings = [finding for report in reports for finding in report.findings]
-    count = len(findings)
     if as_json:
         records = [_finding_record(finding) for finding in findings]
         click.echo(json.dumps(records, indent=1))
-        return ExitCode.COMPILE if count else ExitCode.OK
-    for finding in findings:
-        click.echo(str(finding))
-    click.echo(f"{count} finding{'' if count == 1 else 's'}" if count else "no findings")
-    return ExitCode.COMPILE if count else ExitCode.OK
+    else:
+        _show_findings(findings)
+    return ExitCode.COMPILE if findings else ExitCode.OK
+
+
+def _show_findings(findings: list[Finding]) -> None:
+    from tile_sim.findings import by_line
+
+    lines = by_line(findings)
+    for line in lines:
+        click.echo(str(line))
+    instructions = sum(line.instructions for line in lines)
+    text = f"{len(lines)} finding{'' if len(lines) == 1 else 's'}" if lines else "no findings"
+    if instructions > len(lines):
+        text += f", of {instructions} instructions (--json lists them)"
+    click.echo(text)
 
 
 def _finding_record(finding: Finding) -> dict[str, Any]:

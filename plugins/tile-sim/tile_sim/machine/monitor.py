@@ -49,11 +49,15 @@ class Finding:
     other: Where | None = None
     count: int = 1
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """Where it is and what is wrong, without how often."""
         place = f"{self.where}: " if self.where else ""
         other = f" (other access: {self.other})" if self.other else ""
-        times = f" [{self.count} times]" if self.count > 1 else ""
-        return f"{place}{self.kind}: {self.message}{other}{times}"
+        return f"{place}{self.kind}: {self.message}{other}"
+
+    def __str__(self) -> str:
+        return f"{self.text} [{self.count} times]" if self.count > 1 else self.text
 
 
 @dataclass(frozen=True)

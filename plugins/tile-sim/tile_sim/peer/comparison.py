@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tile_sim.errors import SimError
+from tile_sim.findings import by_line
 from tile_sim.machine.launch import LaunchReport
 from tile_sim.module import Module
 from tile_sim.reference import difference
@@ -32,7 +33,7 @@ class Side:
         """Errors and findings of this code alone."""
         if self.error is not None:
             return [str(self.error)]
-        return [str(finding) for finding in (self.report.findings if self.report else ())]
+        return [str(line) for line in by_line(self.report.findings if self.report else ())]
 
 
 @dataclass
