@@ -28,6 +28,7 @@ NodeKind = Literal[
     "cat",  # threads join what they hold of two tiles along `axis`
     "slice",  # threads pick what they hold, or the tile goes through shared memory
     "insert",  # operands: the slice, and the tile, in whose layout the result is
+    "count",  # the operand in any layout: its numbers are counted in shared memory
     "convert",  # explicit change of layout
     "dot",  # operands A, B, C; the result in C's layout
 ]

@@ -21,6 +21,7 @@ KINDS: dict[str, NodeKind] = {
     "nv_tileaa.make_range": "source",
     "nv_tileaa.splat": "source",
     "nv_tileaa.broadcast": "broadcast",
+    "nv_tileaa.histogram": "count",
     "nv_tileaa.permute": "permute",
     "nv_tileas.atomic_cas": "atomic",
     "nv_tileas.atomic_rmw": "atomic",

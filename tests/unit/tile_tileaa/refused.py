@@ -355,7 +355,11 @@ EXTENDED = [
     ),
     (
         cast("histogram", "%t", "!t", "!k"),
-        "expects a tile to count of integers, but got f32",
+        "expects a tile to count of integers, but got tensor<8xf32>",
+    ),
+    (
+        cast("histogram", "%i", "i32", "!k"),
+        "expects a tile to count of integers, but got i32",
     ),
     (
         cast("histogram", "%k", "!k", "!t"),

@@ -165,6 +165,18 @@ def test_what_is_legal_verifies(line: str) -> None:
 
 REFUSED = [
     (
+        '"nv_tileas.count"(%t, %b) : (!t, !b) -> ()',
+        "count",
+        "expects a buffer of i32 of one axis, but got "
+        '!nv_tileas.buffer<tensor<8x16xf32, #nv_tileas.layout<"offset=[[0,1],[0,2],[0,4],[0,8],'
+        '[1,0],[2,0],[4,0]] : 8x16">>, "shared", 3 : i32>',
+    ),
+    (
+        '"nv_tileas.count"(%t, %i) : (!t, i32) -> ()',
+        "count",
+        "expects a buffer, but got i32",
+    ),
+    (
         '%x = "nv_tileas.create_none"() : () -> i32',
         "create_none",
         "expects the type of a token, but got i32",

@@ -82,8 +82,8 @@ def _packed(op: ir.OpView) -> str | None:
 
 def _histogram(op: ir.OpView) -> str | None:
     source, result = element_of(op.source.type), op.result.type
-    if not is_integer(source):
-        return f"expects a tile to count of integers, but got {source}"
+    if not isinstance(op.source.type, ir.RankedTensorType) or not is_integer(source):
+        return f"expects a tile to count of integers, but got {op.source.type}"
     if len(shape_of(result)) != 1 or str(element_of(result)) != "i32":
         return f"expects counts in a tile of one axis of i32, but got {result}"
     return None
@@ -219,7 +219,8 @@ SPECS = (
     OperationSpec(
         "histogram",
         {"source": Operand[Any], "result": Result[Any]},
-        "How often each number from 0 on stands in a tile, one counter per number.",
+        "How often each number from 0 on stands in a tile, one counter per number. Numbers are "
+        "read without a sign; those that have no counter are not counted.",
         (Pure,),
         (_histogram,),
     ),

@@ -81,7 +81,27 @@ def _across(spec: OperationSpec, doc: str) -> OperationSpec:
 
 _FOLDS = {spec.name: spec for spec in folds(NvTileAS.DIALECT_NAMESPACE)}
 
+
+def _counters(op: ir.OpView) -> str | None:
+    """Counters of i32, as many as there are numbers that count."""
+    problem = buffer_problem(op.counters.type)
+    if problem is not None:
+        return problem
+    buffer = Buffer.of(op.counters.type)
+    assert buffer is not None
+    if len(buffer.shape) == 1 and str(buffer.tile.element_type) == "i32":
+        return None
+    return f"expects a buffer of i32 of one axis, but got {op.counters.type}"
+
+
 SPECS = (
+    OperationSpec(
+        "count",
+        {"source": Operand[Any], "counters": Operand[Any]},
+        "Add how often each number from 0 on stands in a tile to the counter of that number.",
+        (effects(reads=("counters",), writes=("counters",)),),
+        (_counters,),
+    ),
     OperationSpec(
         "convert_in_parts",
         {"source": Operand[Any], "buffer": Operand[Any], "result": Result[Any]},

@@ -1,4 +1,4 @@
-"""Reductions and scans in which several warps hold parts of the axis."""
+"""Reductions and scans in which several warps hold parts of the axis, and counts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.moves import layout_at
 from tile_tileas.reductions import plan_reduction
 from tile_tileas.scans import scan_extents
+from tile_tileas.storage import row_major
 
 
 def reduce(op: ir.OpView) -> None:
@@ -28,6 +29,18 @@ def scan(op: ir.OpView) -> None:
     segments = scan_extents(layout, axis).warps
     if segments > 1:
         _across(op, "scan", layout.size // layout.shape[axis] * segments)
+
+
+def histogram(op: ir.OpView) -> None:
+    """histogram => counters in a buffer, zero at first, that threads count in, and read"""
+    cx, result = Exchange(op), op.results[0]
+    tile = ir.RankedTensorType(result.type)
+    zero = ir.DenseElementsAttr.get_splat(tile, ir.IntegerAttr.get(tile.element_type, 0))
+    zeros = cx.create("arith.constant", [], [tile], {"value": zero}).result
+    counters = cx.staged(zeros, row_major(tile.shape))
+    cx.create("nv_tileas.count", [op.operands[0], counters])
+    result.replace_all_uses_with(cx.load(counters, tile))
+    op.operation.erase()
 
 
 def _across(op: ir.OpView, kind: str, count: int) -> None:

@@ -107,6 +107,9 @@ class _Materialiser:
     def _convert(self, op: ir.OpView) -> None:
         self._set_results(op)
 
+    def _count(self, op: ir.OpView) -> None:
+        self._set_results(op)
+
     def _view(self, op: ir.OpView) -> None:
         wanted = self._wanted[op.results[0]]
         self._convert_operands(op, reshape(wanted, shape_of(op.operands[0])))

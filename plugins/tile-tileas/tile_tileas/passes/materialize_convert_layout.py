@@ -14,6 +14,7 @@ _FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")
 #: Operation -> what takes the part of it that passes through shared memory out of it.
 FORMS: dict[str, Callable[[ir.OpView], None]] = {
     "nv_tileaa.alloca": leaders.alloca,
+    "nv_tileaa.histogram": folds.histogram,
     "nv_tileaa.print": moves.print_,
     "nv_tileas.atomic_cas": leaders.atomic,
     "nv_tileas.atomic_rmw": leaders.atomic,
@@ -35,7 +36,7 @@ class MaterializeConvertLayout(Pass):
     """Give what passes through shared memory its buffers, and copies to and from them.
 
     Conversions of layouts, operands of products, parts of reductions and scans that warps hold,
-    slices, printed tiles, and what one thread finds out for others.
+    counts, slices, printed tiles, and what one thread finds out for others.
     """
 
     name = "tileas-materialize-convert-layout"

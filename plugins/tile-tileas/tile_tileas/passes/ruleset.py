@@ -16,6 +16,7 @@ rules = RuleSet(
             "nv_tileaa.pragma",
             "nv_tileaa.pragma_mixed",
         ),
+        f"{__package__}.generate": ("nv_tileaa.generate",),
     },
 )
 

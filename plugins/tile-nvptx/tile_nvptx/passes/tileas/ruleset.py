@@ -28,6 +28,7 @@ FAMILIES = {
         "nv_tileas.cta_rank", "nv_tileas.cluster_sync", "nv_tileas.barrier_arrive_in_cluster",
     ),
     "convert_layout": ("nv_tileas.convert_layout", "nv_tileas.convert_in_parts"),
+    "count": ("nv_tileas.count",),
     "dot": ("nv_tileas.dot",),
     "dot_warpgroup": ("nv_tileas.dot_wait",),
     "inline_asm": (

@@ -189,6 +189,17 @@ def _unpack_words(word: int, count: int) -> list[str]:
     return lines
 
 
+def count_text() -> tuple[str, str]:
+    """Name and text of `(ptr<3>, i1)`: adds one to a word of the block's if the flag is set."""
+    name = "__tile_count"
+    asm = "@$1 red.relaxed.cta.shared.add.u32 [$0], 1;"
+    return name, (
+        f"llvm.func internal @{name}(%p: !llvm.ptr<3>, %c: i1) attributes {{always_inline}} {{\n"
+        f"  llvm.inline_asm has_side_effects asm_dialect = att {quoted(asm)}, "
+        '"l,b,~{memory}" %p, %c : (!llvm.ptr<3>, i1) -> ()\n  llvm.return\n}'
+    )
+
+
 def atomic_text(instruction: str, qualifiers: str, bits: int, arity: int) -> tuple[str, str]:
     """Name and text of `(ptr<1>, values.., i1) -> old`: acts if the flag is set.
 
