@@ -151,6 +151,8 @@ def _used_from_outside(op: Any) -> list[Any]:
     return [value for value in found if value not in inside]
 
 
+#: The operation that `readable` writes in another form.
+REWRITTEN = "nvvm.barrier"
 #: A barrier as MLIR prints it; LLVM 22 takes what stands behind it, its location or an attribute,
 #: for the kind of a reduction that is not there.
 _BARRIER = re.compile(

@@ -105,11 +105,15 @@ def _parsed(text: str) -> ir.Module:
     """The module; where MLIR cannot read what it has written, with that in another form."""
     try:
         return ir.Module.parse(text)
-    except ir.MLIRError:
+    except ir.MLIRError as error:
         other = mlir_substitutes.readable(text)
         if other == text:
             raise
-    return ir.Module.parse(other)
+        try:
+            return ir.Module.parse(other)
+        except ir.MLIRError as second:
+            # That form is not this version's, so the first error has another cause.
+            raise error if mlir_substitutes.REWRITTEN in str(second) else second from None
 
 
 def _parse_native(pipeline: str, text: str) -> Any:

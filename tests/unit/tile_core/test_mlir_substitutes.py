@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support.functions import function
 
+from tile_core.diagnostics import InputError, SourceLocation
 from tile_core.mlir_substitutes import readable
 
 
@@ -26,3 +28,23 @@ def test_barriers_are_written_in_the_form_that_all_versions_read(printed: str, m
 @pytest.mark.parametrize("text", ["nvvm.barrier.arrive id = %0", "nvvm.barrier0", "func.return"])
 def test_what_all_versions_read_stays(text: str) -> None:
     assert readable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            '%b = "nv_tileaa.histogram"(%t) : (tensor<8xf32>) -> tensor<4xi32>',
+            "'nv_tileaa.histogram' op expects a tile to count of integers, but got tensor<8xf32>",
+        ),
+        ("%b = arith.addf %i, %i : i32", "must be floating-point-like, but got 'i32'"),
+    ],
+)
+def test_what_is_wrong_beside_a_barrier_is_said(line: str, message: str) -> None:
+    """Not what is wrong with the form of the barrier that other versions read."""
+    source = f"func.func @f(%t: tensor<8xf32>, %i: i32) {{\n  nvvm.barrier\n  {line}\n  return\n}}"
+    with pytest.raises(InputError) as caught, function(source):
+        pass
+    assert message in caught.value.message
+    assert isinstance(caught.value.where, SourceLocation)
+    assert caught.value.where.line >= 3
