@@ -122,11 +122,17 @@ def value_of(spec: Spec, seed: int) -> np.ndarray | np.generic:
     if spec.file is not None:
         return _from_file(spec.file)
     dtype = dtype_of(spec.type)
-    with np.errstate(all="ignore"):
-        if spec.shape is None:
-            return np.array(spec.value).astype(dtype)[()]
-        found = _filled(spec, seed if spec.seed is None else spec.seed)
-        return np.ascontiguousarray(found.view(dtype).reshape(spec.shape))
+    try:
+        with np.errstate(all="ignore"):
+            if spec.shape is None:
+                return np.array(spec.value).astype(dtype)[()]
+            found = _filled(spec, seed if spec.seed is None else spec.seed)
+            return np.ascontiguousarray(found.view(dtype).reshape(spec.shape))
+    except MemoryError:
+        size = prod(spec.shape or ()) * dtype.itemsize / (1 << 30)
+        raise SimError(
+            "argument", f"there is no memory for the {size:,.0f} GiB of {spec.text!r}"
+        ) from None
 
 
 def _filled(spec: Spec, seed: int) -> np.ndarray:

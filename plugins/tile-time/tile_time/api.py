@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from tile_core.registry import Registry, default_registry
 from tile_time.result import Result
 
 Dim = tuple[int, int, int]
+_PTX = re.compile(rb"^[ \t]*\.version[ \t]+\d", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,7 @@ def program_of(
     raw = data.encode() if isinstance(data, str) else bytes(data)
     if raw[:4] == b"\x7fELF":
         return of_cubin(name, raw)
-    head = raw[:4096].decode("utf-8", "replace")
-    if any(line.lstrip().startswith(".version") for line in head.splitlines()):
+    if name.endswith(".ptx") or _PTX.search(raw):
         return Program(name, raw.decode("utf-8", "replace"))
     return compiled(raw, machine, registry, name, **chosen)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,6 +25,7 @@ class PtxGraph:
     """
 
     program: Program
+    broken: tuple[int, ...] = ()  # numbers of lines that the given text does not have
     loops: Loops = field(init=False)
     chain_of: list[int] = field(init=False)
 
@@ -51,6 +53,10 @@ class PtxGraph:
             number = self.chain_of[number]
             seen.add(number)
         return number
+
+    def given_line(self, line: int) -> int:
+        """The number of a line in the text as it was given."""
+        return line - bisect_right(self.broken, line)
 
     @cached_property
     def instructions(self) -> dict[int, Instr]:

@@ -73,7 +73,7 @@ def load_kernel(
         UsageError: no such kernel, or PTX for another GPU.
     """
     arch = architecture(ptx, machine)
-    text, sizes = _prepared(ptx, arch)
+    text, broken, sizes = _prepared(ptx, arch)
     module = Module(text)
     module.hidden, module.strict = hidden, False
     if entry is None:
@@ -85,17 +85,17 @@ def load_kernel(
     code = make_code(text, arch)
     if entry not in code.kernels or entry not in code.resources:
         raise CompileError(f"ptxas made no code for kernel '{entry}'")
-    graph = PtxGraph(program)
+    graph = PtxGraph(program, broken)
     listing = make_listing(graph, code.kernels[entry])
     return Kernel(machine, module, entry, code, sizes.get(entry, 0), graph, listing)
 
 
 @lru_cache(maxsize=16)
-def _prepared(ptx: str, arch: str) -> tuple[str, dict[str, int]]:
+def _prepared(ptx: str, arch: str) -> tuple[str, tuple[int, ...], dict[str, int]]:
     target = builtin_targets().get(arch.rstrip("af"))
     static = target.static_shared if target and arch[-1] in "af" else 48 * 1024
     large = without_large_arrays(from_cubin(ptx), static)
-    return one_instruction_a_line(large.ptx), large.sizes
+    return *one_instruction_a_line(large.ptx), large.sizes
 
 
 def time_kernel(

@@ -50,7 +50,7 @@ def occupancy(machine: Machine, demand: Demand) -> Occupancy:
     ctas, limit = min(limits, key=lambda pair: pair[0])
     if ctas < 1:
         raise CompileError(
-            f"a CTA does not fit on an SM of {machine.title}: too much of '{limit}'",
+            f"a CTA does not fit on an SM of {machine.title}; the limit is {limit}",
             notes=(
                 f"{demand.threads} threads of {demand.registers} registers, {demand.shared} bytes "
                 f"of shared memory, {demand.columns} columns of tensor memory",

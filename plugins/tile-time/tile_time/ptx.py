@@ -28,8 +28,9 @@ def from_cubin(text: str) -> str:
     return _LOCATION.sub(lambda hit: hit[0] if hit[1] in known else "", text)
 
 
-def one_instruction_a_line(text: str) -> str:
-    """The same PTX with a line break before every instruction that does not begin its line.
+def one_instruction_a_line(text: str) -> tuple[str, tuple[int, ...]]:
+    """The same PTX with a line break before every instruction that does not begin its line; the
+    numbers of the lines that were made so.
 
     Raises SimError (`syntax`) for what is no PTX.
     """
@@ -39,14 +40,16 @@ def one_instruction_a_line(text: str) -> str:
         if function.body is not None:
             _collect(function.body, places)
     pieces: list[str] = []
+    made: list[int] = []
     last = 0
     for place in sorted(set(places)):
         start = text.rfind("\n", 0, place) + 1
         if not _BLANK.match(text[start:place]):
             pieces += [text[last:place], "\n"]
+            made.append(text.count("\n", 0, place) + len(made) + 2)
             last = place
     pieces.append(text[last:])
-    return "".join(pieces)
+    return "".join(pieces), tuple(made)
 
 
 def _collect(scope: Scope, places: list[int]) -> None:

@@ -187,7 +187,7 @@ def _where(graph: PtxGraph, runs: Runs) -> tuple[dict[str, float], dict[str, dic
         cause, line = CAUSES[key & 15], key >> 4
         causes[cause] = causes.get(cause, 0.0) + clk / total
         ins = by_line.get(line)
-        name = f"ptx:{line}" if line else "launch"
+        name = f"ptx:{graph.given_line(line)}" if line else "launch"
         if ins is not None:
             where = graph.program.where(ins)
             if where.source:
@@ -199,7 +199,10 @@ def _where(graph: PtxGraph, runs: Runs) -> tuple[dict[str, float], dict[str, dic
 
 
 def _unmade(graph: PtxGraph, runs: Runs) -> tuple[str, ...]:
-    lines = [line for line, ins in graph.instructions.items() if ins.pos in runs.last.unmade]
+    lines = [
+        graph.given_line(line)
+        for line, ins in graph.instructions.items() if ins.pos in runs.last.unmade
+    ]  # fmt: skip
     if not lines:
         return ()
     named = ", ".join(map(str, lines[:_LINES_SHOWN])) + (", .." if lines[_LINES_SHOWN:] else "")

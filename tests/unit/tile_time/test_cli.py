@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,7 @@ def test_a_copy_is_bound_by_dram(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--machine", "clock.boost=fast", "--grid", "1"], "is not a number"),
         ([], "--grid"),
         (["--grid", "1", "--", "more"], "by --arg"),
+        (["--grid", "1", "--arg", "f16[4096,1000000000000]"], "no memory for the 7,629,395 GiB"),
     ],
 )
 def test_wrong_options(
@@ -54,6 +56,59 @@ def test_a_broken_cubin_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     cubin.write_bytes(b"\x7fELF" + bytes(100))
     assert run(["time", str(cubin), "--grid", "1"]) != 0
     assert "cubin" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["garbage", ""])
+def test_what_is_called_ptx_is_read_as_ptx(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ptx = tmp_path / "k.ptx"
+    ptx.write_text(text)
+    assert run(["time", str(ptx), "--grid", "1"]) != 0
+    said = capsys.readouterr().err
+    assert "MLIR" not in said
+    assert "ptx" in said.lower()
+
+
+_LOOP = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u32 turns) .reqntid 32 {
+.reg .b32 %r<3>; .reg .pred %p<2>; ld.param.u32 %r1, [turns]; mov.u32 %r2, 0;
+LOOP: add.u32 %r2, %r2, 1; bar.sync 0; setp.lt.u32 %p1, %r2, %r1; @%p1 bra LOOP; ret;
+}
+"""
+
+
+def test_ptx_without_locations_is_told_by_its_own_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PTX that begins with a long comment is PTX."""
+    ptx = tmp_path / "k.txt"
+    ptx.write_text("// made by hand\n" * 500 + _LOOP)
+    assert run(["time", str(ptx), "--grid", "1", "--arg", "u32=9"]) == 0
+    said = capsys.readouterr().out
+    shown = {int(line) for line in re.findall(r"ptx:(\d+):", said)}
+    assert 506 in shown
+    assert max(shown) <= 507
+
+
+def test_what_is_too_large_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ptx = tmp_path / "k.ptx"
+    ptx.write_text(_LOOP)
+    assert run(["time", str(ptx), "--grid", "1", "--arg", "u32=9", "--shared", "300000"]) != 0
+    said = capsys.readouterr().err
+    assert "does not fit on an SM" in said
+    assert "the limit is shared memory" in said
+    assert run(["time", str(ptx), "--grid", "1,70000", "--arg", "u32=9"]) != 0
+    assert "grid (1, 70000, 1) is too large" in capsys.readouterr().err
+
+
+def test_missing_inputs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["time", str(tmp_path / "no.cubin"), "--grid", "1"]) != 0
+    assert "cannot read" in capsys.readouterr().err
+    assert run(["time", ADD, "--grid", "1", "--arg", "@no.npy"]) != 0
+    assert "no file 'no.npy'" in capsys.readouterr().err
 
 
 def test_ptx_for_another_gpu_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

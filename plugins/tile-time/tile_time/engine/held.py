@@ -73,7 +73,8 @@ def _compare(
         where = graph.program.where(ins).source if ins is not None else None
         text = ".".join((ins.op, *ins.mods)) if ins is not None else "an access"
         raise CompileError(
-            f"the timed run asks for {size:.0f} bytes at line {line} of the PTX ({text}"
+            f"the timed run asks for {size:.0f} bytes at line {graph.given_line(line)} of the PTX "
+            f"({text}"
             f"{f', {where}' if where else ''}), the record has {low}",
             hint="this is a fault of the timing model, please report it with the PTX",
         )
