@@ -91,6 +91,44 @@ func.func @unrolled(%x: f32, %y: f32) -> f32 attributes {nv_tileaa.kernel_spec =
   return %s : f32
 }
 // -----
+// By the factor that a loop asks for: of eleven iterations two come before it, it goes on in threes.
+// With 1 a tiny loop stays.
+// CHECK: func.func @asked
+// CHECK-COUNT-2: math.absf
+// CHECK: %[[FIRST:.*]] = arith.constant 4 : i32
+// CHECK: %[[STEP:.*]] = arith.constant 6 : i32
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %{{.*}} step %[[STEP]]
+// CHECK-COUNT-3: math.absf
+// CHECK-NOT: math.absf
+// CHECK-NOT: tt.loop_unroll_factor = 3
+// CHECK: scf.for
+// CHECK: math.exp2
+// CHECK: tt.loop_unroll_factor = 1
+func.func @asked(%x: f32, %y: f32) -> f32 attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32}} {
+  %0 = arith.constant 0 : i32
+  %2 = arith.constant 2 : i32
+  %22 = arith.constant 22 : i32
+  %r:2 = scf.for %i = %0 to %22 step %2 iter_args(%a = %x, %b = %y) -> (f32, f32) : i32 {
+    %3 = math.absf %a : f32
+    %4 = arith.addf %3, %b : f32
+    scf.yield %b, %4 : f32, f32
+  } {tt.loop_unroll_factor = 3 : i32}
+  %s = scf.for %i = %0 to %2 step %2 iter_args(%a = %r#1) -> (f32) : i32 {
+    %3 = math.exp2 %a : f32
+    scf.yield %3 : f32
+  } {tt.loop_unroll_factor = 1 : i32}
+  return %s : f32
+}
+// -----
+// CHECK: error: 'scf.for' op expects tt.loop_unroll_factor to be an integer of at least 1, but got 0 : i32
+func.func @by_nothing(%n: i32) {
+  %0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  scf.for %i = %0 to %n step %1 : i32 {
+  } {tt.loop_unroll_factor = 0 : i32}
+  return
+}
+// -----
 // Loops whose loads threads make in passing are written out; what the first one has read the second
 // one does not read again.
 // CHECK: func.func @loads_once

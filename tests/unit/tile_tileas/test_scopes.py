@@ -22,6 +22,7 @@ NESTED = {
     ),
     "TileASSliceAndFuse": ("sliceAndFuse",),
     "runCanonicalizer": ("unrollSmallLoopsForScheduling", "decomposeSingleOp"),
+    "unrollSmallLoopsForScheduling": ("loopUnrollByFactor", "loopUnrollByHeuristic"),
     "TileASGenerateSchedule": (
         "IRWalk::findTargetForLoops",
         "ResourceConstraintBuilder::tryAddConstraintToAvoidRegSpilling",

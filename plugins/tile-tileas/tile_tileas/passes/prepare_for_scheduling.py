@@ -9,7 +9,7 @@ from tile_core.passes import Pass, PassContext
 from tile_tileas.prepare.atoms import refine_vectors
 from tile_tileas.prepare.boxes import refresh_boxes
 from tile_tileas.prepare.loads import share_and_raise_loads
-from tile_tileas.prepare.loops import decompose_single_ops, unroll_small_loops
+from tile_tileas.prepare.loops import decompose_single_ops, unroll_by_factor, unroll_small_loops
 from tile_tileas.prepare.marks import mark_loops
 from tile_tileas.prepare.places import compact
 from tile_tileas.prepare.views import decompose_views
@@ -29,7 +29,7 @@ class PrepareForScheduling(Pass):
         "views": "views that became direct",
         "vectors": "accesses planned as wide as their threads make them",
         "marks": "hints put on loops and on what is cheap in them",
-        "unrolled": "tiny loops written out",
+        "unrolled": "tiny loops written out, and loops unrolled as they ask for",
         "merged": "loads that another one of the code written out had made already",
         "raised": "loads moved before stores that they need not wait for",
         "unwrapped": "wrappers of one operation that went",
@@ -50,7 +50,10 @@ class PrepareForScheduling(Pass):
             cx.count("marks", mark_loops(op))
         with cx.scope("runCanonicalizer"):
             with cx.scope("unrollSmallLoopsForScheduling"):
-                unrolled = unroll_small_loops(op)
+                with cx.scope("loopUnrollByFactor"):
+                    unrolled = unroll_by_factor(op, cx)
+                with cx.scope("loopUnrollByHeuristic"):
+                    unrolled += unroll_small_loops(op)
                 merged, raised = share_and_raise_loads(op) if unrolled else (0, 0)
             with cx.scope("decomposeSingleOp"):
                 unwrapped = decompose_single_ops(op)

@@ -4,12 +4,15 @@ A loop of few operations and few iterations leaves a scheduler nothing to overla
 operations are scheduled with those around it. Loops with products, or with loads that other passes
 let run ahead, keep their form; loads that threads make in passing come together where loops are
 written out (`prepare.loads`).
+
+A loop that says `tt.loop_unroll_factor` is written out so many times, whatever is in it.
 """
 
 from __future__ import annotations
 
 from tile_core.insertion import Before, Inserter
 from tile_core.mlir import ir
+from tile_core.passes import PassContext, error_at
 from tile_tileas.cloning import mapped_operands, replace_operands
 from tile_tileas.prepare.loads import is_in_passing
 from tile_tileas.sched.facts import facts_of, is_pure
@@ -20,6 +23,50 @@ from tile_tileas.sched.nodes import constant_of, trip_count
 MOST_TRIPS, MOST_OPERATIONS, MOST_WITH_LOADS = 4, 32, 128
 _KEPT = ("mma", "load")
 _LOOPS = ("scf.for", "scf.while")
+#: Attribute of a loop, an integer: how many of its iterations become one; with 1 it stays as it is.
+FACTOR = "tt.loop_unroll_factor"
+_INDEX_BITS = 64
+
+
+def unroll_by_factor(func: ir.Operation, cx: PassContext) -> int:
+    """Unroll loops that say by how much, inner ones first; how many.
+
+    Raises:
+        CompileError: a factor is no number of iterations.
+    """
+    return sum(_asked(block, cx) for region in func.regions for block in region.blocks)
+
+
+def _asked(block: ir.Block, cx: PassContext) -> int:
+    done = 0
+    for op in list(block.operations):
+        for region in op.regions:
+            done += sum(_asked(inner, cx) for inner in region.blocks)
+        if op.operation.name == "scf.for" and FACTOR in op.attributes:
+            done += _by_factor(op, cx)
+    return done
+
+
+def _by_factor(loop: ir.OpView, cx: PassContext) -> bool:
+    given = loop.attributes[FACTOR]
+    factor = given.value if isinstance(given, ir.IntegerAttr) else 0
+    if factor < 1:
+        raise error_at(loop, f"expects {FACTOR} to be an integer of at least 1, but got {given}")
+    if factor == 1:
+        return False
+    del loop.attributes[FACTOR]
+    trips = trip_count(loop)
+    if trips is None or "unsignedCmp" in loop.attributes:
+        cx.missed(loop.operation, f"not unrolled by {factor}: how often it runs is not known")
+        return False
+    first, step = (constant_of(loop.operands[at]) or 0 for at in (0, 2))
+    type_ = loop.operands[0].type
+    beyond = 1 << ((type_.width if isinstance(type_, ir.IntegerType) else _INDEX_BITS) - 1)
+    if trips > factor and max(first + trips * step, factor * step) >= beyond:
+        cx.missed(loop.operation, f"not unrolled by {factor}: {type_} does not hold its numbers")
+        return False
+    _Unroller(loop).by(factor, trips)
+    return True
 
 
 def unroll_small_loops(func: ir.Operation) -> int:
@@ -41,6 +88,8 @@ def _block(block: ir.Block) -> int:
 def _is_tiny(loop: ir.OpView) -> bool:
     trips = trip_count(loop)
     if trips is None or not 0 < trips <= MOST_TRIPS or "unsignedCmp" in loop.attributes:
+        return False
+    if FACTOR in loop.attributes:
         return False
     inside = list(_inside(loop))
     most = MOST_WITH_LOADS if any(map(is_in_passing, inside)) else MOST_OPERATIONS
@@ -67,33 +116,67 @@ def _inside(op: ir.OpView) -> list[ir.OpView]:
 
 
 class _Unroller(Inserter):
-    """Clones the body of a loop of constant bounds once for every iteration."""
+    """Clones the body of a loop of constant bounds once for every iteration, or for some."""
 
     def __init__(self, loop: ir.OpView) -> None:
         super().__init__()
         self._loop, self._location = loop, loop.location
         self._ip = ir.InsertionPoint(loop)
+        block = loop.regions[0].blocks[0]
+        *self._ops, self._end = block.operations
+        self._induction, *self._arguments = block.arguments
+        self._yielded: list[ir.Value] = list(self._end.operands)
+        self._first, _, self._step = (constant_of(v) or 0 for v in list(loop.operands)[:3])
 
     def run(self) -> None:
+        """Write all iterations out."""
+        self._finish(self._iterations(trip_count(self._loop) or 0))
+
+    def by(self, factor: int, trips: int) -> None:
+        """Let each iteration be `factor` of them; those that are left over come before the loop."""
         loop = self._loop
-        first, _, step = (constant_of(value) or 0 for value in list(loop.operands)[:3])
-        block = loop.regions[0].blocks[0]
-        *ops, end = block.operations
-        induction, *arguments = block.arguments
-        carried: list[ir.Value] = list(loop.operands)[3:]
-        for trip in range(trip_count(loop) or 0):
-            known: dict[ir.Value, ir.Value] = dict(zip(arguments, carried, strict=True))
-            known[induction] = self._number(induction.type, first + trip * step)
-            for op in ops:
-                wanted = mapped_operands(op, known.get)
-                clone = op.operation.clone(ip=self._ip)
-                replace_operands(clone, wanted)
-                known |= dict(zip(op.results, clone.results, strict=True))
-            yielded: list[ir.Value] = list(end.operands)
-            carried = [known.get(value, value) for value in yielded]
-        for old, new in zip(loop.results, carried, strict=True):
+        left = trips % factor if trips > factor else trips
+        carried = self._iterations(left)
+        if left == trips:
+            self._finish(carried)
+            return
+        first = self._number(self._induction.type, self._first + left * self._step)
+        step = self._number(self._induction.type, factor * self._step)
+        loop.operands[0], loop.operands[2] = first, step
+        for at, value in enumerate(carried):
+            loop.operands[3 + at] = value
+        self._ip = ir.InsertionPoint(self._end)
+        carried = list(self._yielded)
+        for later in range(1, factor):
+            by = self._number(self._induction.type, later * self._step)
+            at = self.create("arith.addi", [self._induction, by], [by.type]).result
+            carried = self._iteration(at, carried)
+        for at, value in enumerate(carried):
+            self._end.operands[at] = value
+
+    def _iterations(self, count: int) -> list[ir.Value]:
+        """The first ones, before the loop; what they carry on."""
+        carried: list[ir.Value] = list(self._loop.operands)[3:]
+        for trip in range(count):
+            number = self._number(self._induction.type, self._first + trip * self._step)
+            carried = self._iteration(number, carried)
+        return carried
+
+    def _iteration(self, number: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+        known: dict[ir.Value, ir.Value] = dict(zip(self._arguments, carried, strict=True))
+        known[self._induction] = number
+        for op in self._ops:
+            wanted = mapped_operands(op, known.get)
+            clone = op.operation.clone(ip=self._ip)
+            replace_operands(clone, wanted)
+            known |= dict(zip(op.results, clone.results, strict=True))
+        return [known.get(value, value) for value in self._yielded]
+
+    def _finish(self, carried: list[ir.Value]) -> None:
+        """Nothing is left of the loop."""
+        for old, new in zip(self._loop.results, carried, strict=True):
             old.replace_all_uses_with(new)
-        loop.operation.erase()
+        self._loop.operation.erase()
 
     def _number(self, type_: ir.Type, value: int) -> ir.Value:
         attribute = {"value": ir.IntegerAttr.get(type_, value)}
