@@ -206,6 +206,89 @@ def test_llvm_shares_bases_of_addresses() -> None:
     assert [offset for _, offset in bases] == ["", "+64", "+128", "+192"]
 
 
+_STORES = "llvm.store %n, %a : i32, !llvm.ptr<1>\nllvm.return"
+_STORES_X = "llvm.store %x, %a : i32, !llvm.ptr<1>\nllvm.return"
+_COPIES = (
+    '"llvm.intr.memcpy"(%a, %a, %c) <{isVolatile = false}> : '
+    f"(!llvm.ptr<1>, !llvm.ptr<1>, i64) -> ()\n{_STORES}"
+)
+_INDEX = "%t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32\n"
+_STORES_WIDE = "llvm.store %w, %a : i64, !llvm.ptr<1>\nllvm.return"
+_CHOICE = """%z = llvm.mlir.constant(0 : i32) : i32
+%o = llvm.mlir.constant(1 : i32) : i32
+"""
+_LOOP = """llvm.br ^bb1(%n : i32)
+^bb1(%i: i32):
+%o = llvm.mlir.constant(1 : i32) : i32
+%z = llvm.mlir.constant(0 : i32) : i32
+%j = llvm.sub %i, %o : i32
+llvm.store volatile %j, %a : i32, !llvm.ptr<1>
+%c = llvm.icmp "ne" %j, %z : i32
+llvm.cond_br %c, ^bb1(%j : i32), ^bb2 """
+_NOTE = "{loop_annotation = #llvm.loop_annotation<vectorize = <disable = true>>}"
+
+#: Clean-up of page 104 -> a form, and that which it becomes. The others are about metadata,
+#: placeholders and lists of constructors that MLIR's llvm dialect does not have.
+PRETREATED = {
+    "chains of bitcasts": (
+        "%y = llvm.bitcast %n : i32 to f32\n%x = llvm.bitcast %y : f32 to i32\n" + _STORES_X,
+        _STORES,
+    ),
+    "casts of address spaces there and back": (
+        "%g = llvm.addrspacecast %a : !llvm.ptr<1> to !llvm.ptr\n"
+        "%b = llvm.addrspacecast %g : !llvm.ptr to !llvm.ptr<1>\n"
+        "llvm.store %n, %b : i32, !llvm.ptr<1>\nllvm.return",
+        _STORES,
+    ),
+    "lifetimes": (
+        "%c = llvm.mlir.constant(1 : i32) : i32\n%s = llvm.alloca %c x i32 : (i32) -> !llvm.ptr\n"
+        "llvm.intr.lifetime.start %s : !llvm.ptr\nllvm.store %n, %s : i32, !llvm.ptr\n"
+        "%x = llvm.load %s : !llvm.ptr -> i32\nllvm.intr.lifetime.end %s : !llvm.ptr\n" + _STORES_X,
+        _STORES,
+    ),
+    "copies of nothing": ("%c = llvm.mlir.constant(0 : i64) : i64\n" + _COPIES, _STORES),
+    "copies of an undefined length": ("%c = llvm.mlir.undef : i64\n" + _COPIES, _STORES),
+    "casts of constants": (
+        "%c = llvm.mlir.constant(1.0 : f32) : f32\n%x = llvm.bitcast %c : f32 to i32\n" + _STORES_X,
+        "%x = llvm.mlir.constant(0x3f800000 : i32) : i32\n" + _STORES_X,
+    ),
+    "addresses moved by zero": (
+        "%p = llvm.getelementptr %a[0] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32\n"
+        "llvm.store %n, %p : i32, !llvm.ptr<1>\nllvm.return",
+        _STORES,
+    ),
+    "signs of what is not negative": (
+        _INDEX + "%w = llvm.sext %t : i32 to i64\n" + _STORES_WIDE,
+        _INDEX + "%w = llvm.zext %t : i32 to i64\n" + _STORES_WIDE,
+    ),
+    "choices between constants": (
+        _CHOICE + '%c = llvm.icmp "eq" %n, %z : i32\n%x = llvm.select %c, %z, %o : i1, i32\n'
+        + _STORES_X,
+        _CHOICE + '%c = llvm.icmp "ne" %n, %z : i32\n%x = llvm.select %c, %o, %z : i1, i32\n'
+        + _STORES_X,
+    ),
+    "assumptions that hold": (
+        "%c = llvm.mlir.constant(true) : i1\nllvm.intr.assume %c : i1\n" + _STORES, _STORES,
+    ),
+    "notes on loops that the back end does not read": (
+        _LOOP + _NOTE + "\n^bb2:\nllvm.return", _LOOP + "\n^bb2:\nllvm.return",
+    ),
+    "blocks that nothing leads to": (
+        _STORES + "\n^bb1:\nllvm.store %n, %a : i32, !llvm.ptr<1>\nllvm.br ^bb1", _STORES,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRETREATED)
+def test_llvm_pretreats(name: str) -> None:
+    """nvvm-pretreat: what its clean-ups bring into one form is one in PTX."""
+    first, second = (
+        ptx(f"gpu.module @m {{ llvm.func @k(%a: !llvm.ptr<1>, %n: i32) {KERNEL} {{\n{body}\n}} }}")
+        for body in PRETREATED[name]
+    )
+    assert first == second
+
+
 # --- what the compiler's own code leaves them ----------------------------------------------------
 
 
