@@ -63,8 +63,8 @@ def prepared(folder: Path) -> dict[str, str]:
     tools = str(Path(sys.executable).parent)
     return {
         **os.environ, "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', '')}",
-        "TILEC_CACHE_DIR": str(folder / "cache"), "TILEC_SERVER": "off", "NO_COLOR": "1",
-        "COLUMNS": "150",
+        "TILEC_CACHE_DIR": str(folder / "cache"), "TILEC_CACHE": "on", "TILEC_SERVER": "off",
+        "NO_COLOR": "1", "COLUMNS": "150",
     }  # fmt: skip
 
 
