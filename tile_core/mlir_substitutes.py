@@ -70,9 +70,12 @@ def is_isolated(op: Any, trait: Any) -> bool:
     """Whether MLIR takes `op` for isolated from above; for its own operations by their names, where
     `trait` is a substitute that those do not have.
     """
-    if op.has_trait(trait):
-        return True
-    return getattr(trait, "substitute", False) and op.name in _ISOLATED
+    if getattr(trait, "substitute", False):
+        if op.name in _ISOLATED:
+            return True
+        if not hasattr(trait, "_trait_typeid"):  # the bindings number it when it is first attached
+            return False
+    return op.has_trait(trait)
 
 
 def is_loaded(context: Any, dialect: str) -> bool:

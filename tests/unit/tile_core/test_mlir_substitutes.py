@@ -6,7 +6,7 @@ import pytest
 from support.functions import function
 
 from tile_core.diagnostics import InputError, SourceLocation
-from tile_core.mlir_substitutes import readable
+from tile_core.mlir_substitutes import is_isolated, readable
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,23 @@ def test_what_is_wrong_beside_a_barrier_is_said(line: str, message: str) -> None
     assert message in caught.value.message
     assert isinstance(caught.value.where, SourceLocation)
     assert caught.value.where.line >= 3
+
+
+class _Operation:
+    """As bindings have it whose trait is a substitute: they number a class when it is attached, and
+    cannot ask for one that has not been."""
+
+    def __init__(self, name: str, traits: tuple[object, ...] = ()) -> None:
+        self.name, self.traits = name, traits
+
+    def has_trait(self, trait: object) -> bool:
+        assert trait._trait_typeid  # type: ignore[attr-defined]  # raises as they do
+        return trait in self.traits
+
+
+@pytest.mark.parametrize("is_attached", [False, True])
+def test_isolation_before_any_operation_has_the_substitute(is_attached: bool) -> None:
+    trait = type("Trait", (), {"substitute": True} | ({"_trait_typeid": 1} if is_attached else {}))
+    assert is_isolated(_Operation("func.func"), trait)
+    assert not is_isolated(_Operation("affine.for"), trait)
+    assert is_isolated(_Operation("nv_tileaa.own", (trait,)), trait) == is_attached
