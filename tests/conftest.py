@@ -3,13 +3,20 @@
 Which tests are slow besides those that say so: of kernels that run under several schedules of
 asynchronous work, all but `late` (the most a wait can be missed by). `make test` has the others in
 mutants, which run under each; `make fuzz` has all.
+
+What bindings of MLIR that were asked for by name (`make second-provider`) cannot express is
+skipped.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
+
+from tile_core.diagnostics import ConfigurationError
+from tile_core.mlir_providers import FORCE
 
 os.environ["TILEC_SERVER"] = "off"
 os.environ["TILEC_CACHE"] = "off"
@@ -19,6 +26,8 @@ os.environ["TILEC_REHEARSAL"] = "off"
 
 _OF_KERNELS = ("tests/unit/tile_nvptx/", "tests/unit/tile_tileas/")
 _LATER = ("early", "random")
+#: What `mlir_substitutes` says of types that cannot be made.
+_NO_TYPE = "the installed bindings of MLIR have no type"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,3 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         if call.params.get("schedule") in _LATER:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """A test of a type that they lack is skipped; of the default bindings, nothing is."""
+    try:
+        return (yield)
+    except ConfigurationError as error:
+        if FORCE in os.environ and error.message.startswith(_NO_TYPE):
+            pytest.skip(error.message)
+        raise

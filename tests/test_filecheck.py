@@ -21,11 +21,11 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser, pattern_for_opts
+from support.bindings import needs_effects
 from support.tiles import registry
 
 from tile_core.cli.opt import opt
 from tile_core.diagnostics import TileError
-from tile_core.mlir_providers import chosen, lacking
 from tile_core.opt import OptJob, Selection, optimize, split_input
 from tile_core.remarks import as_listing
 
@@ -71,16 +71,12 @@ def matches(text: str, output: str, name: str, first_line: int = 0) -> bool:
     return Matcher(options, FInput("output", output), parser).run() == 0
 
 
-#: Bindings without some names compile everything, and tell MLIR's passes less of effects.
-WHOLE = not lacking(chosen()).substituted
-_effects = pytest.mark.skipif(not WHOLE, reason="the bindings cannot tell MLIR of effects")
-
 CASES = [
     pytest.param(
         path,
         at,
         id=f"{path.parent.name}/{path.stem}-{at + 1}",
-        marks=[_effects] if path.parent.name == "effects" else [],
+        marks=[needs_effects] if path.parent.name == "effects" else [],
     )
     for path in sorted(HERE.rglob("*.mlir"))
     for at in range(len(parts_of(path)))

@@ -6,6 +6,7 @@ import gc
 import weakref
 
 import pytest
+from support.bindings import needs_effects
 from tile_cudatile import read_bytecode, to_mlir
 from tile_cudatile import types as t
 from tile_cudatile.attrs import Dense
@@ -137,6 +138,7 @@ def test_operand_groups_by_name(context: ir.Context) -> None:
             assert [describe(v.type) for v in values] == [v.type for v in expected]
 
 
+@needs_effects
 def test_upstream_passes_work(context: ir.Context) -> None:
     mlir = to_mlir(read_bytecode(samples.sample("matmul.13.4")))
     before = str(mlir).count("get_tile_block_id")
@@ -149,6 +151,7 @@ def test_upstream_passes_work(context: ir.Context) -> None:
     assert mlir.operation.verify()
 
 
+@needs_effects
 def test_dead_weak_loads_go_and_stores_stay(context: ir.Context) -> None:
     mlir = to_mlir(read_bytecode(samples.sample("vector_add.13.5")))
     entry = mlir.body.operations[0].regions[0].blocks[0].operations[0]
