@@ -73,6 +73,47 @@ def test_spaces_cross_calls_with_ipmsp_alone() -> None:
     assert len(re.findall(r"ld\.global", ptx(text, "ipmsp"))) == 2
 
 
+#: A function that returns an address in what it was given, and one that does so by way of itself.
+RETURNED = """
+gpu.module @m {
+  llvm.func internal @at(%p: !llvm.ptr, %i: i32) -> !llvm.ptr attributes {no_inline} {
+    %q = llvm.getelementptr %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, f32
+    %n = llvm.mlir.constant(9 : i32) : i32
+    %c = llvm.icmp "sgt" %i, %n : i32
+    llvm.cond_br %c, ^bb1, ^bb2
+  ^bb1:
+    %j = llvm.sub %i, %n : i32
+    %r = llvm.call @at(%q, %j) : (!llvm.ptr, i32) -> !llvm.ptr
+    llvm.return %r : !llvm.ptr
+  ^bb2:
+    llvm.return %q : !llvm.ptr
+  }
+  llvm.mlir.global internal @s() {addr_space = SPACE : i32} : !llvm.array<128 x f32>
+  llvm.func @k(%g: !llvm.ptr<1>) attributes {nvvm.kernel} {
+    %i = nvvm.read.ptx.sreg.tid.x : i32
+    %h = llvm.mlir.addressof @s : !llvm.ptr<SPACE>
+    %a = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %b = llvm.addrspacecast %h : !llvm.ptr<SPACE> to !llvm.ptr
+    %p = llvm.call @at(%a, %i) : (!llvm.ptr, i32) -> !llvm.ptr
+    %q = llvm.call @at(%b, %i) : (!llvm.ptr, i32) -> !llvm.ptr
+    %x = llvm.load %p : !llvm.ptr -> f32
+    llvm.store %x, %q : f32, !llvm.ptr
+    llvm.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("where", "known"), [(1, True), (3, False)])
+def test_spaces_come_back_from_calls(where: int, known: bool) -> None:
+    """Where all calls are of one space; with two, a function that calls itself is not copied."""
+    text = RETURNED.replace("SPACE", str(where))
+    assert not re.findall(r"(?:ld|st)\.global", ptx(text))
+    accesses = re.findall(r"(?:ld|st)\.global", ptx(text, "ipmsp"))
+    assert accesses == (["ld.global", "st.global"] if known else [])
+    assert run(text, "ipmsp").artifact.statistics.get(("ipmsp", "returned"), 0) == known
+
+
 def test_a_copy_for_each_space() -> None:
     text = ptx(HELPER.replace("SHARED", SHARED), "ipmsp")
     assert len(re.findall(r"ld\.global", text)) == 2

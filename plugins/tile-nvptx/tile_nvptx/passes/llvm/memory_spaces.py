@@ -1,8 +1,9 @@
-"""ipmsp: address spaces of pointers that functions take, from all calls of each function.
+"""ipmsp: address spaces of pointers that functions take and return, across all calls of a module.
 
 A parameter of a generic pointer type whose argument lies in one space at every call lies in it:
-the function's accesses through it name that space. LLVM's own infer-address-spaces looks at one
-function at a time.
+the function's accesses through it name that space. So do those of callers through a pointer that
+all ends of a function give from one space. LLVM's own infer-address-spaces looks at one function at
+a time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tile_nvptx.passes.llvm.module import (
     GENERIC,
     GLOBAL,
     addressed,
+    callee,
     calls,
     functions,
     is_kernel,
@@ -44,11 +46,15 @@ class Votes:
 
     module: ir.Operation
     spaces: dict[tuple[str, int], int] = field(default_factory=dict)
+    #: Of the pointer that a function returns, by what its ends give.
+    results: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.functions, self.calls = functions(self.module), calls(self.module)
         taken = addressed(self.module)
         for name, func in self.functions.items():
+            if any(space(value.type) == GENERIC for value in _returned(func)):
+                self.results[name] = UNDETERMINED
             if is_kernel(func) or name in taken or name not in self.calls or _is_fixed(func):
                 continue
             for at, argument in enumerate(func.regions[0].blocks[0].arguments):
@@ -56,7 +62,7 @@ class Votes:
                     self.spaces[name, at] = UNDETERMINED
 
     def settle(self) -> None:
-        """Let all calls vote until nothing changes; at most twice per parameter it does."""
+        """Let all calls and ends vote until nothing changes; at most twice per pointer it does."""
         changed = True
         while changed:
             changed = False
@@ -66,6 +72,13 @@ class Votes:
                     found = meet(found, self.of(call.operands[at]))
                 if found != known:
                     self.spaces[name, at] = found
+                    changed = True
+            for name, known in self.results.items():
+                found = known
+                for value in _returned(self.functions[name]):
+                    found = meet(found, self.of(value))
+                if found != known:
+                    self.results[name] = found
                     changed = True
 
     def of(self, value: ir.Value) -> int:
@@ -78,6 +91,8 @@ class Votes:
         owner = value.owner.operation
         if owner.name == "llvm.addrspacecast" or owner.name in _THROUGH:
             return self.of(owner.operands[0])
+        if owner.name == "llvm.call":
+            return self.results.get(callee(owner), POISON)
         if owner.name == "llvm.select":
             return meet(self.of(owner.operands[1]), self.of(owner.operands[2]))
         return POISON
@@ -101,6 +116,17 @@ class Votes:
         return [i for n, i in self.spaces if n == name]
 
 
+def _returned(func: ir.Operation) -> list[ir.Value]:
+    """What the ends of a function give."""
+    return [
+        value
+        for block in func.regions[0].blocks
+        for view in block.operations
+        if view.operation.name == "llvm.return"
+        for value in view.operation.operands
+    ]
+
+
 def _is_by_value(func: ir.Operation, number: int) -> bool:
     """Whether a parameter's pointer is its own address, in parameter memory."""
     if "arg_attrs" not in func.attributes:
@@ -116,6 +142,8 @@ def _is_fixed(func: ir.Operation) -> bool:
 class InterproceduralMemorySpaces(Pass):
     """Give generic pointers that functions take the address space that all calls agree on.
 
+    Those that they return get the one that all their ends agree on.
+
     Functions whose calls disagree are cloned, one copy for each answer. Functions whose address is
     taken, and parameters about which a call knows nothing, stay generic. A `gpu.module` is taken
     for a whole program: nobody outside of it calls its functions.
@@ -125,6 +153,7 @@ class InterproceduralMemorySpaces(Pass):
     anchor = "gpu.module"
     statistics = {
         "resolved": "parameters that got an address space",
+        "returned": "functions whose calls give pointers that got one",
         "cloned": "copies of functions for calls that disagree",
     }
     do_clone_for_ip_msp: int = option(-1, "copies at most; -1: as many as it takes, 0: none")
@@ -143,11 +172,22 @@ class InterproceduralMemorySpaces(Pass):
         for (name, at), found in votes.spaces.items():
             if found in (UNDETERMINED, POISON):
                 continue
-            _write(votes.functions[name].regions[0].blocks[0].arguments[at], found)
+            block = votes.functions[name].regions[0].blocks[0]
+            _write(block.arguments[at], found, ir.InsertionPoint.at_block_begin(block))
             cx.count("resolved")
             cx.passed(
                 votes.functions[name], f"@{name} : changed in argument memory space ({found})"
             )
+        self._returned(votes, cx)
+
+    def _returned(self, votes: Votes, cx: PassContext) -> None:
+        for name, found in votes.results.items():
+            if found in (UNDETERMINED, POISON) or name not in votes.calls:
+                continue
+            for call in votes.calls[name]:
+                _write(call.results[0], found, ir.InsertionPoint.after(call))
+            cx.count("returned")
+            cx.passed(votes.functions[name], f"@{name} : returns memory space ({found})")
 
 
 def _clone_one(votes: Votes, cx: PassContext) -> str | None:
@@ -188,18 +228,18 @@ def _recursive(func: ir.Operation, name: str) -> bool:
     )
 
 
-def _write(argument: ir.BlockArgument, found: int) -> None:
-    """Cast the parameter to its space; accesses, and addresses made of it, use what comes out.
+def _write(pointer: ir.Value, found: int, place: ir.InsertionPoint) -> None:
+    """Cast a pointer to its space; accesses, and addresses made of it, use what comes out.
 
     Other users keep the generic pointer. LLVM would fold a cast there and back before it looks at
     spaces, so the accesses themselves have to name theirs.
     """
-    uses = list(argument.uses)
-    with ir.InsertionPoint.at_block_begin(argument.owner), ir.Location.unknown():
+    uses = list(pointer.uses)
+    with place, ir.Location.unknown():
         concrete = ir.Operation.create(
             "llvm.addrspacecast",
             results=[ir.Type.parse(f"!llvm.ptr<{found}>")],
-            operands=[argument],
+            operands=[pointer],
         )
     _follow(uses, concrete.result)
     if not list(concrete.result.uses):
