@@ -41,6 +41,13 @@ CASES = {
         "%r = nvvm.redux.sync add %i, %i : i32 -> i32" + keep("i32"),
         r"redux\.sync\.add\.s32",
     ),
+    "moved matrix": (
+        "sm_80",
+        "%r = nvvm.movmatrix %i {shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, "
+        "layout = #nvvm.mma_layout<col>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : i32"
+        + keep("i32"),
+        r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16",
+    ),
     "vote": (
         "sm_80",
         "%r = nvvm.vote.sync ballot %i, %b -> i32" + keep("i32"),

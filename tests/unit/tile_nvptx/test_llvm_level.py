@@ -10,7 +10,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tile_sim
 from support.emit_kernels import context
 from tile_nvptx.emit.llvm_ir import LlvmIrEmitter
 from tile_nvptx.emit.ptx import PtxEmitter
@@ -245,6 +247,24 @@ def test_llvm_shares_bases_of_addresses() -> None:
     assert len(bases) == 4
     assert len({base for base, _ in bases}) == 1
     assert [offset for _, offset in bases] == ["", "+64", "+128", "+192"]
+
+
+def test_a_warp_turns_a_matrix() -> None:
+    """nvvm.movmatrix, for which the LLVM that makes code has no intrinsic."""
+    made = ptx(f"""gpu.module @m {{
+      llvm.func @k(%a: !llvm.ptr<1>, %b: !llvm.ptr<1>) {KERNEL.replace("128", "32")} {{
+        %t = nvvm.read.ptx.sreg.tid.x : i32
+        %p = llvm.getelementptr %a[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        %x = llvm.load %p : !llvm.ptr<1> -> i32
+        %y = nvvm.movmatrix %x {{shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>,
+          layout = #nvvm.mma_layout<col>, eltType = #nvvm.ld_st_matrix_elt_type<b16>}} : i32
+        %q = llvm.getelementptr %b[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        llvm.store %y, %q : i32, !llvm.ptr<1>
+        llvm.return }} }}""")
+    given, out = np.arange(64, dtype=np.int16).reshape(8, 8), np.zeros((8, 8), np.int16)
+    report = tile_sim.Module(made).launch("k", (1, 1, 1), None, [given, out], check=True)
+    assert not report.findings
+    np.testing.assert_array_equal(out, given.T)
 
 
 _STORES = "llvm.store %n, %a : i32, !llvm.ptr<1>\nllvm.return"

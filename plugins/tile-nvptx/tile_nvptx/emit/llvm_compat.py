@@ -101,6 +101,15 @@ def _tensor_reductions(text: str) -> str:
     )
 
 
+_MOVED_MATRIX = re.compile(
+    r"@llvm\.nvvm\.(movmatrix\.sync\.aligned\.m8n8\.trans\.b16)\((i32 [^()]*)\)"
+)
+
+
+def _moved_matrices(text: str) -> str:
+    return _MOVED_MATRIX.sub(r'asm sideeffect "\1 $0, $1;", "=r,r"(\2)', text)
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "intrinsic-declarations",
@@ -122,6 +131,11 @@ RULES: tuple[Rule, ...] = (
         "tensor-reductions",
         "the reduction is an operand of the newer intrinsic, part of the older one's name",
         _tensor_reductions,
+    ),
+    Rule(
+        "moved-matrices",
+        "the older LLVM has no intrinsic for them, but assembly",
+        _moved_matrices,
     ),
 )
 
