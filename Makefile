@@ -62,7 +62,8 @@ soak: $(DEV) ## load on a compile server for SOAK minutes, among it crashes and 
 cutile: $(DEV) build/cutile/.done ## cuTile as it comes, with and without NVIDIA's wheel, compiles through our tileiras
 	$(BIN)/python tools/cutile_client.py --python build/cutile/plain/bin/python build/cutile/wheel/bin/python
 
-ON_SECOND := PYTHONPATH=build/second-provider TILEC_MLIR=numba-cuda-mlir
+# Absolute: tests run commands in other folders.
+ON_SECOND := PYTHONPATH=$(abspath build/second-provider) TILEC_MLIR=numba-cuda-mlir
 
 second-provider: $(DEV) build/second-provider/.done ## the tests of passes, of all that becomes code, and the examples, on other bindings of MLIR
 	$(ON_SECOND) $(BIN)/pytest -n $(JOBS) tests/test_filecheck.py tests/unit/test_examples.py \

@@ -33,7 +33,7 @@ class Served:
             "TILEC_SERVER_DIR": str(folder / "run"),
             "TILEC_SERVER": "wait",
             "TILEC_CACHE_DIR": str(folder / "cache"),
-            "PYTHONPATH": str(ROOT / "tests"),
+            "PYTHONPATH": os.pathsep.join((str(ROOT / "tests"), os.environ.get("PYTHONPATH", ""))),
             "TILEC_SERVER_JOBS": "2",
         }
 

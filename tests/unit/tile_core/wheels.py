@@ -53,7 +53,8 @@ def install(project: Path, target: Path) -> None:
 
 def environment(target: Path) -> dict[str, str]:
     """Environment variables under which Python finds what was installed into `target`."""
-    return os.environ | {"PYTHONPATH": str(target / "site"), "NO_COLOR": "1"}
+    search = os.pathsep.join((str(target / "site"), os.environ.get("PYTHONPATH", "")))
+    return os.environ | {"PYTHONPATH": search, "NO_COLOR": "1"}
 
 
 def run_tilec(
