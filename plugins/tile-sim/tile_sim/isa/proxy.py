@@ -46,7 +46,7 @@ def _acquires_map(cx: Decode) -> Exec:
     def execute(g: Group) -> None:
         if g.wave.monitor is not None:
             for row, where in set(zip(g.lane_rows().tolist(), addresses_of(g, place), strict=True)):
-                g.wave.monitor.map_acquired(row, where)
+                g.wave.monitor.maps.acquired(row, where)
 
     return execute
 

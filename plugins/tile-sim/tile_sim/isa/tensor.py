@@ -23,6 +23,7 @@ from tile_sim.machine.access import parts
 from tile_sim.machine.asyncs import Awaited, Operation
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import threads
+from tile_sim.machine.mapwatch import Use
 from tile_sim.machine.monitor import Monitor
 from tile_sim.machine.tensormap import IMMEDIATE, REPLACEABLE, SIZE, TensorMap, decode, edits_of
 from tile_sim.machine.wave import Wave
@@ -65,10 +66,8 @@ def _tensor_operand(cx: Decode, which: int, count: int) -> TensorOperand:
     return TensorOperand(where, [cx.src(item, TYPES["s32"]) for item in items])
 
 
-def _map(g: Group, row: int, place: int, rank: int, what: str) -> tuple[int, TensorMap]:
-    """The tensor map at a generic address, and the tensor's address; warp `row` uses it."""
-    if g.wave.monitor is not None:
-        g.wave.monitor.map_used(row, place)
+def _map(g: Group, place: int, rank: int, what: str) -> tuple[int, TensorMap]:
+    """The tensor map at a generic address, and the tensor's address."""
     if g.wave.unmade is not None:
         g.wave.unmade.taken(place)
     if place % 64:
@@ -77,6 +76,11 @@ def _map(g: Group, row: int, place: int, rank: int, what: str) -> tuple[int, Ten
     if tensor.rank != rank:
         raise SimError("tensormap", f"{what} of rank {rank} with a map of rank {tensor.rank}")
     return base, tensor
+
+
+def _use(wave: Wave, row: int, place: int) -> Use | None:
+    """Warp `row` begins a copy by the map at `place`."""
+    return None if wave.monitor is None else wave.monitor.maps.used(row, place)
 
 
 def cp_async_bulk_tensor(cx: Decode) -> Exec:
@@ -128,10 +132,11 @@ def _load(cx: Decode, rank: int) -> Exec:
             rows, addresses_of(g, to), source.read(g), addresses_of(g, bar), masks, strict=True
         )
         for i, (row, target, (place, start), barrier, m) in enumerate(items):
-            base, tensor = _map(g, int(row), place, rank, "tensor copy")
+            base, tensor = _map(g, place, rank, "tensor copy")
             if places_skipped and mode == "tile":
                 start = (0,) * rank  # where it lies counts for nothing
-            load = _TensorLoad(g.wave, int(row), target, barrier, m, pair == "2")
+            use = _use(g.wave, int(row), place)
+            load = _TensorLoad(g.wave, int(row), target, barrier, m, pair == "2", use)
             if skipped and mode == "tile" and not tensor.pixels:
                 first = (tma.first_unit(tensor, start[0]), *start[1:])
                 load.skip(tensor, base, first, tma.box_units(tensor))
@@ -169,6 +174,7 @@ class _TensorLoad:
     barrier: int
     mask: int | None
     pair: bool
+    use: Use | None
 
     def skip(self, tensor: TensorMap, base: int, first: tuple[int, ...], units: int) -> None:
         """Begin and end a copy of so many units, from the first one's coordinates, without its
@@ -230,10 +236,12 @@ class _TensorLoad:
         self, tensor: TensorMap, base: int, coordinates: Array, where: Array, bar: int,
         bar_offset: int, amount: int,
     ) -> Callable[[], None]:  # fmt: skip
-        wave = self.wave
+        wave, use = self.wave, self.use
 
         def write() -> None:
             shared.write(wave, where, tma.load_elements(wave, tensor, base, coordinates))
+            if wave.monitor is not None and use is not None:
+                wave.monitor.maps.landed(use, shared.barrier_place(wave, bar, bar_offset))
             signal(wave, bar, bar_offset, amount, where)
 
         return write
@@ -265,7 +273,8 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             _skip(g, rank, mode, [(int(row), *to) for _, row, to, _ in items])
             return
         for thread, row, (place, start), origin in items:
-            base, tensor = _map(g, int(row), place, rank, "tensor store")
+            base, tensor = _map(g, place, rank, "tensor store")
+            use = _use(wave, int(row), place)
             where = _store_coordinates(tensor, mode, start)
             _store_traced(wave, int(row), tensor, base, tuple(where[0].tolist()), len(where))
             cta, offset = shared.locate(wave, int(row), origin, "tensor store")
@@ -282,7 +291,7 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
                 again = not wave.settings.strict and _same(wave, (place, start), places)
                 wave.monitor.bulk_store(int(row), spans, "tensor store", combines, again)
                 give = _noting(wave.monitor, spans, give)
-                awaited = _telling(wave.monitor, int(row), places, spans)
+                awaited = _telling(wave.monitor, int(row), places, spans, use)
             outgoing(wave, int(thread), places, _taker(wave, places), give, awaited)
 
     return execute
@@ -351,11 +360,13 @@ def _noting(
 
 
 def _telling(
-    monitor: Monitor, row: int, source: Array, spans: list[tuple[Array, Array]]
+    monitor: Monitor, row: int, source: Array, spans: list[tuple[Array, Array]], use: Use | None
 ) -> Callable[[Awaited], None]:
     def tell(what: Awaited) -> None:
         if what == "read":
             monitor.read_awaited(row, source)
+            if use is not None:
+                monitor.maps.awaited(use)
         else:
             monitor.bulk_write_awaited(row, spans)
 
@@ -429,6 +440,6 @@ def cp_fenceproxy(cx: Decode) -> Exec:
                 g.wave.unmade.sent(where)
             g.wave.memory.write(target, g.wave.shared.bytes[where])
             if g.wave.monitor is not None:
-                g.wave.monitor.map_written(row, target)
+                g.wave.monitor.maps.written(row, target)
 
     return execute

@@ -21,6 +21,7 @@ from tile_sim.machine.clocks import ORDERED, PROXIED, PROXY_KINDS, Clocks, Snaps
 from tile_sim.machine.distinct import distinct
 from tile_sim.machine.group import Group
 from tile_sim.machine.landings import Landings
+from tile_sim.machine.mapwatch import MapWatch
 from tile_sim.machine.registerwatch import RegisterWatch
 from tile_sim.machine.shadow import Shadow
 from tile_sim.machine.sources import Sources
@@ -62,9 +63,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Initialised:
-    """Which warp initialised an mbarrier, or wrote a tensor map, at which of its clocks, when, and
-    where.
-    """
+    """Which warp initialised an mbarrier, at which of its clocks, when, and where."""
 
     row: int
     clock: int
@@ -95,8 +94,7 @@ class Monitor:
         self.buffers: dict[int, Shadow] = {}
         self.init_fence_time = np.full(wave.warps, -1, np.int64)
         self.initialised: dict[int, _Initialised] = {}
-        self.maps: dict[int, _Initialised] = {}
-        self.maps_acquired: set[tuple[int, int]] = set()
+        self.maps = MapWatch(self)
         self.sources = Sources(len(wave.shared.bytes))
         #: (map, coordinates) -> a hash of the bytes that the last tensor store took there.
         self.stored: dict[tuple[int, tuple[int, ...]], int] = {}
@@ -433,29 +431,6 @@ class Monitor:
     def _check_source(self, where: Array) -> None:
         for message in self.sources.overwritten(where):
             self._report("source-overwritten", message, self.place(), -1, 1)
-
-    # --- tensor maps that kernels write -----------------------------------------------------
-
-    def map_written(self, row: int, place: int) -> None:
-        """A warp has copied a tensor map to global memory, released to the tensor map proxy."""
-        clock = int(self.clocks.now(np.array([row]))[0])
-        self.maps[place] = _Initialised(row, clock, len(self.maps), self.place())
-        self.maps_acquired = {one for one in self.maps_acquired if one[1] != place}
-
-    def map_acquired(self, row: int, place: int) -> None:
-        """A warp fences: copies that it starts see the map, if it has heard of who wrote it."""
-        made = self.maps.get(place)
-        if made is None:
-            return
-        if made.row == row or self.clocks.ordered[row, made.row] >= made.clock:
-            self.maps_acquired.add((row, place))
-
-    def map_used(self, row: int, place: int) -> None:
-        """A warp starts a copy by a map."""
-        made = self.maps.get(place)
-        if made is not None and (row, place) not in self.maps_acquired:
-            message = "copy by a tensor map without fence.proxy.tensormap behind what wrote it"
-            self._report("missing-proxy-fence", message, self.place(), made.place, 1)
 
     # --- findings ---------------------------------------------------------------------------
 
