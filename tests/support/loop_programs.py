@@ -251,6 +251,38 @@ def counted(a, b, keep, out, steps: int):
     ct.store(out, index=(0, 0), tile=total)
 
 
+@ct.kernel
+def listed(several_a, several_b, keep, several_out, steps: int):
+    """Arrays of lists, each with an address, sizes and strides of its own."""
+    for g in range(len(several_a)):
+        a, b, out = several_a[g], several_b[g], several_out[g]
+        for row in range(ct.num_tiles(out, 0, (M, N))):
+            total = ct.full((M, N), 0, dtype=ct.float32)
+            for i in range(steps):
+                left = ct.load(a, index=(row, i), shape=(M, K), padding_mode=ZERO)
+                right = ct.load(b, index=(i, 0), shape=(K, N), padding_mode=ZERO)
+                total = ct.mma(left, right, total)
+            ct.store(out, index=(row, 0), tile=ct.astype(total, out.dtype))
+
+
+@ct.kernel
+def dealt(several_a, several_b, keep, several_out, steps: int):
+    """The same, tiles dealt out one after the other to blocks, of which there is one."""
+    tile, before = ct.bid(0), 0
+    for g in range(len(several_a)):
+        a, b, out = several_a[g], several_b[g], several_out[g]
+        count = ct.num_tiles(out, 0, (M, N))
+        while tile >= before and tile < before + count:
+            total = ct.full((M, N), 0, dtype=ct.float32)
+            for i in range(steps):
+                left = ct.load(a, index=(tile - before, i), shape=(M, K), padding_mode=ZERO)
+                right = ct.load(b, index=(i, 0), shape=(K, N), padding_mode=ZERO)
+                total = ct.mma(left, right, total)
+            ct.store(out, index=(tile - before, 0), tile=ct.astype(total, out.dtype))
+            tile += 1
+        before += count
+
+
 @dataclass(frozen=True)
 class Case:
     """One launch: arrays, how many steps, what `out` holds afterwards (float64)."""
@@ -418,6 +450,28 @@ def _counted(steps: int) -> Case:
     return Case(counted, (a, b, keep, np.ones((M, N), np.float32)), steps, wanted)
 
 
+def _several(kernel: Any) -> Callable[[int], Case]:
+    """Three pairs of operands, which end before the last step and the last row or reach beyond."""
+
+    def case(steps: int) -> Case:
+        rng, arrays, wanted = np.random.default_rng(steps), ([], [], []), []
+        for g in range(3):
+            depth = max(1, steps + 1 - g) * K - 8
+            a = rng.integers(-3, 4, (2 * M - 24 * g, depth + 8 * g)).astype(np.float16)
+            b = rng.integers(-3, 4, (depth, N + 8 * g)).astype(np.float16)
+            found = np.zeros((2 * M, N))
+            read = min(depth, steps * K)
+            found[: len(a)] = a[:, :read].astype(np.float64) @ b[:read, :N].astype(np.float64)
+            out = np.ones((2 * M, N), np.float16)
+            for some, one in zip(arrays, (a[:, :depth], b[:, :N], out), strict=True):
+                some.append(one)
+            wanted.append(found.astype(np.float16))
+        a, b, out = arrays
+        return Case(kernel, (a, b, np.zeros(1, np.int32), out), steps, np.array(wanted))
+
+    return case
+
+
 CASES: dict[str, Callable[[int], Case]] = {
     "conditional load": _simple(conditional_load, _kept),
     "conditional use": _simple(conditional_use, _kept),
@@ -439,4 +493,6 @@ CASES: dict[str, Callable[[int], Case]] = {
     "stride of 8 bytes": _cut(ragged, 4, 0, M, 0),
     "boxes of 512 rows": _tall,
     "counted once": _counted,
+    "arrays of a list": _several(listed),
+    "tiles dealt out": _several(dealt),
 }

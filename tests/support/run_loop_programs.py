@@ -23,7 +23,7 @@ SYNCHRONISATION = {
     "expected bytes": r"expect_tx",
     "arrival": r"mbarrier\.arrive\.(?!expect)",
     "meeting": r"\bbar(rier)?\.(cta\.)?sync",
-    "fence": r"fence\.(proxy\.async|mbarrier_init)|wgmma\.fence|tcgen05\.fence",
+    "fence": r"fence\.(proxy\.(async|tensormap)|mbarrier_init)|wgmma\.fence|tcgen05\.fence",
 }
 
 
@@ -55,25 +55,27 @@ def run(target: str, strategy: str, names: list[str], steps: list[int]) -> None:
                 launch(name, count)
 
 
-def faults(text: str) -> Iterator[tuple[str, str, str]]:
-    """Name, the program less one line, and the program with a trap in its place."""
+def faults(text: str, of: str) -> Iterator[tuple[str, str, str]]:
+    """Name, the program less one line, and the program with a trap in its place, for each line of
+    synchronisation that matches `of`.
+    """
     lines = text.split("\n")
     for kind, pattern in SYNCHRONISATION.items():
         for at, line in enumerate(lines):
-            if re.search(pattern, line):
+            if re.search(pattern, line) and re.search(of, line):
                 both = [[*lines[:at], by, *lines[at + 1 :]] for by in ("", "trap;")]
                 without, trapped = map("\n".join, both)
                 yield f"{kind}, line {at + 1}: {line.strip()}", without, trapped
 
 
-def plant(target: str, strategy: str, names: list[str], steps: int) -> list[str]:
+def plant(target: str, strategy: str, names: list[str], steps: int, of: str = "") -> list[str]:
     """Programs with a fault that is reached and that no schedule shows."""
     settle(target, strategy)
     missed: list[str] = []
     for name in names:
         launch(name, steps)
         whole = cutile.launches[-1].kernel.module
-        for fault, without, trapped in faults(whole.text):
+        for fault, without, trapped in faults(whole.text, of):
             if not _shown(trapped, name, steps) or _shown(without, name, steps):
                 continue
             missed.append(f"{name}: {fault}")
@@ -83,21 +85,24 @@ def plant(target: str, strategy: str, names: list[str], steps: int) -> list[str]
 def _shown(text: str, name: str, steps: int) -> bool:
     """Whether a program goes wrong under some schedule."""
 
-    module = Module(text)
+    module, wrong = Module(text), list[str]()
     for schedule in SCHEDULES:
-        cutile.settings.instead = partial(_run_mutant, module, schedule)
+        cutile.settings.instead = partial(_run_mutant, module, schedule, wrong)
         try:
             launch(name, steps)
-        except (AssertionError, SimError):
+        except AssertionError:
             return True
         finally:
             cutile.settings.instead = None
+        if wrong:
+            return True
     return False
 
 
 def _run_mutant(
     module: Module,
     schedule: str,
+    wrong: list[str],
     _: Any,
     name: str,
     grid: Any,
@@ -105,12 +110,17 @@ def _run_mutant(
     data: Any,
     buffers: Any,
 ) -> None:
-    """In place of a launch, as `Settings.instead` has it."""
-    report = module.launch_raw(
-        name, grid, None, data, buffers, cluster=cluster, check=True, schedule=schedule,
-        max_steps=100_000,
-    )  # fmt: skip
-    assert not report.findings
+    """In place of a launch, as `Settings.instead` has it; what is wrong goes to a list, as cuTile
+    ends the process if a launch with lists of arrays fails.
+    """
+    try:
+        report = module.launch_raw(
+            name, grid, None, data, buffers, cluster=cluster, check=True, schedule=schedule,
+            max_steps=100_000,
+        )  # fmt: skip
+        wrong += map(str, report.findings)
+    except SimError as error:
+        wrong.append(str(error))
 
 
 if __name__ == "__main__":

@@ -68,7 +68,9 @@ class OneWarpgroup:
         if not allows_tma(load) or not is_weak(load):
             return False
         record = tiled_view(load.view)
-        return (record.padding or "zero") == "zero" and not refusals_of_memory(record, self.known)
+        return (record.padding or "zero") == "zero" and not refusals_of_memory(
+            load, record, self.known
+        )
 
 
 def _elsewhere(op: ir.OpView) -> list[ir.Value]:

@@ -71,3 +71,24 @@ func.func @nowhere() {
   %y = "nv_tileas.copy"(%0) {operandSegmentSizes = array<i32: 1, 0>, resultSegmentSizes = array<i32: 1>} : (!m) -> tensor<512xf32, #b>
   return
 }
+// -----
+// A tensor map is made again in a loop when stores by the one before have read it, and themselves.
+// CHECK: func.func @maps
+// CHECK: scf.for
+// CHECK: "nv_tileas.async_wait"() {group = "bulk.read", pending = 0 : i32}
+// CHECK: "nv_tileas.fill_tma_desc"
+#r = #nv_tileas.layout<"offset=[[1],[2],[4],[8],[16],[32]] : 64">
+#s = #nv_tileas.layout<"offset=[[1],[2],[4],[8]] : 16">
+!tile = !nv_tileas.buffer<tensor<64xf16, #r>, "shared", 1 : i32>
+!scratch = !nv_tileas.buffer<tensor<16xi64, #s>, "shared", 1 : i32>
+!desc = !nv_tileas.tma_desc<tensor<64xf16>, "none">
+func.func @maps(%p: !nv_tileaa.ptr<f16, 1 : i32>, %n: i32, %i: i32) {
+  %b = "nv_tileas.alloc_tensor"() {alignment = 128 : i32, shared_offset = 0 : i32} : () -> !tile
+  %c = "nv_tileas.alloc_tensor"() {alignment = 128 : i32, shared_offset = 1024 : i32} : () -> !scratch
+  scf.for %j = %i to %n step %n : i32 {
+    %d = "nv_tileas.fill_tma_desc"(%n, %c, %p, %j) {count = 1 : i32, element = "f16", index = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (i32, !scratch, !nv_tileaa.ptr<f16, 1 : i32>, i32) -> !desc
+    %s, %t = "nv_tileas.async_tiled_tma_store"(%d, %b, %i) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!desc, !tile, i32) -> (!nv_tileas.async_token, !nv_tileaa.mem_token)
+    %g = "nv_tileas.async_commit_group"(%s) {group = "bulk"} : (!nv_tileas.async_token) -> !nv_tileas.async_token
+  }
+  return
+}

@@ -46,7 +46,7 @@ func.func @product(%p: !ptr, %q: !out, %i: i32, %c: tensor<32x32xf32>) attribute
 // CHECK: TMA: the hint allow_tma is false
 // CHECK-NEXT: TMA: coordinates are i64, and those of tensor maps i32
 // CHECK-NEXT: TMA: rows of the tile have 8 bytes, which is no multiple of 16
-// CHECK: TMA: the view depends on more than arguments: it depends on nv_tileaa.get_program_id
+// CHECK: TMA: the view depends on more than arguments, and no loop copies by its map: it depends on nv_tileaa.get_program_id
 // CHECK: TMA: the tile is read after the kernel has written memory
 // CHECK-NEXT: TMA: the stride of axis 0 is not known to be a multiple of 16 bytes
 // CHECK: TMA: it does not pay: the tile goes to registers

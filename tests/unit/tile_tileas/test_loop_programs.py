@@ -22,13 +22,15 @@ NAMES = (
     "through memory", "stored before", "overwritten behind", "unlocked behind", "two users",
     "carried twice", "loaded address", "dynamic step", "padding of minus infinity",
     "padding of NaN", "ragged", "base off by 8 bytes", "stride of 8 bytes", "boxes of 512 rows",
-    "counted once",
+    "counted once", "arrays of a list", "tiles dealt out",
 )  # fmt: skip
 
 
-def told(target: str, strategy: str, names: tuple[str, ...], steps: int | list[int]) -> Any:
+def told(
+    target: str, strategy: str, names: tuple[str, ...], steps: int | list[int], **more: str
+) -> Any:
     """What tests/support/run_loop_programs.py says of these programs."""
-    given = {"target": target, "strategy": strategy, "names": names, "steps": steps}
+    given = {"target": target, "strategy": strategy, "names": names, "steps": steps, **more}
     script = TESTS / "support" / "run_loop_programs.py"
     done = subprocess.run(
         [sys.executable, str(script), json.dumps(given)],
@@ -56,6 +58,14 @@ def test_agents_are_right() -> None:
 )
 def test_nothing_of_them_can_go(target: str, names: tuple[str, ...]) -> None:
     assert told(target, "unspecialize", names, 9) == []
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_100"])
+@pytest.mark.parametrize("name", ["arrays of a list", "tiles dealt out"])
+def test_nothing_of_maps_that_are_made_again_can_go(name: str, target: str) -> None:
+    """Fences behind them, and the wait for stores by the ones before."""
+    maps = r"fence\.proxy\.tensormap|bulk\.wait_group\.read"
+    assert told(target, "unspecialize", (name,), 3, of=maps) == []
 
 
 @pytest.mark.slow

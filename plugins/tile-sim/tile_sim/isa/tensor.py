@@ -310,7 +310,7 @@ def _skip(g: Group, rank: int, mode: str, stores: list[tuple[int, int, tuple[int
     """Begin and end stores without their data: of each its warp, map and coordinates. What threads
     of a warp do alike is done once."""
     for row, place, start in dict.fromkeys(stores):
-        base, tensor = _map(g, row, place, rank, "tensor store")
+        base, tensor = _map(g, place, rank, "tensor store")
         if mode == "tile" and not tensor.pixels:
             first, units = (tma.first_unit(tensor, start[0]), *start[1:]), tma.box_units(tensor)
         else:
@@ -366,7 +366,7 @@ def _telling(
         if what == "read":
             monitor.read_awaited(row, source)
             if use is not None:
-                monitor.maps.awaited(use)
+                monitor.maps.read(use, row)
         else:
             monitor.bulk_write_awaited(row, spans)
 

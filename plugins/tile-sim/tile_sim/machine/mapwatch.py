@@ -25,17 +25,12 @@ class _Written:
 
 @dataclass
 class Use:
-    """A copy that reads a map, from when it is begun by warp `row` at `place` of the program.
-
-    A load is over for who has heard of a phase of an mbarrier that it signals: `landed` are their
-    slots and phases, one for each block that it has reached. A store is over for who knows that its
-    thread has waited, at the clock `awaited`.
+    """A copy that reads a map, from when it is begun at `place` of the program. It is over for who
+    has waited for it, a warp at one of its clocks, or has heard of one that had.
     """
 
-    row: int
     place: int
-    landed: list[tuple[int, int]] = field(default_factory=list)
-    awaited: int | None = None
+    awaited: list[tuple[int, int]] = field(default_factory=list)
 
 
 class MapWatch:
@@ -51,14 +46,15 @@ class MapWatch:
         self._written: dict[int, _Written] = {}
         self._acquired: set[tuple[int, int]] = set()
         self._uses: dict[int, list[Use]] = {}
+        #: mbarrier -> (its phase that the last loads by maps end, those loads).
+        self._landed: dict[int, tuple[int, list[Use]]] = {}
 
     def written(self, row: int, place: int) -> None:
         """A warp has copied a map to global memory, released to the tensor map proxy."""
         for use in self._uses.pop(place, ()):
             if not self._is_over(use, row):
                 self._monitor.report("map-in-use", _IN_USE, use.place)
-        clock = int(self._monitor.clocks.now(np.array([row]))[0])
-        self._written[place] = _Written(row, clock, self._monitor.place())
+        self._written[place] = _Written(row, self._now(row), self._monitor.place())
         self._acquired = {one for one in self._acquired if one[1] != place}
 
     def acquired(self, row: int, place: int) -> None:
@@ -74,25 +70,32 @@ class MapWatch:
             return None
         if (row, place) not in self._acquired:
             self._monitor.report("missing-proxy-fence", _UNFENCED, made.place)
-        use = Use(row, self._monitor.place())
+        use = Use(self._monitor.place())
         self._uses.setdefault(place, []).append(use)
         return use
 
     def landed(self, use: Use, barrier: int) -> None:
         """A load by a map is about to signal the mbarrier at a word of shared memory."""
-        slot = self._monitor.clocks.landings.slot(barrier)
-        use.landed.append((slot, int(self._monitor.wave.mbarriers.completed[barrier]) + 1))
+        phase = int(self._monitor.wave.mbarriers.completed[barrier]) + 1
+        before, uses = self._landed.get(barrier, (phase, []))
+        self._landed[barrier] = phase, [*uses, use] if before == phase else [use]
 
-    def awaited(self, use: Use) -> None:
-        """The thread that began a store has waited until it was read."""
-        use.awaited = int(self._monitor.clocks.now(np.array([use.row]))[0])
+    def waited(self, barrier: int, rows: np.ndarray, phases: int) -> None:
+        """Warps have seen that so many phases of an mbarrier are complete."""
+        phase, uses = self._landed.get(barrier, (0, []))
+        if phase <= phases:
+            for use in uses:
+                use.awaited += [(row, self._now(row)) for row in rows.tolist()]
+
+    def read(self, use: Use, row: int) -> None:
+        """The warp that began a store has waited until it was read."""
+        use.awaited.append((row, self._now(row)))
 
     def _is_over(self, use: Use, row: int) -> bool:
-        """Whether a warp knows that a copy reads its map no more."""
-        if use.awaited is not None:
-            return self._knows(row, use.row, use.awaited)
-        heard = self._monitor.clocks.landings.heard[row]
-        return any(heard[slot] >= phase for slot, phase in use.landed)
+        return any(self._knows(row, *one) for one in use.awaited)
 
     def _knows(self, row: int, other: int, clock: int) -> bool:
         return row == other or self._monitor.clocks.ordered[row, other] >= clock
+
+    def _now(self, row: int) -> int:
+        return int(self._monitor.clocks.ordered[row, row])

@@ -302,6 +302,7 @@ class Monitor:
             self.clocks.acquire(("mbarrier", int(place)), mine)
             phases = int(self.wave.mbarriers.completed[place])
             self.clocks.landings.waited(int(place), mine, phases)
+            self.maps.waited(int(place), mine, phases)
 
     # --- the asynchronous proxy -------------------------------------------------------------
 

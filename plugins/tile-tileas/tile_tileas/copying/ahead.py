@@ -17,6 +17,8 @@ from tile_tileas.analysis.views import tiled_view
 
 #: Bytes that the least cp.async copies (PTX ISA, "cp.async").
 LEAST = 4
+#: The pipeline strategy with which agents of their own copy.
+SPECIALIZE = "warp-specialize"
 
 
 def refusal(load: ir.OpView, plan: AccessPlan, strategy: str) -> str | None:

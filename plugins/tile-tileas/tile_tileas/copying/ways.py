@@ -51,7 +51,8 @@ class Ways:
         self._known: Knowledge | None = None
         if wishes.descriptors != "off" and cx.target.sm >= SINCE:
             axis, bounds = cx.analysis(AxisAnalysis, func), cx.analysis(BoundsAnalysis, func)
-            self._known = Knowledge(func, axis, bounds, self._order, wishes.descriptors)
+            source, agents = wishes.descriptors, wishes.strategy == ahead.SPECIALIZE
+            self._known = Knowledge(func, axis, bounds, self._order, source, agents)
 
     def chosen(self, access: ir.OpView, plan: AccessPlan) -> tuple[AccessPlan, list[str]]:
         """The plan with its way, and all that speaks against tensor maps, if they were asked.

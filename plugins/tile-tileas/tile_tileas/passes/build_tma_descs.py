@@ -3,6 +3,11 @@
 Maps lie in an arena in global memory, where each block has a place of its own as long as it runs:
 launches with other arguments may run at the same time. One warp fills a map in as soon as the
 numbers of its view are known, before the first use; everybody who may issue copies acquires it.
+
+Where those numbers are known in a loop alone, as of arrays of a list, the map is filled in again in
+each iteration, at the same place: copies by the old one are over by then. Loads are, as the loops
+that issue them wait for all of them, in the warp that fills maps in, too; for stores to have read
+theirs waits what `tileas-insert-barriers` puts before.
 """
 
 from __future__ import annotations
@@ -23,19 +28,23 @@ from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.separate_host_tma import NUM_DEVICE, descriptors
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.element_types import map_type
+from tile_tileas.tma.homes import holder_in, home_of, names_around
+from tile_tileas.tma.refusals import map_numbers
 
 _AGENTS = "nv_tileas.async_pipeline_agent_switch"
 
 
 @dataclass
 class _Map:
-    """One map: how it is made, the operations that it takes the place of, and when, as numbers of
-    operations of the entry block: `ready` behind which its numbers are known, `used` first.
+    """One map: how it is made, the operations that it takes the place of, where, and when, as
+    numbers of operations of the block `home`: `ready` behind which its numbers are known, `used`
+    first.
     """
 
     op: ir.OpView
     memref: MemRef
     axes: tuple[int, ...]
+    home: ir.Block
     ready: int
     used: int
     others: list[ir.OpView] = field(default_factory=list)
@@ -66,50 +75,35 @@ class BuildTmaDescs(Pass):
 
 
 def _maps(func: ir.Operation) -> Iterator[_Map]:
-    """The different maps of a function, in the order in which they are ready."""
-    block = func.regions[0].blocks[0]
-    place = {
-        result: at for at, one in enumerate(block.operations) for result in one.operation.results
-    }
+    """The different maps of a function, in the order in which they are ready, block by block."""
     found: dict[tuple[object, ...], _Map] = {}
     for op in descriptors(func.regions[0]):
         memref = view_of_memref(maker(maker(op.view).operands[0]))
         axes = axes_of(op, len(memref.sizes))
         assert axes is not None, "the verifier has seen it"
-        numbers = [memref.base, *memref.sizes, *memref.strides]
-        ready = max((_ready(op, value, block, place) for value in numbers), default=-1)
-        made = _Map(op, memref, tuple(axes), ready, _outermost(op, block))
+        numbers = map_numbers(memref, axes)
+        home = home_of(numbers)
+        if _AGENTS in names_around(home):
+            raise error_at(op, "cannot be made by the kernel: its view changes inside of an agent")
+        ready = max((_ready(value, home) for value in numbers), default=-1)
+        made = _Map(op, memref, tuple(axes), home, ready, _place(holder_in(home, op)))
         known = found.setdefault(made.key, made)
         known.used = min(known.used, made.used)
         known.others.append(op)
     yield from sorted(found.values(), key=lambda one: one.ready)
 
 
-def _ready(
-    op: ir.OpView, value: int | ir.Value, block: ir.Block, place: dict[ir.Value, int]
-) -> int:
-    """The operation of the entry block that gives a number; -1 for what is there from the start.
-
-    Raises:
-        CompileError: it is not known outside of loops and branches.
-    """
-    if isinstance(value, int):
+def _ready(value: ir.Value, home: ir.Block) -> int:
+    """The operation of `home` that gives a number; -1 for what is there from the start."""
+    if isinstance(value.owner, ir.Block):
         return -1
-    if value in place:
-        return place[value]
-    if isinstance(value.owner, ir.Block) and value.owner == block:
-        return -1
-    raise error_at(op, "cannot be made by the kernel: its view changes in a loop or a branch")
+    owner = value.owner.operation
+    return _place(owner) if owner.block == home else -1
 
 
-def _outermost(op: ir.OpView, block: ir.Block) -> int:
-    """Which operation of the entry block `op` is, or stands in."""
-    found = op.operation
-    while found.block != block:
-        parent = found.parent
-        assert parent is not None, "inside of the function"
-        found = parent.operation
-    return next(at for at, one in enumerate(block.operations) if one.operation == found)
+def _place(op: ir.Operation) -> int:
+    """Which operation of its block `op` is."""
+    return next(at for at, one in enumerate(op.block.operations) if one.operation == op)
 
 
 class _Build:
@@ -118,21 +112,31 @@ class _Build:
     def __init__(self, func: ir.Operation, maps: Sequence[_Map]) -> None:
         self._func, self._maps = func, maps
         self._block = func.regions[0].blocks[0]
-        self._operations = list(self._block.operations)
         self._agents = any(op.operation.name == _AGENTS for op in operations(func.regions[0]))
         self._i64 = ir.IntegerType.get_signless(64)
         self._count = {"count": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), len(maps))}
 
     def run(self) -> None:
+        homes = [(home, list(home.operations)) for home in self._homes()]  # as they were counted
         place = self._claimed()
-        for group in self._groups():
-            self._filled(place, group)
+        for home, counted in homes:
+            for group in self._groups([one for one in self._maps if one.home == home]):
+                self._filled(place, group, counted)
         self._released(place)
 
-    def _groups(self) -> Iterator[list[_Map]]:
+    def _homes(self) -> list[ir.Block]:
+        """The blocks that maps are made in, each once."""
+        homes: list[ir.Block] = []
+        for one in self._maps:
+            if one.home not in homes:
+                homes.append(one.home)
+        return homes
+
+    @staticmethod
+    def _groups(maps: Sequence[_Map]) -> Iterator[list[_Map]]:
         """Maps that are made at one place, so that all meet once for them."""
         group: list[_Map] = []
-        for one in self._maps:
+        for one in maps:
             if group and one.ready >= min(other.used for other in group):
                 yield group
                 group = []
@@ -140,15 +144,15 @@ class _Build:
         yield group
 
     def _claimed(self) -> ir.Value:
-        cx = Exchange(self._operations[0])
+        cx = Exchange(self._block.operations[0])
         i32 = ir.IntegerType.get_signless(32)
         return cx.create(
             "nv_tileas.claim_tma_descs", [cx.run_of(1, i32)], [i32], self._count
         ).result
 
-    def _filled(self, place: ir.Value, group: list[_Map]) -> None:
-        behind = max(one.ready for one in group)
-        before = self._operations[behind + 1] if behind >= 0 else self._operations[0]
+    def _filled(self, place: ir.Value, group: list[_Map], counted: Sequence[ir.OpView]) -> None:
+        """Make maps behind the last of their numbers; `counted` are the operations of the block."""
+        before = counted[max(one.ready for one in group) + 1]
         at, cx = Writer(group[0].op.location), Exchange(before)
         at.move(ir.InsertionPoint(before))
         made = [self._fill(at, cx, place, one) for one in group]

@@ -20,6 +20,7 @@ from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.analysis.tokens import TokenOrder
+from tile_tileas.copying.ahead import SPECIALIZE
 from tile_tileas.kernel_products import made_by, operand_bytes
 from tile_tileas.mma.families import FAMILIES, TENSOR
 from tile_tileas.one_warpgroup import OneWarpgroup
@@ -239,7 +240,8 @@ class ConvertTileAAToTileAS(Pass):
         if self.tma_descriptors == "off" or self.strategy == "none" or cx.target.sm < SINCE:
             return False
         axis, bounds = cx.analysis(AxisAnalysis, func), cx.analysis(BoundsAnalysis, func)
-        known = Knowledge(func, axis, bounds, TokenOrder(), self.tma_descriptors)
+        agents = self.strategy == SPECIALIZE
+        known = Knowledge(func, axis, bounds, TokenOrder(), self.tma_descriptors, agents)
         return OneWarpgroup(cx.target, self.mma, known).suffices(func)
 
 

@@ -19,8 +19,8 @@ Agents of a switch run side by side: each is walked by itself, and its own threa
 from one to another waits for barriers that say so. At the switch's end all meet.
 
 Bulk stores go on behind the operation that begins them. The thread that began them waits before
-somebody overwrites what they may still read, before an access that a token orders behind them, and,
-as memory of a block ends with it, before the kernel returns.
+somebody overwrites what they may still read, a tensor map among it, before an access that a token
+orders behind them, and, as memory of a block ends with it, before the kernel returns.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.passes.convert_tileaa import SPEC, num_warps
 
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
-_RETURN = "func.return"
+_RETURN, _FILL = "func.return", "nv_tileas.fill_tma_desc"
 _TMEM_FENCE = "nv_tileas.tmem_fence"
 _ARRIVE, _TURN = "nv_tileas.barrier_arrive", "nv_tileas.barrier_turn"
 _TURNS = (_ARRIVE, "nv_tileas.barrier_wait")
@@ -335,7 +335,7 @@ class _Walk:
     def _buffers(self, op: ir.OpView, pending: _Pending) -> None:
         """Others' writes before reads, others' reads and writes before writes."""
         reads, writes = (set(pieces(op, kind)) for kind in ("read", "write"))
-        if overlap(writes, pending.leaving):
+        if overlap(writes, pending.leaving) or (op.operation.name == _FILL and pending.leaving):
             self._wait_before(op, _BULK_READ, pending)
         begins, unheard = op.operation.name in UMMA, pending.unheard
         known = unheard.first_thread if begins else unheard.any_thread

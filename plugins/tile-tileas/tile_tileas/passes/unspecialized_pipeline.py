@@ -15,6 +15,7 @@ from tile_tileas.access import fall_back
 from tile_tileas.analysis.accumulators import carried_place, is_of_pair, tensor_products
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS
+from tile_tileas.copying.ahead import SPECIALIZE
 from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape, tensor_plan_of
@@ -30,7 +31,7 @@ from tile_tileas.pipelining.overlap import chain_to_overlap, late_loads, overlap
 from tile_tileas.pipelining.prefetch import Prefetch, Takes, prefetch_of
 from tile_tileas.pipelining.refilled import Refilled
 from tile_tileas.pipelining.released import can_be_released, release
-from tile_tileas.pipelining.specialized import SPECIALIZE, Specialized
+from tile_tileas.pipelining.specialized import Specialized
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.tcgen05_chain import Turned, chain_of
 from tile_tileas.pipelining.wgmma_in_flight import LAG, keep_in_flight, products_to_keep

@@ -18,9 +18,6 @@ from tile_tileas.pipelining.wgmma_in_flight import LAG, Kept, keep_in_flight, pr
 from tile_tileas.remedies import remedy
 from tile_tileas.tma.filling import TmaLoads
 
-#: The strategy that asks for it.
-SPECIALIZE = "warp-specialize"
-
 
 @dataclass(frozen=True)
 class Specialized:

@@ -6,7 +6,7 @@ API, "Tensor Map Object Management"), and such as keep results those of copies b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tile_cute.atoms.tma import MAX_RANK
@@ -23,6 +23,7 @@ from tile_tileas.analysis.tokens import LOADS, TokenOrder, is_weak, only_reads
 from tile_tileas.analysis.views import MemRef, TiledView, maker, tiled_view
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.tma.element_types import map_type
+from tile_tileas.tma.homes import home_of, is_in_loop_of
 
 #: First compute capability with TMA, times 10 (PTX ISA, "cp.async.bulk.tensor").
 SINCE = 90
@@ -38,13 +39,16 @@ _BYTE = 8
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known of the values of one kernel."""
+    """What is known of the values of one kernel, where maps come from, and whether agents share
+    its work.
+    """
 
     kernel: ir.Operation
     axis: AxisAnalysis
     bounds: BoundsAnalysis
     order: TokenOrder
     source: str = "host"
+    agents: bool = False
 
     def divides(self, value: int | ir.Value) -> int:
         """A power of two that `value` is a multiple of."""
@@ -61,12 +65,16 @@ class Knowledge:
 def refusals(op: ir.OpView, known: Knowledge) -> list[str]:
     """Why no tensor map copies the tile of a `tiled_load` or `tiled_store`; empty if one may."""
     record = tiled_view(op.view)
-    return [*_of_the_access(op, record, known), *refusals_of_memory(record, known)]
+    return [*_of_the_access(op, record, known), *refusals_of_memory(op, record, known)]
 
 
-def refusals_of_memory(record: TiledView, known: Knowledge) -> list[str]:
-    """Why no tensor map copies tiles of a view, whatever the access."""
-    return [*_of_the_tile(record), *_of_the_memory(record.memref, record, known)]
+def refusals_of_memory(op: ir.OpView, record: TiledView, known: Knowledge) -> list[str]:
+    """Why no tensor map copies tiles of a view where `op` stands, whatever the access."""
+    return [
+        *_of_the_tile(record),
+        *_of_the_memory(record.memref, record, known),
+        *_of_the_map(op, record, known),
+    ]
 
 
 def _of_the_access(op: ir.OpView, record: TiledView, known: Knowledge) -> Iterator[str]:
@@ -146,21 +154,37 @@ def _of_the_memory(memref: MemRef, record: TiledView, known: Knowledge) -> Itera
             yield f"the stride of axis {axis} is not known to be a multiple of {GRAIN} bytes"
         if low < 0 or high * size >= STRIDE_END or high == 0:
             yield f"the stride of axis {axis} is not known to be in 0 .. {STRIDE_END} bytes"
-    numbers = [number[axis] for axis in axes for number in (memref.sizes, memref.strides)]
-    values = [value for value in (memref.base, *numbers) if isinstance(value, ir.Value)]
+
+
+def _of_the_map(op: ir.OpView, record: TiledView, known: Knowledge) -> Iterator[str]:
+    """Why neither a launch nor the kernel makes the map."""
+    values = map_numbers(record.memref, map_axes(record))
     if known.source == "host":
-        yield from _not_on_host(values, known.kernel)
-    elif not all(is_made_once(value) for value in values):
+        if "nv_tileaa.kernel" not in known.kernel.attributes:
+            yield "the function is no kernel"
+        elif (reason := _not_on_host(values, known.kernel)) is not None:
+            more = "the view depends on more than arguments"
+            if not is_in_loop_of(op, home_of(values)):
+                yield f"{more}, and no loop copies by its map: {reason}"
+            elif known.agents and not all(map(is_made_once, values)):
+                yield f"{more}, which one agent knows: {reason}"
+    elif not all(map(is_made_once, values)) and (
+        known.agents or not is_in_loop_of(op, home_of(values))
+    ):
         yield "the view changes in a loop or a branch"
 
 
-def _not_on_host(values: list[ir.Value], kernel: ir.Operation) -> Iterator[str]:
-    if "nv_tileaa.kernel" not in kernel.attributes:
-        yield "the function is no kernel"
-        return
+def map_numbers(memref: MemRef, axes: Sequence[int]) -> list[ir.Value]:
+    """The values that a map along `axes` of memory is made of, beside constants."""
+    numbers = [number[axis] for axis in axes for number in (memref.sizes, memref.strides)]
+    return [value for value in (memref.base, *numbers) if isinstance(value, ir.Value)]
+
+
+def _not_on_host(values: list[ir.Value], kernel: ir.Operation) -> str | None:
+    """Why a launch does not know one of the values."""
     for value in values:
         try:
             host_expression(value, kernel)
         except NotOnHost as reason:
-            yield f"the view depends on more than arguments: {reason}"
-            return
+            return str(reason)
+    return None
