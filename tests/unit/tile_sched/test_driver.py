@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from support.loops import MODEL, SMALL, L, M, graph, loops
+from support.loops import MODEL, SMALL, L, M, graph, loops, op
 from tile_sched.placement.arms import Arm, CostBased, Fuse, Permute, Retry, Snapshot
 from tile_sched.placement.driver import place_all
 from tile_sched.placement.gates import GATES
@@ -70,6 +70,21 @@ def test_an_arm_that_fails_leaves_everything_as_it_was(arm: Arm, loop: LoopGraph
             assert state.savepoint() == before
             return
         assert all(state.start[op] is not None for op in state.groups.members[group])
+
+
+def test_what_another_iteration_waits_for_is_not_seated_in_one_cycle() -> None:
+    """Two ops without an order within the iteration, of a group: the next iteration's first op
+    needs what the second one gave two cycles ago.
+    """
+    pair = tuple(
+        replace(op(name, latency), constraints=Constraints(gid=1))
+        for name, latency in (("first", 0), ("second", 2))
+    )
+    loop = graph(pair, (1, 0, 2, 1))
+    for ii, joint in ((1, False), (2, True)):
+        state = state_of(loop, ii, SMALL)
+        assert Fuse().place(state, 0, {}) == joint
+        assert state.start == ([0, 0] if joint else [None, None])
 
 
 def test_gates_in_their_order() -> None:

@@ -136,6 +136,8 @@ class Fuse:
     def _fusible(state: State, op: int, other: int) -> bool:
         if other in _reachable(state, op) or op in _reachable(state, other):
             return False
+        if _waits(state, op, other) or _waits(state, other, op):
+            return False
         uses, others = state.footprints[op], state.footprints[other]
         family = state.model.family_of
         families = [{family.get(use.resource, use.resource) for use in u} for u in (uses, others)]
@@ -165,6 +167,14 @@ def _reachable(state: State, op: int) -> set[int]:
                 found.add(edge.dst)
                 work.append(edge.dst)
     return found
+
+
+def _waits(state: State, op: int, other: int) -> bool:
+    """Whether `other`, of a later iteration, cannot start at this interval in the cycle of `op`."""
+    return any(
+        edge.dst == other and edge.latency > state.ii * edge.distance
+        for edge in state.near.after[op]
+    )
 
 
 class Retry:
