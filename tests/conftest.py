@@ -24,6 +24,8 @@ os.environ["TILEC_CACHE"] = "off"
 os.environ["TILEC_DEFAULTS"] = "off"
 # Texts of tests end no process; those that may, or are about this, set it themselves.
 os.environ["TILEC_REHEARSAL"] = "off"
+#: Python's 700 would look for garbage a dozen times in each small compilation.
+gc.set_threshold(20_000)
 
 _OF_KERNELS = ("tests/unit/tile_nvptx/", "tests/unit/tile_tileas/")
 _LATER = ("early", "random")
@@ -54,8 +56,6 @@ def pytest_runtest_call() -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests are never garbage: walking them again and again took more than
-    a tenth of the suite's time."""
+    """Collected tests are never garbage: walking them again and again took a tenth of all time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5_000, 10, 10)

@@ -171,7 +171,13 @@ _ONCE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("way", "turns"), [*product(("led", "met"), (0, 2))])
+@pytest.mark.parametrize(
+    ("way", "turns"),
+    [
+        ("led", 2), ("met", 0),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in (("led", 0), ("met", 2))),
+    ],
+)  # fmt: skip
 def test_nothing_of_it_can_go(way: str, turns: int) -> None:
     text = ptx(way, turns)
     for instruction in _AGAIN if turns else (*_AGAIN, *_ONCE):

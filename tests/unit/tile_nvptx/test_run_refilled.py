@@ -58,7 +58,7 @@ def is_caught(text: str, length: int) -> bool:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", [SMALL, LARGE])
+@pytest.mark.parametrize("name", [SMALL, pytest.param(LARGE, marks=pytest.mark.slow)])
 def test_every_trip_count_gives_the_same_bits(name: str, schedule: str) -> None:
     text, still = ptx(name), ptx(name, "none")
     rows = 64 if name == SMALL else 128

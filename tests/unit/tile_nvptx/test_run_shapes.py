@@ -206,7 +206,7 @@ def test_select_and_compare():
     np.testing.assert_array_equal(less, a < b)
 
 
-@pytest.mark.parametrize("strategy", [0, 1, "transposed"])
+@pytest.mark.parametrize("strategy", [0, pytest.param(1, marks=pytest.mark.slow), "transposed"])
 def test_conversions_beyond_shared_memory_go_in_passes(strategy):
     """128 KiB through 48 KiB of shared memory; a transpose lets warps take turns."""
     shape = (256, 128)

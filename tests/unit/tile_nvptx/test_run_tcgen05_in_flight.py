@@ -121,7 +121,7 @@ SPARE = {
 }
 
 
-@pytest.mark.parametrize("tensor_maps", ["off", "host"])
+@pytest.mark.parametrize("tensor_maps", [pytest.param("off", marks=pytest.mark.slow), "host"])
 def test_nothing_of_it_can_go(tensor_maps: str) -> None:
     text = ptx("unspecialize", 2, tensor_maps)
     for instruction in (

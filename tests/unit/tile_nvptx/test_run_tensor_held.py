@@ -69,7 +69,9 @@ INSTRUCTIONS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("turned", [False, True], ids=["once", "turns"])
+@pytest.mark.parametrize(
+    "turned", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["once", "turns"]
+)
 def test_nothing_of_it_can_go(turned: bool) -> None:
     text = chained_kernel(128, 4, turned).ptx("sm_100", 2)
     for instruction in INSTRUCTIONS:

@@ -107,7 +107,9 @@ def _installed() -> bool:
 
 
 @pytest.mark.skipif(not _installed(), reason="needs tileiras")
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "sm_120"])
+@pytest.mark.parametrize(
+    "arch", [pytest.param("sm_80", marks=pytest.mark.slow), "sm_90", "sm_100", "sm_120"]
+)
 def test_a_matrix_product(arch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ours and theirs, with tensor maps, wgmma or tcgen05 on their side."""
     stats = tmp_path / "stats.json"

@@ -51,8 +51,12 @@ def product(
 
 @pytest.mark.parametrize("schedule", ["late", "early", "random"])
 @pytest.mark.parametrize(
-    ("name", "ctas"), [("matmul_f16", 2), ("matmul_f16", 4), ("matmul_large_f16", 2)]
-)
+    ("name", "ctas"),
+    [
+        ("matmul_f16", 2), ("matmul_f16", 4),
+        pytest.param("matmul_large_f16", 2, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_every_trip_count_gives_the_same_bits(name: str, ctas: int, schedule: str) -> None:
     """Columns are cut where rows would be fewer than an instruction has: boxes of A, too."""
     shared, alone = ptx(name, ctas), ptx(name, 1)

@@ -40,7 +40,9 @@ def told(
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("target", TARGETS[:3])
+@pytest.mark.parametrize(
+    "target", [*(pytest.param(t, marks=pytest.mark.slow) for t in TARGETS[:2]), TARGETS[2]]
+)
 def test_they_are_right(target: str) -> None:
     told(target, "unspecialize", NAMES, [5])
 

@@ -85,6 +85,7 @@ def test_axes_are_options_of_the_pipeline() -> None:
     assert {name for name, _ in AXES} <= set(known)
 
 
+@pytest.mark.slow
 def test_a_tuned_pipeline_compiles_to_the_same_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
