@@ -163,11 +163,13 @@ def _of_the_map(op: ir.OpView, record: TiledView, known: Knowledge) -> Iterator[
         if "nv_tileaa.kernel" not in known.kernel.attributes:
             yield "the function is no kernel"
         elif (reason := _not_on_host(values, known.kernel)) is not None:
-            more = "the view depends on more than arguments"
             if not is_in_loop_of(op, home_of(values)):
-                yield f"{more}, and no loop copies by its map: {reason}"
+                yield (
+                    "the view depends on more than arguments, and no loop copies by its map: "
+                    f"{reason}"
+                )
             elif known.agents and not all(map(is_made_once, values)):
-                yield f"{more}, which one agent knows: {reason}"
+                yield f"the view depends on more than arguments, which one agent knows: {reason}"
     elif not all(map(is_made_once, values)) and (
         known.agents or not is_in_loop_of(op, home_of(values))
     ):
