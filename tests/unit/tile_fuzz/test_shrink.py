@@ -98,6 +98,7 @@ def test_control_flow_goes_away() -> None:
     assert not {"for", "if"} & {*names(small)}
 
 
+@pytest.mark.slow
 def test_a_planted_mistake_is_found_and_made_small(tmp_path) -> None:
     """The whole way: random programs, a pass that is wrong, a few operations that show it."""
     path = tmp_path / "mine.toml"

@@ -46,6 +46,7 @@ SAMPLE = ("wait dropped", "wrong phase", "expect_tx dropped", "fewer bytes expec
           "commit dropped", "group wait dropped")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_sample_of_faults_in_a_product() -> None:
     found = list(mutants("matmul_large_f16", "sm_90"))
     last = {mutant.fault: mutant for mutant in found if mutant.fault in SAMPLE}

@@ -62,7 +62,7 @@ def test_nothing_of_them_can_go(target: str, names: tuple[str, ...]) -> None:
     assert told(target, "unspecialize", names, 9) == []
 
 
-@pytest.mark.parametrize("target", ["sm_90", "sm_100"])
+@pytest.mark.parametrize("target", [pytest.param("sm_90", marks=pytest.mark.slow), "sm_100"])
 @pytest.mark.parametrize("name", ["arrays of a list", "tiles dealt out"])
 def test_nothing_of_maps_that_are_made_again_can_go(name: str, target: str) -> None:
     """Fences behind them, and the wait for stores by the ones before."""
