@@ -13,6 +13,7 @@ from typing import Any
 from gemm_ptx import Gemm
 from gemm_sm80 import Gemm80
 from gemm_sm100 import Gemm100
+from gemm_sm100_pair import Pair100
 from stream_ptx import Stream
 from tile_time.model import load_kernel, time_kernel
 from tile_time.result import Result
@@ -78,14 +79,21 @@ A100 = (
     Rung("v4, swizzled rows", Gemm80("async", "swizzled"), 190.94),
     Rung("v6, two stages", Gemm80("async", "swizzled", 2), 220.77),
 )
-#: gau-nernst, learn-cuda, 02e_matmul_sm100. Left out: v0 (`mma.sync`, another generation's code)
-#: and what needs pairs of CTAs (v5 to v7).
+#: gau-nernst, learn-cuda, 02e_matmul_sm100. Left out: v0 (`mma.sync`, another generation's code),
+#: and what is within 2 % of the rung before, as its author says that runs vary: v1b (v1a with maps
+#: of three dimensions), v7a and v7c (order of the setup, a hint at stores).
 B200 = (
     Rung("v1a, rows of 16 bytes, 128x256x256", Gemm100(256, 256, 1, 16), 255.73),
     Rung("v2a, rows of 128 bytes, 128x256x256", Gemm100(256, 256, 1), 699.39),
-    Rung("v3, two stages, 128x256x128", Gemm100(256, 128, 2), 914.42),
-    Rung("v4, roles, seven stages, 128x128x64", Gemm100(128, 64, 7, 128, True), 1053.61),
-)
+    Rung("v2b, one copy an operand", Gemm100(256, 256, 1, planes=True), 721.02),
+    Rung("v3, two stages, 128x256x128", Gemm100(256, 128, 2, planes=True), 914.42),
+    Rung("v4, roles, seven stages, 128x128x64", Gemm100(128, 64, 7, roles=True, planes=True),
+         1053.61),
+    Rung("v5, pairs of CTAs, 256x256x64", Pair100(), 1169.65),
+    Rung("v6, persistent, 148 CTAs", Pair100(blocks=148), 1273.32),
+    Rung("v7b, 128 CTAs, relaxed barriers", Pair100(blocks=128, wide=16, arrive="relaxed"),
+         1316.16),
+)  # fmt: skip
 #: te42kyfo, gpu-benches, gpu-stream: logs. Reads and fills of the same logs are what the machine
 #: files' `dram-wait` and the start of a CTA come from, so only what moves two arrays or three
 #: stands here.
@@ -145,11 +153,16 @@ def _show(ladder: Ladder) -> None:
 
 
 def rank_correlation(first: list[float], second: list[float]) -> float:
-    """Spearman's, without ties."""
-    count = len(first)
-    ranks = [
-        {n: i for i, n in enumerate(sorted(range(count), key=lambda n: values[n]))}
-        for values in (first, second)
-    ]
-    distance = sum((ranks[0][n] - ranks[1][n]) ** 2 for n in range(count))
-    return 1 - 6 * distance / (count * (count**2 - 1)) if count > 1 else 1.0
+    """Spearman's; equal values share the mean of their ranks."""
+    ranks = [[_rank(value, values) for value in values] for values in (first, second)]
+    mean = (len(first) - 1) / 2
+    products, squares, others = (
+        sum((ranks[a][n] - mean) * (ranks[b][n] - mean) for n in range(len(first)))
+        for a, b in ((0, 1), (0, 0), (1, 1))
+    )
+    return products / (squares * others) ** 0.5 if squares and others else 1.0
+
+
+def _rank(value: float, values: list[float]) -> float:
+    below = sum(other < value for other in values)
+    return below + (values.count(value) - 1) / 2

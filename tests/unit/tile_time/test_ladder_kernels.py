@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tile_sim import Module, TensorMap
+from tile_sim import Module
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from gemm_sm80 import Gemm80
-from gemm_sm100 import Gemm100
+from gemm_sm100 import Gemm100, mapped
+from gemm_sm100_pair import Pair100
+from ladders import rank_correlation
+from sm100_text import ROWS
 
 _SIZE = 256
 _A, _B = (np.random.default_rng(n).integers(-2, 3, (_SIZE, _SIZE)) for n in range(2))
@@ -39,13 +42,24 @@ def test_sm80(gemm: Gemm80) -> None:
 
 @pytest.mark.parametrize(
     "gemm",
-    [Gemm100(256, 256, 1, 16), Gemm100(256, 128, 2), Gemm100(128, 64, 7, 128, True)],
+    [
+        Gemm100(256, 256, 1, 16),
+        Gemm100(256, 128, 2, planes=True),
+        Gemm100(128, 64, 7, roles=True),
+        Pair100(),
+        Pair100(n=128, stages=2, blocks=2, wide=16, arrive="relaxed"),
+    ],
 )
-def test_sm100(gemm: Gemm100) -> None:
+def test_sm100(gemm: Gemm100 | Pair100) -> None:
     grid, arguments = gemm.arguments(_SIZE)
-    swizzle = "128B" if gemm.box == 128 else "none"
     arguments[:2] = [
-        TensorMap(values.astype(np.float16), box=(gemm.box // 2, rows), swizzle=swizzle)
-        for values, rows in ((_A, 128), (_B, gemm.n))
+        mapped(values.astype(np.float16), gemm.step, rows)
+        for values, rows in ((_A, ROWS), (_B, gemm.step.n))
     ]
     _check(gemm.ptx, grid, arguments, gemm.shared)
+
+
+def test_ranks() -> None:
+    assert rank_correlation([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]) == pytest.approx(1.0)
+    assert rank_correlation([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]) == pytest.approx(-1.0)
+    assert rank_correlation([1.0, 2.0, 3.0], [10.0, 10.0, 30.0]) == pytest.approx(0.866, abs=1e-3)

@@ -112,6 +112,7 @@ PRODUCTS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "tcgen05": ("gemm_sm100", "Gemm100", {"n": 256, "k": 128, "stages": 2}, "b200"),
     "tcgen05, roles": ("gemm_sm100", "Gemm100", {"n": 128, "k": 64, "stages": 7, "roles": True},
                        "b200"),
+    "tcgen05, pairs": ("gemm_sm100_pair", "Pair100", {"blocks": 4}, "b200"),
 }  # fmt: skip
 
 
@@ -124,7 +125,7 @@ def _product(name: str, **more: Any) -> tuple[Any, Kernel]:
 
 
 #: Those whose kind of product, copy and roles others have, too.
-_SLOW = ("mma.sync, registers", "wgmma", "tcgen05")
+_SLOW = ("mma.sync, registers", "wgmma", "tcgen05", "tcgen05, pairs")
 
 
 @pytest.mark.parametrize(
