@@ -22,13 +22,17 @@ _GROUPS = re.compile(r"cp\.async\.wait_group\s+(\d+)")
 
 def ptx(name: str, target: str, strategy: str, stages: int = 4, **of_passes: Any) -> str:
     """PTX at -O2 with a strategy of its own."""
+    return text_of("ptx", name, target, strategy, stages, **of_passes)
+
+
+def text_of(what: str, name: str, target: str, strategy: str, stages: int, **of_passes: Any) -> str:
     options = {"pipeline-strategy": strategy, "unspecialized-pipeline-num-stages": stages}
     bytecode = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
     made = tile_core.compile(
-        bytecode, target, opt_level=2, options=options, emit="ptx", keep_stages=False,
+        bytecode, target, opt_level=2, options=options, emit=what, keep_stages=False,
         pass_options=of_passes,
     )  # fmt: skip
-    return str(made.stage("ptx"))
+    return str(made.stage(what))
 
 
 def product(text: str, k: int, schedule: str = "late", check: bool = True):
@@ -64,6 +68,32 @@ def test_fragments_ahead_or_not(target: str) -> None:
     assert waits[0] > waits[1]
     for k in (8, 96, 224):
         np.testing.assert_array_equal(*(product(text, k) for text in texts))
+
+
+def _last(text: str, instruction: str) -> int:
+    return max(found.start() for found in re.finditer(instruction, text))
+
+
+@pytest.mark.parametrize(("stages", "early"), [(2, True), (3, False)])
+def test_when_the_engine_fills_a_stage(stages: int, early: bool) -> None:
+    """Before the last part's products if there are two, as they wait for it in the next step."""
+    made = "mlir:tileas-unspecialized-pipeline"
+    text = text_of(made, "matmul_f16", "sm_120", "unspecialize", stages)
+    assert early == (_last(text, "async_tiled_tma_load") < _last(text, r"nv_tileas\.dot"))
+    text = ptx("matmul_f16", "sm_120", "unspecialize", stages)
+    for schedule in ("late", "early", "random"):
+        product(text, 224, schedule)
+
+
+@pytest.mark.parametrize("instruction", [r"mbarrier\.try_wait", r"\bbar\.sync", r"mbarrier\.init"])
+def test_two_stages_of_the_engine_need_all_of_it(instruction: str) -> None:
+    text = ptx("matmul_f16", "sm_120", "unspecialize", 2)
+    loop = text[: _last(text, r"\bmma\.sync")]
+    broken = [one for one in _without(text, instruction) if one[: len(loop)] != loop]
+    assert broken
+    for mutant in broken:
+        with pytest.raises((AssertionError, SimError)):
+            product(mutant, 224)
 
 
 def test_a_loop_that_does_not_run() -> None:

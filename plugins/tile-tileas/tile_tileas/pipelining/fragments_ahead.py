@@ -15,6 +15,10 @@ threads meet, and while shared memory answers behind that. All have read stage i
 copies run one iteration further ahead. Where threads copy nothing branches: copies for iterations
 that do not exist are made by none, so that ptxas finds places for addresses and copies between
 products.
+
+Of two stages that the copy engine fills, the one that was read is filled right behind the meeting:
+nothing else is under way then, and the next iteration waits for it before its last part. Of more,
+behind the last part: the branch around the copies would keep its products waiting.
 """
 
 from __future__ import annotations
@@ -95,6 +99,8 @@ class FragmentsAhead(Multistage):
     ) -> None:
         super().__init__(loop, fillings, stages, in_flight=-1)
         self._product = product
+        by_engine = not any(isinstance(filling, CpAsync) for filling, _ in fillings)
+        self._fills_early = by_engine and stages == 2
         self._count = _tiles(product)[0].shape[-1] // atom_named(atom_name(product)).k
         self._types = [
             distributed(ir.RankedTensorType.get(part.shape, tile.element_type), part)
@@ -127,8 +133,11 @@ class FragmentsAhead(Multistage):
         self._wait(after, self.ahead - 2)
         at.sync()
         following = self._read_part(after, 0)
+        if self._fills_early:
+            places = self._fetch_next(slot, places)
         total = self._multiplied(held, total)
-        places = self._fetch_next(slot, places)
+        if not self._fills_early:
+            places = self._fetch_next(slot, places)
         self._product.results[0].replace_all_uses_with(total)
         self._product.operation.erase()
         return [*places, *following]
