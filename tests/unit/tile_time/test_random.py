@@ -64,6 +64,11 @@ def test_a_few(seed: int) -> None:
     timed(seed, 8, 1, 4)
 
 
+#: A thousand in blocks, which can be run one by one (`test_a_thousand[300]`).
+_BLOCK, _SEEDS = 100, 120
+
+
 @pytest.mark.slow
-def test_a_thousand() -> None:
-    timed(0, 1, 1000, 1100)
+@pytest.mark.parametrize("first", range(0, 1000, _BLOCK))
+def test_a_thousand(first: int) -> None:
+    timed(first // _BLOCK * _SEEDS, 1, _BLOCK, _SEEDS)

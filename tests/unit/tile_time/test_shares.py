@@ -88,3 +88,30 @@ def test_blocks_come_behind_those_that_lead_to_them() -> None:
 def test_the_place_that_ends_last_has_the_clusters_that_it_got() -> None:
     assert _busiest([2, 2, 2, 1], 2) == [0, 2]
     assert _busiest([5, 1, 1, 1], 2) == [0]
+
+
+#: Two warps, of which the second one is at work for long when its load has come.
+_TWO = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 4 a)
+.reqntid 64 {{
+.reg .b32 %r<9>; .reg .f32 %f<3>; .reg .b64 %rd<4>; .reg .pred %p<2>;
+ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; and.b32 %r2, %r1, {lanes}; mul.wide.u32 %rd2, %r2, 4;
+add.u64 %rd1, %rd1, %rd2; ld.global.f32 %f1, [%rd1]; setp.lt.u32 %p1, %r1, 32; @%p1 bra OUT;
+{work}
+OUT: st.global.f32 [%rd1+65536], %f1; ret;
+}}
+"""
+
+
+def test_a_line_that_is_on_its_way_is_waited_for() -> None:
+    def clk(lanes: int) -> float:
+        text = _TWO.format(lanes=lanes, work="fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 200)
+        return time_kernel(
+            load_kernel(text, H100), (1, 1, 1), None, [np.zeros(1 << 15, np.float32)]
+        ).cycles
+
+    apart, together = clk(63), clk(31)
+    assert together == pytest.approx(apart, rel=0.01)
+    assert apart > H100.memory.dram_latency + 200 * H100.pipes.fma.latency

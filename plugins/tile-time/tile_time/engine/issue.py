@@ -65,10 +65,16 @@ def _global_load(e: Engine, w: Warp, op: Op, t: float, note: Global) -> tuple[fl
     size = e.asked(op, note)
     m = e.machine.memory
     start = e.requests.front(w.sm, t, max(note.lines / op.share, size / m.l1_bandwidth))
+    if op.flag:  # not from L1
+        return e.requests.fetch(w.sm, start, size, op.pos)
     l1: L1 = e.l1_of(w.cta)
-    if not op.flag and l1.hit(note.address + op.offset, int(size)):
-        return start + m.l1_latency, LATENCY
-    return e.requests.fetch(w.sm, start, size, op.pos)
+    address = note.address + op.offset
+    if held := l1.hit(address):
+        there = start + m.l1_latency
+        return held if held[0] > there else (there, LATENCY)
+    found = e.requests.fetch(w.sm, start, size, op.pos)
+    l1.fill(address, int(size), *found)
+    return found
 
 
 def _remote(e: Engine, w: Warp, op: Op, t: float, note: Shared) -> tuple[float, int]:

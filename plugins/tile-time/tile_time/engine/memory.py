@@ -27,22 +27,30 @@ class Traffic:
 
 
 class L1:
-    """Lines of one CTA's accesses, by their first addresses; least recently used go first."""
+    """Lines of one CTA's accesses, by their first addresses; least recently used go first.
+
+    A line is there when its bytes have come: who asks for it before waits with who fetched it.
+    """
 
     def __init__(self, capacity: float) -> None:
         self.capacity = capacity
         self.size = 0.0
-        self.held: OrderedDict[int, int] = OrderedDict()
+        self.held: OrderedDict[int, tuple[int, float, int]] = OrderedDict()
 
-    def hit(self, address: int, size: int) -> bool:
-        if address in self.held:
-            self.held.move_to_end(address)
-            return True
-        self.held[address] = size
+    def hit(self, address: int) -> tuple[float, int] | None:
+        """When a line is there, and what that waits for; None where nobody has asked for it."""
+        found = self.held.get(address)
+        if found is None:
+            return None
+        self.held.move_to_end(address)
+        return found[1:]
+
+    def fill(self, address: int, size: int, done: float, cause: int) -> None:
+        """Bytes of a line that was not held, which are there from `done` on."""
         self.size += size
+        self.held[address] = size, done, cause
         while self.size > self.capacity and self.held:
-            self.size -= self.held.popitem(last=False)[1]
-        return False
+            self.size -= self.held.popitem(last=False)[1][0]
 
 
 class Requests:
