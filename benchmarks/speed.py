@@ -124,16 +124,21 @@ def _kept(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> Foun
     return found
 
 
+#: Parts of the simulator that no time depends on: its suite, and NVIDIA's driver as Python sees it.
+_NOT_TIMED = ("suite", "bindings")
+
+
 def _digest(compiler: str, what: Sequence[str]) -> str:
-    """Of the row, the model and the compiler. The simulator is left out: what a program does is
-    not its choice, and a fault of it is mended for good."""
+    """Of the row, the model, the simulator that records for it, and the compiler."""
+    import tile_sim
     import tile_time
 
     import tile_core
 
-    core = Path(tile_core.__file__).parent
-    model = Path(tile_time.__file__).parent
-    folders = [model, core / "machines", HERE.parent / "examples"]
+    core, model, simulator = (
+        Path(p.__file__ or "").parent for p in (tile_core, tile_time, tile_sim)
+    )
+    folders = [model, core / "machines", HERE.parent / "examples", simulator]
     if compiler == "tilec":
         folders += [core, *(p for p in model.parents[1].iterdir() if p.name != "tile-sim")]
     digest = sha256("\n".join((*what, _version(compiler))).encode())
@@ -141,7 +146,8 @@ def _digest(compiler: str, what: Sequence[str]) -> str:
         digest.update((HERE / f"{name}.py").read_bytes())
     for folder in folders:
         for file in sorted(p for end in ("py", "toml", "pdl") for p in folder.rglob(f"*.{end}")):
-            digest.update(file.read_bytes())
+            if folder is not simulator or file.relative_to(folder).parts[0] not in _NOT_TIMED:
+                digest.update(file.read_bytes())
     return digest.hexdigest()[:32]
 
 
@@ -166,7 +172,7 @@ def _measure(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> F
     row = next(row for row in rows_of(given.rows) if row.name == name)
     if int(machine.target.removeprefix("sm_")) < row.capability:
         return {"skipped": f"{machine.title} has no such type"}
-    launches = launches_timed(machine)
+    launches = launches_timed(machine, registers=row.registers)
     import cuda.tile as ct
     from tile_sim.cutile import settings
 

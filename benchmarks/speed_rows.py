@@ -39,6 +39,7 @@ class Row:
     `kernel` is "module:name" beside the benchmarks or in examples/, `suite` the kernel of a cuTile
     checkout that takes the same arguments. `launch` is asked with the number of SMs. `flops` and
     `bytes` are those of the problem, not of the code; `bits` of a tensor core's operands (0: none).
+    With `registers` ptxas gets another limit of them than the compiler wrote.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Row:
     hints: dict[str, Any] = field(default_factory=dict)
     capability: int = 80  # the first that has the types
     quick: bool = False
+    registers: int = 0
 
 
 def zeros(kind: str, *shape: int) -> np.ndarray:

@@ -10,14 +10,18 @@ from tile_sim.script import run_script
 from tile_core.diagnostics import TileError, UsageError
 from tile_core.machines import Machine
 from tile_time.model import load_kernel, time_kernel
+from tile_time.ptx import with_registers
 from tile_time.result import Result
 
 
-def launches_timed(machine: Machine, warm: bool = False) -> list[tuple[str, Result]]:
+def launches_timed(
+    machine: Machine, warm: bool = False, registers: int = 0
+) -> list[tuple[str, Result]]:
     """From now on launches of cuTile are timed and not run, but for one cluster each.
 
     The list that is returned grows by (name of the kernel, result) with each of them. What a kernel
-    computes is not there afterwards.
+    computes is not there afterwards. With `registers` that is the limit of a thread's registers
+    where the PTX has one (`.maxnreg`).
 
     Raises:
         UsageError: cuTile is not installed.
@@ -31,7 +35,8 @@ def launches_timed(machine: Machine, warm: bool = False) -> list[tuple[str, Resu
     def instead(
         compiled: Any, name: str, grid: Any, cluster: Any, data: bytes, buffers: Any
     ) -> None:
-        kernel = load_kernel(compiled.ptx, machine, name, compiled.module.hidden)
+        ptx = with_registers(compiled.ptx, registers) if registers else compiled.ptx
+        kernel = load_kernel(ptx, machine, name, compiled.module.hidden)
         raw: Any = RawParameters(data, tuple(buffers))
         found.append((name, time_kernel(kernel, grid, None, raw, cluster=cluster, warm=warm)))
 

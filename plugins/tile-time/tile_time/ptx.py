@@ -13,6 +13,7 @@ _BLANK = re.compile(r"[ \t]*$")
 
 _FILE = re.compile(r"^\s*\.file\s+(\d+)", re.MULTILINE)
 _SOURCE = re.compile(r"^\s*\.nv_intermediate_source_section\b", re.MULTILINE)
+_REGISTERS = re.compile(r"(\.maxnreg[ \t]+)\d+")
 _LOCATION = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)\b.*$", re.MULTILINE)
 
 
@@ -26,6 +27,12 @@ def from_cubin(text: str) -> str:
     text = text[: found.start()] if found else text
     known = set(_FILE.findall(text))
     return _LOCATION.sub(lambda hit: hit[0] if hit[1] in known else "", text)
+
+
+def with_registers(text: str, most: int) -> str:
+    """The same PTX with another limit of a thread's registers for every kernel that has one
+    (`.maxnreg`); lines stay where they are."""
+    return _REGISTERS.sub(lambda hit: f"{hit[1]}{most}", text)
 
 
 def one_instruction_a_line(text: str) -> tuple[str, tuple[int, ...]]:

@@ -66,3 +66,19 @@ def test_table() -> None:
     assert lines[6].startswith("| c | failed |")
     assert lines[6].endswith("|  |")
     assert lines[-1] == "Geometric mean of tileiras / tilec over 2 rows: 1.00."
+
+
+def test_the_cache_knows_the_simulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tile_sim
+
+    speed = import_module("speed")
+    what = ("vector add f32 32M", "h100", "tileiras", "3", "speed_rows:ROWS")
+    monkeypatch.setattr(speed, "_version", lambda _: "")
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "isa.py").write_text("1")
+    monkeypatch.setattr(tile_sim, "__file__", str(tmp_path / "__init__.py"))
+    first = speed._digest("tileiras", what)
+    (tmp_path / "suite" / "more.py").write_text("2")
+    assert speed._digest("tileiras", what) == first  # no time depends on it
+    (tmp_path / "isa.py").write_text("3")
+    assert speed._digest("tileiras", what) != first
