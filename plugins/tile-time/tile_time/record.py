@@ -6,7 +6,7 @@ what cannot be seen in the code: wavefronts, sectors, addresses, mbarriers, size
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -183,6 +183,13 @@ class Recorder:
     ) -> None:
         pos = _current(wave).pos
         stride = wave.shared.stride // 8
+        if len(rows) and all((a == a[0]).all() for a in (places, counts, extra)):  # as most are
+            cta, offset = divmod(int(places[0]), stride)
+            for row, threads in Counter(rows.tolist()).items():
+                value, more = _together(what, threads, int(counts[0]), int(extra[0]))
+                note = Mbarrier(what, cta + wave.first_cta, offset, value, more)
+                self._now[row].note(pos, note)
+            return
         seen: dict[tuple[int, int], list[int]] = {}
         for row, place, count, more in zip(
             rows.tolist(), places.tolist(), counts.tolist(), extra.tolist(), strict=True
@@ -230,7 +237,7 @@ class Recorder:
         self, ins: Instr, space: str, rows: Array, lanes: Array, start: Array, width: int
     ) -> None:
         """Notes for each warp; equal patterns of addresses are looked at once."""
-        bounds = np.flatnonzero(np.diff(rows)) + 1
+        bounds = np.flatnonzero(rows[1:] != rows[:-1]) + 1
         firsts = [0, *bounds.tolist()]
         ends = [*bounds.tolist(), len(rows)]
         for first, end in zip(firsts, ends, strict=True):
@@ -250,6 +257,15 @@ class Recorder:
                 if found is None:
                     found = self._patterns[key] = _sectors(relative + (low & 127), width)
                 step.note(ins.pos, Global(found >> 16, found & 0xFFFF, low))
+
+
+def _together(what: str, threads: int, count: int, extra: int) -> tuple[int, int]:
+    """`value` and `extra` of what so many threads of a warp do with the same mbarrier."""
+    if what == "wait":
+        return count, extra
+    if what == "init":
+        return count, 0
+    return (threads, count) if what == "copies" else (threads * count, threads * extra)
 
 
 def _current(wave: Wave) -> Instr:

@@ -41,16 +41,11 @@ def warpgroup_sync(execute: Exec) -> Sync:
         wave = g.wave
         number = wave.cta_of * 256 + wave.warpid[:, 0] // 4
         whole = g.active.all(axis=1)
-        here = np.isin(number[g.rows], _complete(number[g.rows][whole]))
-        return g.of_rows(here & whole), g.of_rows(~(here & whole))
+        mine = number[g.rows]
+        here = whole & (np.bincount(mine[whole], minlength=int(mine.max()) + 1)[mine] == 4)
+        return g.of_rows(here), g.of_rows(~here)
 
     return Sync(arrive, execute, "aligned")
-
-
-def _complete(numbers: Array) -> Array:
-    """Warpgroups of which all four warps are there."""
-    unique, counts = np.unique(numbers, return_counts=True)
-    return unique[counts == 4]
 
 
 @dataclass(frozen=True)

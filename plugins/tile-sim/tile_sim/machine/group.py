@@ -50,7 +50,9 @@ class Group:
     def lanes(self, value: Array) -> Array:
         """The active lanes of `[rows, 32]` (or of a scalar), as one dimension."""
         if value.shape != (len(self.rows), 32):
-            value = np.broadcast_to(value, (len(self.rows), 32))
+            full = np.empty((len(self.rows), 32), value.dtype)
+            full[:] = value
+            value = full
         return value.reshape(-1) if self.mask is None else value[self.mask]
 
     def spread(self, slot: int, values: Array) -> None:
@@ -79,11 +81,15 @@ class Group:
 
     def lane_rows(self) -> Array:
         """The warp index of each active lane."""
-        return self.lanes(self.rows[:, None])
+        if self.mask is None:
+            return self.rows.repeat(32)
+        return self.rows[self.mask.nonzero()[0]]
 
     def lane_ids(self) -> Array:
         """The lane number of each active lane."""
-        return self.lanes(LANES[None, :])
+        if self.mask is None:
+            return np.arange(32 * len(self.rows)) & 31
+        return self.mask.nonzero()[1]
 
     def masked(self, mask: Array) -> Group:
         """The same rows under a narrower mask."""

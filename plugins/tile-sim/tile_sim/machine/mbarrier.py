@@ -81,11 +81,14 @@ class Barriers64:
         self.require(places)
         self.wave.progress += 1
         before = np.zeros(len(places), np.uint64)
+        together = drops is None and not expect.any()
+        if together and (places == places[0]).all() and self._one_barrier(places, arrivals, before):
+            return before
         if len(places) == 1 or (len(np.unique(places)) == len(places)):
             before[:] = self.words[places]
             self._apply(places, arrivals, expect, drops)
             return before
-        if drops is None and not expect.any():
+        if together:
             return self._many_arrivals(places, arrivals, before)
         for i in range(len(places)):
             one = slice(i, i + 1)
@@ -94,6 +97,15 @@ class Barriers64:
                 places[one], arrivals[one], expect[one], None if drops is None else drops[one]
             )
         return before
+
+    def _one_barrier(self, places: Array, arrivals: Array, before: Array) -> bool:
+        """All arrive at the same barrier, within one phase: whether it is so."""
+        total = arrivals.sum(keepdims=True)
+        if total[0] > int(self.words[places[0]]) & LIMIT:
+            return False
+        before[:] = self.words[places[0]]
+        self._apply(places[:1], total, np.zeros_like(total), None)
+        return True
 
     def _many_arrivals(self, places: Array, arrivals: Array, before: Array) -> Array:
         """Several threads arrive at the same barriers: as many at once as a phase takes."""

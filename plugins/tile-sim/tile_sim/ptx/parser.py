@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tile_sim.errors import SimError
 from tile_sim.ptx.cursor import Cursor
 from tile_sim.ptx.lexer import Source
@@ -367,5 +369,10 @@ def parse(text: str) -> tuple[Module, Source]:
     """
     if not isinstance(text, str):
         raise SimError("syntax", f"PTX must be text, not {type(text).__name__}")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=2)  # nobody changes a tree
+def _parsed(text: str) -> tuple[Module, Source]:
     source = Source(text.rstrip("\0"))
     return Parser(source).parse(), source

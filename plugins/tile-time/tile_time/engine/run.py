@@ -134,8 +134,11 @@ class Engine:
                 self._force()
                 continue
             t, _, what = heapq.heappop(self.heap)
-            if isinstance(what, Warp):
-                self._go(what, t)
+            while isinstance(what, Warp):
+                following = self._go(what, t)
+                if following is None or self.issued >= self.most:
+                    break
+                t, _, what = following
             else:
                 what(t)
         return self._outcome()
@@ -143,6 +146,11 @@ class Engine:
     def later(self, t: float, what: Warp | Callable[[float], None]) -> None:
         self._serial += 1
         heapq.heappush(self.heap, (t, self._serial, what))
+
+    def _instead(self, t: float, what: Warp) -> tuple[float, int, Any]:
+        """Put off to `t`; what is to be done first."""
+        self._serial += 1
+        return heapq.heappushpop(self.heap, (t, self._serial, what))
 
     def _claim(self) -> int:
         """The number of the next cluster, which nobody else starts."""
@@ -168,14 +176,15 @@ class Engine:
                 self.later(begin, warp)
         cluster.left = len(cluster.ctas)
 
-    def _go(self, w: Warp, t: float) -> None:
-        """Issue what the warp can until another one comes first."""
+    def _go(self, w: Warp, t: float) -> tuple[float, int, Any] | None:
+        """Issue what the warp can until something else comes first, which is returned; None where
+        the warp ends or waits."""
         heap, sub, boards = self.heap, w.sub, w.boards
         slot, pipes = w.sm.slot, w.sm.pipes[sub]
         while True:
             if w.at >= len(w.ops) and not self._advance(w):
                 self._finish(w, max(t, w.time))
-                return
+                return None
             op = w.ops[w.at]
             when, cause = w.time, LATENCY
             for n in _BOARDS[op.wait]:
@@ -185,17 +194,17 @@ class Engine:
                 when, cause = slot[sub], ISSUE
             if op.pipe >= 0 and pipes[op.pipe] > when:
                 when, cause = pipes[op.pipe], TENSOR if op.pipe == _MMA else PIPE
-            if when > t and heap and heap[0][0] < when:
-                self.later(when, w)
-                return
-            t = max(t, when)
+            if when > t:
+                if heap and heap[0][0] < when:
+                    return self._instead(when, w)
+                t = when
             w.at += 1
             if self._issue(w, op, t, cause):
-                return
-            t = max(t, w.time)
+                return None
+            if w.time > t:
+                t = w.time
             if heap and heap[0][0] < t:
-                self.later(t, w)
-                return
+                return self._instead(t, w)
 
     def _issue(self, w: Warp, op: Op, t: float, cause: int) -> bool:
         """True where the warp stops and is woken by something else."""
