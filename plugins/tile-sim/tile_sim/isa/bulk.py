@@ -11,8 +11,11 @@ from tile_sim.isa.address import Addresses, address
 from tile_sim.isa.common import U32
 from tile_sim.machine import shared, tma
 from tile_sim.machine.asyncs import Awaited, Operation
+from tile_sim.machine.globalwatch import Spans
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import threads
+from tile_sim.machine.mapwatch import Use
+from tile_sim.machine.monitor import Monitor
 from tile_sim.machine.wave import Wave
 from tile_sim.program.decode import Decode, Exec, Getter, instruction
 from tile_sim.program.types import TYPES
@@ -32,12 +35,23 @@ def addresses_of(g: Group, compute: Addresses) -> list[int]:
     return [int(v) for v in compute(g)]
 
 
-def signal(wave: Wave, cta: int, offset: int, amount: int, filled: Array | None = None) -> None:
-    """Complete transaction bytes on the mbarrier of a CTA, for shared bytes `filled` with them."""
+def signal(
+    wave: Wave,
+    cta: int,
+    offset: int,
+    amount: int,
+    filled: Array | None = None,
+    load: int | None = None,
+) -> None:
+    """Complete transaction bytes on the mbarrier of a CTA, for shared bytes `filled` with them by
+    the `load` of that number, if they come from global memory.
+    """
     place = shared.barrier_place(wave, cta, offset)
     if wave.monitor is not None:
         if filled is not None:
             wave.monitor.async_filled(filled, place)
+        if load is not None:
+            wave.monitor.globals.loaded(load, place)
         wave.monitor.async_signal(place, wave.async_known)
     wave.mbarriers.complete_tx(place, amount)
 
@@ -172,6 +186,10 @@ def _copy_in(
         known = [(bar, shared.barrier_place(wave, bar, bar_offset)) for _, bar in ends]
         wave.trace.bulk(wave, row, amount, origin, min(amount, _ROW), known)
     skipped = wave.unmade is not None and wave.skips_copy()
+    number = None
+    if wave.monitor is not None and origin >= 0:
+        spans = _spans(wave, origin, amount)
+        number = wave.monitor.globals.load(row, spans, "bulk copy", len(ends))
     for to, bar in ends:
         where = shared.flat(wave, to, span, "bulk copy")
         if wave.unmade is not None:
@@ -181,7 +199,17 @@ def _copy_in(
             wave.asyncs.issue(row, Operation(end, signals=True))
             continue
         shared.mark_pending(wave, row, where, "bulk copy")
-        wave.asyncs.issue(row, _incoming(wave, where, read, bar, bar_offset, amount))
+        wave.asyncs.issue(row, _incoming(wave, where, read, (bar, bar_offset, amount), number))
+
+
+def _spans(wave: Wave, address: int, amount: int, mask: int = 0xFFFF) -> Spans:
+    """Bytes of global memory; of each 16 those whose bit is set."""
+    buffer = wave.memory.require(address, amount)
+    first = address - buffer.origin
+    if mask == 0xFFFF:
+        return [(buffer, np.array([first]), np.array([amount]))]
+    here = np.flatnonzero(mask >> (np.arange(amount) % 16) & 1)
+    return [(buffer, first + here, np.ones_like(here))]
 
 
 def _signaller(wave: Wave, cta: int, barrier: int, amount: int) -> Callable[[], None]:
@@ -189,11 +217,15 @@ def _signaller(wave: Wave, cta: int, barrier: int, amount: int) -> Callable[[], 
 
 
 def _incoming(
-    wave: Wave, where: Array, read: Callable[[], Array], cta: int, barrier: int, amount: int
+    wave: Wave,
+    where: Array,
+    read: Callable[[], Array],
+    end: tuple[int, int, int],
+    number: int | None,
 ) -> Operation:
     def write() -> None:
         shared.write(wave, where, read())
-        signal(wave, cta, barrier, amount, where)
+        signal(wave, *end, filled=where, load=number)
 
     return Operation(write, signals=True)
 
@@ -230,9 +262,38 @@ def _to_global(cx: Decode, op: str | None, type_: str | None, masked: bool = Fal
             write = _global_writer(wave, target, op, type_)
             if bits != 0xFFFF:
                 write = _masked_writer(wave, target, bits)
-            outgoing(wave, int(thread), span, read, write)
+            awaited = None
+            if wave.monitor is not None:
+                spans = _spans(wave, target, amount, bits)
+                awaited = stores(wave.monitor, int(row), span, spans, op is not None)
+            outgoing(wave, int(thread), span, read, write, awaited)
 
     return execute
+
+
+def stores(
+    monitor: Monitor,
+    row: int,
+    source: Array,
+    spans: Spans,
+    combines: bool,
+    again: bool = False,
+    use: Use | None = None,
+) -> Callable[[Awaited], None]:
+    """Tell the checker that a warp copies shared bytes to global memory (`GlobalWatch.store`), by a
+    map in `use`; what tells it of waits.
+    """
+    written = monitor.globals.store(row, spans, combines, again)
+
+    def tell(what: Awaited) -> None:
+        if what == "write":
+            monitor.globals.stored(row, written)
+            return
+        monitor.read_awaited(row, source)
+        if use is not None:
+            monitor.maps.read(use, row)
+
+    return tell
 
 
 def outgoing(

@@ -103,7 +103,7 @@ def _observe(g: Group, buffer: Buffer, lanes: Array, where: Array, size: Array) 
     for width in np.unique(size):
         mine = size == width
         part = Part(buffer.view(_U1), at[mine], lanes[mine], None, "global", base=buffer.origin)
-        g.wave.monitor.access("read", g, part, int(width))
+        g.wave.monitor.copies.access("read", g, part, int(width))
 
 
 def _split(g: Group, where: Array, size: Array) -> list[tuple[Buffer, Array | None]]:
@@ -140,7 +140,14 @@ def commit_group(cx: Decode) -> Exec:
 def wait_group(cx: Decode) -> Exec:
     cx.done(1)
     left = cx.constant(0)
-    return lambda g: g.wave.copies.wait(threads(g), left)
+    return lambda g: _wait(g, left)
+
+
+def _wait(g: Group, left: int) -> None:
+    """Of each thread, at most `left` of its newest committed groups stay pending."""
+    g.wave.copies.wait(threads(g), left)
+    if g.wave.monitor is not None:
+        g.wave.monitor.copies.waited(threads(g), left)
 
 
 @instruction("cp.async.wait_all")
@@ -149,6 +156,6 @@ def wait_all(cx: Decode) -> Exec:
 
     def execute(g: Group) -> None:
         g.wave.copies.commit(threads(g))
-        g.wave.copies.wait(threads(g), 0)
+        _wait(g, 0)
 
     return execute

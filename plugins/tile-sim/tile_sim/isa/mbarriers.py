@@ -189,15 +189,18 @@ def _copy_arrive(where: str, compute: Addresses, noinc: bool) -> Exec:
         if not noinc:
             barriers.raise_pending(at)
 
+        threads = g.lane_rows() * 32 + g.lane_ids()
+        monitor = g.wave.monitor
+        tell = None if monitor is None else monitor.copies.arrival(g, at)
+
         def fire(due: Array) -> None:
             which = at[due]
             one = np.ones(len(which), np.int64)
             barriers.change(which, one, np.zeros_like(one), None)
+            if tell is not None:
+                tell()
 
-        if g.wave.monitor is not None:
-            g.wave.monitor.mbarrier_arrive(g, at)
         _record(g, "copies", at, np.full(len(at), int(noinc)), np.zeros(len(at), np.int64))
-        threads = g.lane_rows() * 32 + g.lane_ids()
         g.wave.copies.issue_arrival(Arrival(threads, fire, np.zeros(len(at), bool)))
 
     return execute

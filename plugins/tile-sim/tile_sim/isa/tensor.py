@@ -17,14 +17,14 @@ from tile_sim.isa.bulk import (
     outgoing_nothing,
     receivers,
     signal,
+    stores,
 )
 from tile_sim.machine import shared, tma
 from tile_sim.machine.access import parts
-from tile_sim.machine.asyncs import Awaited, Operation
+from tile_sim.machine.asyncs import Operation
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import threads
 from tile_sim.machine.mapwatch import Use
-from tile_sim.machine.monitor import Monitor
 from tile_sim.machine.tensormap import IMMEDIATE, REPLACEABLE, SIZE, TensorMap, decode, edits_of
 from tile_sim.machine.wave import Wave
 from tile_sim.program.decode import Decode, Exec, Getter, instruction
@@ -164,6 +164,16 @@ def _load_coordinates(
     return tma.tile_coordinates(tensor, start)
 
 
+@dataclass(frozen=True)
+class _Box:
+    """What a load reads: units of a tensor at `base`; its number for the checker."""
+
+    tensor: TensorMap
+    base: int
+    coordinates: Array
+    number: int | None
+
+
 @dataclass
 class _TensorLoad:
     """One tensor load of one thread; with a mask the box goes to several CTAs."""
@@ -194,13 +204,23 @@ class _TensorLoad:
         amount = len(coordinates) * tensor.shared_bytes
         first = tma.first_byte(tensor, base, coordinates)
         ends, bar_offset, offset = self._begin(tensor, amount, first)
+        number = self._watched(tensor, base, coordinates, len(ends))
         for to, bar in ends:
             where = tma.shared_places(wave, to, offset, tensor, len(coordinates))
             shared.mark_pending(wave, self.row, where, "tensor copy")
             if wave.unmade is not None:
                 wave.unmade.filled(to, offset, amount, first)
-            write = self._writer(tensor, base, coordinates, where, bar, bar_offset, amount)
+            source = _Box(tensor, base, coordinates, number)
+            write = self._writer(source, where, bar, bar_offset, amount)
             wave.asyncs.issue(self.row, Operation(write, signals=True))
+
+    def _watched(self, tensor: TensorMap, base: int, coordinates: Array, ends: int) -> int | None:
+        """Tell the checker, where there is one, what the load reads; its number there."""
+        monitor = self.wave.monitor
+        if monitor is None:
+            return None
+        spans = tma.touched(self.wave, tensor, base, coordinates)
+        return monitor.globals.load(self.row, spans, "tensor copy", ends)
 
     def _begin(
         self, tensor: TensorMap, amount: int, first: int
@@ -233,16 +253,16 @@ class _TensorLoad:
         return first + ((receiver - first) & ~1) + ((barrier_cta - first) & 1)
 
     def _writer(
-        self, tensor: TensorMap, base: int, coordinates: Array, where: Array, bar: int,
-        bar_offset: int, amount: int,
-    ) -> Callable[[], None]:  # fmt: skip
+        self, source: _Box, where: Array, bar: int, bar_offset: int, amount: int
+    ) -> Callable[[], None]:
         wave, use = self.wave, self.use
 
         def write() -> None:
-            shared.write(wave, where, tma.load_elements(wave, tensor, base, coordinates))
+            data = tma.load_elements(wave, source.tensor, source.base, source.coordinates)
+            shared.write(wave, where, data)
             if wave.monitor is not None and use is not None:
                 wave.monitor.maps.landed(use, shared.barrier_place(wave, bar, bar_offset))
-            signal(wave, bar, bar_offset, amount, where)
+            signal(wave, bar, bar_offset, amount, where, source.number)
 
         return write
 
@@ -286,12 +306,9 @@ def _store(cx: Decode, rank: int, op: str | None) -> Exec:
             give = _giver(wave, tensor, base, where, op)
             awaited = None
             if wave.monitor is not None:
-                spans = tma.written_bytes(wave, tensor, base, where)
-                combines = op is not None
+                spans = tma.touched(wave, tensor, base, where)
                 again = not wave.settings.strict and _same(wave, (place, start), places)
-                wave.monitor.bulk_store(int(row), spans, "tensor store", combines, again)
-                give = _noting(wave.monitor, spans, give)
-                awaited = _telling(wave.monitor, int(row), places, spans, use)
+                awaited = stores(wave.monitor, int(row), places, spans, op is not None, again, use)
             outgoing(wave, int(thread), places, _taker(wave, places), give, awaited)
 
     return execute
@@ -347,30 +364,6 @@ def _giver(
     wave: Wave, tensor: TensorMap, base: int, where: Array, op: str | None
 ) -> Callable[[Array], None]:
     return lambda data: tma.store_elements(wave, tensor, base, where, data, op)
-
-
-def _noting(
-    monitor: Monitor, spans: list[tuple[Array, Array]], give: Callable[[Array], None]
-) -> Callable[[Array], None]:
-    def write(data: Array) -> None:
-        give(data)
-        monitor.bulk_stored(spans)
-
-    return write
-
-
-def _telling(
-    monitor: Monitor, row: int, source: Array, spans: list[tuple[Array, Array]], use: Use | None
-) -> Callable[[Awaited], None]:
-    def tell(what: Awaited) -> None:
-        if what == "read":
-            monitor.read_awaited(row, source)
-            if use is not None:
-                monitor.maps.read(use, row)
-        else:
-            monitor.bulk_write_awaited(row, spans)
-
-    return tell
 
 
 # --- changing tensor maps -----------------------------------------------------------------------

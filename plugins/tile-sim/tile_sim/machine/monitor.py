@@ -2,8 +2,9 @@
 
 Every warp has vector clocks (`clocks`). Barriers, mbarriers and atomics on a location pass them on;
 two accesses to the same bytes race when at least one writes, not both are atomic, and neither warp
-knew of the other's. Threads of one warp count as one agent, and only accesses of the same wave
-are compared: what is reported is a race, but not every race is reported.
+knew of the other's; what a copy accesses counts from its start until somebody has waited for it.
+Threads of one warp count as one agent, and only accesses of the same wave are compared: what is
+reported is a race, but not every race is reported. The README has a table of what is compared.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import numpy as np
 
 from tile_sim.errors import Where
 from tile_sim.machine.access import Part
+from tile_sim.machine.barriers import NAMED
 from tile_sim.machine.clocks import ORDERED, PROXIED, PROXY_KINDS, Clocks, Snapshot
+from tile_sim.machine.copywatch import CopyWatch
 from tile_sim.machine.distinct import distinct
+from tile_sim.machine.globalwatch import GlobalWatch
 from tile_sim.machine.group import Group
 from tile_sim.machine.landings import Landings
 from tile_sim.machine.mapwatch import MapWatch
 from tile_sim.machine.registerwatch import RegisterWatch
-from tile_sim.machine.shadow import Shadow
+from tile_sim.machine.shadow import IN_FLIGHT, Shadow
 from tile_sim.machine.sources import Sources
 from tile_sim.machine.tensorwatch import TensorWatch
 
@@ -33,8 +37,6 @@ if TYPE_CHECKING:
     from tile_sim.machine.wave import Wave
 
 Array = np.ndarray
-#: Bytes of global memory: the data of buffers, and offsets in each.
-Spans = list[tuple[Array, Array]]
 # More locations than this in one atomic instruction are counters, not locks.
 _SYNC_LOCATIONS = 64
 _WARPS_AT_ONCE = 256
@@ -91,7 +93,8 @@ class Monitor:
         self.registers = RegisterWatch(wave.warps, frozenset(wave.program.product_registers))
         self._tensor: TensorWatch | None = None
         self.shared = Shadow(len(wave.shared.bytes))
-        self.buffers: dict[int, Shadow] = {}
+        self.globals = GlobalWatch(self)
+        self.copies = CopyWatch(self)
         self.init_fence_time = np.full(wave.warps, -1, np.int64)
         self.initialised: dict[int, _Initialised] = {}
         self.maps = MapWatch(self)
@@ -125,15 +128,13 @@ class Monitor:
         if part.pick is not None:
             rows = rows[part.pick]
         size = part.data.dtype.itemsize
-        shadow = self._shadow(part)
+        shadow = self.shadow(part)
         at = shadow.spans(part.index * size, size * count)
         warp = np.repeat(rows, at.shape[1])
         at = at.reshape(-1)
         if kind == "atomic" or g.wave.strong:
-            self._synchronise(shadow, at, warp, kind)
-            return
-        self._check_landed(shadow, at, f"{kind} of")
-        if kind == "read":
+            self._synchronise(shadow, at, warp, kind, part.space)
+        elif kind == "read":
             self._read(shadow, at, warp, part.space)
         else:
             same = None if silent is None else np.repeat(silent, len(at) // max(len(silent), 1))
@@ -141,28 +142,25 @@ class Monitor:
             if part.space == "shared":
                 self._check_source(at * shadow.granule)
 
-    def _shadow(self, part: Part) -> Shadow:
-        if part.space == "shared":
-            return self.shared
-        return self._shadow_of(part.data)
-
-    def _shadow_of(self, data: Array) -> Shadow:
-        key = data.__array_interface__["data"][0]
-        found = self.buffers.get(key)
-        if found is None:
-            found = self.buffers[key] = Shadow(data.nbytes + 8)
-        return found
+    def shadow(self, part: Part) -> Shadow:
+        """What is known of the memory of a part."""
+        return self.shared if part.space == "shared" else self.globals.shadow(part.data)
 
     def _read(
         self, shadow: Shadow, at: Array, warp: Array, space: str, generic: bool = True
     ) -> None:
-        place = self.place()
-        self.unordered(
-            "race", f"read of {space} memory that another warp writes", shadow.writer[at],
-            shadow.write_clock[at], shadow.write_place[at], warp, self.clocks.ordered,
+        self.check_read(shadow, at, warp, space)
+        shadow.note_read(at, warp, self.clocks.now(warp), self.place(), generic)
+
+    def check_read(self, shadow: Shadow, at: Array, warp: Array, space: str) -> None:
+        """Warps read granules, which others may have written."""
+        if not shadow.written:
+            return
+        self._conflicts(
+            f"read of {space} memory", "writes", shadow.writer[at], shadow.write_clock[at],
+            shadow.write_place[at], warp,
         )  # fmt: skip
         self._check_copied(shadow, at, warp, f"read of {space} memory")
-        shadow.note_read(at, warp, self.clocks.now(warp), place, generic)
 
     def _write(
         self,
@@ -174,28 +172,72 @@ class Monitor:
         atomic: bool = False,
         silent: Array | None = None,
     ) -> None:
-        place = self.place()
         writer = shadow.writer[at]
         if silent is not None:
             writer = np.where(silent, -1, writer)
-        if atomic:
-            writer = np.where(shadow.atomic[at], -1, writer)
-        self.unordered(
-            "race", f"write to {space} memory that another warp writes", writer,
-            shadow.write_clock[at], shadow.write_place[at], warp, self.clocks.ordered,
-        )  # fmt: skip
-        for k in range(2):
-            self.unordered(
-                "race", f"write to {space} memory that another warp reads", shadow.reader[k, at],
-                shadow.read_clock[k, at], shadow.read_place[k, at], warp, self.clocks.ordered,
-            )  # fmt: skip
-        self._check_copied(shadow, at, warp, f"write to {space} memory")
-        shadow.note_write(at, warp, self.clocks.now(warp), place)
+        self._check_write(shadow, at, warp, space, writer, atomic)
+        shadow.note_write(at, warp, self.clocks.now(warp), self.place())
         shadow.generic[at], shadow.atomic[at] = generic, atomic
         clash = shadow.writer[at] != warp
         if clash.any() and not atomic:
             message = f"several warps write the same {space} memory in one instruction"
-            self._report("race", message, place, place, int(clash.sum()))
+            self._report("race", message, self.place(), self.place(), int(clash.sum()))
+
+    def _check_write(
+        self, shadow: Shadow, at: Array, warp: Array, space: str, writer: Array, atomic: bool
+    ) -> None:
+        """Warps write granules, which others may have read, or the warps `writer` have written."""
+        doing = f"write to {space} memory"
+        if atomic:
+            writer = np.where(shadow.atomic[at], -1, writer)
+        if shadow.written:
+            clock, place = shadow.write_clock[at], shadow.write_place[at]
+            self._conflicts(doing, "writes", writer, clock, place, warp)
+        for k in range(2):
+            clock, place = shadow.read_clock[k, at], shadow.read_place[k, at]
+            self._conflicts(doing, "reads", shadow.reader[k, at], clock, place, warp)
+        if shadow.loads.shape[1]:
+            self.globals.check_sources(shadow, at, warp)
+        self._check_copied(shadow, at, warp, doing)
+
+    def _conflicts(
+        self, doing: str, verb: str, other: Array, clock: Array, place: Array, warp: Array
+    ) -> None:
+        """Report accesses that the warps have not heard of, or that are still in flight, of copies
+        that a warp itself began, too."""
+        bad = (other >= 0) & (self.clocks.ordered[warp, np.maximum(other, 0)] < clock)
+        if not bad.any():
+            return
+        flying = bad & (clock == IN_FLIGHT)
+        kind = {"writes": "destination-in-flight", "reads": "source-overwritten"}[verb]
+        message = f"{doing} that a copy still {verb}, which nothing has waited for"
+        self._report_each(kind, message, place, flying)
+        message = f"{doing} that another warp {verb}"
+        self._report_each("race", message, place, bad & ~flying)
+
+    def copy_access(self, kind: str, shadow: Shadow, at: Array, warp: Array, space: str) -> None:
+        """`cp.async` of warps reads or writes granules, from now until they have waited."""
+        if kind == "read":
+            self._read(shadow, at, warp, space)
+            for k in range(2):
+                shadow.read_clock[k, at] = IN_FLIGHT
+            return
+        self._write(shadow, at, warp, space, generic=True)
+        self._check_source(at * shadow.granule)
+        shadow.write_clock[at] = IN_FLIGHT
+
+    def write_in_flight(
+        self, shadow: Shadow, at: Array, row: int, combines: bool, again: bool
+    ) -> None:
+        """A warp starts a copy to granules of global memory; `again` where they get the bytes that
+        the last copy gave them."""
+        warp = np.full(len(at), row)
+        writer = shadow.writer[at]
+        if again:
+            writer = np.where(shadow.write_clock[at] == IN_FLIGHT, -1, writer)
+        self._check_write(shadow, at, warp, "global", writer, combines)
+        shadow.note_write(at, warp, IN_FLIGHT, self.place())
+        shadow.generic[at], shadow.atomic[at] = False, combines
 
     def _check_copied(self, shadow: Shadow, at: Array, warp: Array, doing: str) -> None:
         """Warps know that copies which signal mbarriers have filled what they access."""
@@ -216,6 +258,10 @@ class Monitor:
         """Report accesses of other warps that this warp has not `heard` of (`[warps, warps]`)."""
         known = heard[warp, np.maximum(other, 0)]
         bad = (other >= 0) & (other != warp) & (known < clock)
+        self._report_each(kind, message, other_place, bad)
+
+    def _report_each(self, kind: str, message: str, other_place: Array, bad: Array) -> None:
+        """What is `bad`, for each place of the other access."""
         if not bad.any():
             return
         for one in np.unique(other_place[bad]):
@@ -224,10 +270,15 @@ class Monitor:
 
     # --- synchronisation --------------------------------------------------------------------
 
-    def _synchronise(self, shadow: Shadow, at: Array, warp: Array, kind: str) -> None:
+    def _synchronise(self, shadow: Shadow, at: Array, warp: Array, kind: str, space: str) -> None:
         """Atomics and strong accesses pass clocks through their locations."""
         if kind != "read":
-            self._write(shadow, at, warp, "", generic=True, atomic=True)
+            self._write(shadow, at, warp, space, generic=True, atomic=True)
+        elif shadow.written:
+            clock = shadow.write_clock[at]
+            flying = np.where((clock == IN_FLIGHT) & ~shadow.atomic[at], shadow.writer[at], -1)
+            doing, place = f"read of {space} memory", shadow.write_place[at]
+            self._conflicts(doing, "writes", flying, clock, place, warp)
         places = np.unique(at)
         if len(places) > _SYNC_LOCATIONS:
             return
@@ -249,9 +300,9 @@ class Monitor:
 
     def _by_barrier(self, g: Group, ids: Array) -> Iterator[tuple[Hashable, Array]]:
         rows = g.lane_rows()
-        cta = self.wave.cta_of[rows]
-        for c, i in {(int(c), int(i)) for c, i in zip(cta, ids, strict=True)}:
-            yield ("bar", c, i), np.unique(rows[(cta == c) & (ids == i)])
+        which = self.wave.cta_of[rows] * NAMED + ids.astype(np.int64)
+        for one in distinct(which).tolist():
+            yield ("bar", *divmod(one, NAMED)), distinct(rows[which == one])
 
     def cluster_arrive(self, g: Group) -> None:
         for key, rows in self._by_cluster(g):
@@ -303,6 +354,7 @@ class Monitor:
             phases = int(self.wave.mbarriers.completed[place])
             self.clocks.landings.waited(int(place), mine, phases)
             self.maps.waited(int(place), mine, phases)
+            self.globals.waited(int(place), mine, phases)
 
     # --- the asynchronous proxy -------------------------------------------------------------
 
@@ -313,7 +365,7 @@ class Monitor:
     def async_write(self, row: int, where: Array, what: str) -> None:
         """An asynchronous operation that a warp starts will write shared bytes."""
         at, warp = self._bytes(row, where)
-        self._check_fenced(self.shared, "shared", row, at, f"{what} writes", over_reads=True)
+        self.check_fenced(self.shared, "shared", row, at, f"{what} writes", over_reads=True)
         self._write(self.shared, at, warp, "shared", generic=False)
         self._check_source(where)
 
@@ -327,49 +379,14 @@ class Monitor:
         at, warp = self._bytes(rows, where)
         self._read(self.shared, at, warp, "shared", generic=False)
         for row in rows.tolist():
-            self._check_fenced(self.shared, "shared", row, at, f"{what} reads")
-
-    def bulk_store(
-        self, row: int, spans: Spans, what: str, combines: bool, again: bool = False
-    ) -> None:
-        """An asynchronous operation that a warp starts will write global bytes, or combine
-        something into them; `again` where they get the bytes that the last of them gave them.
-        """
-        for data, where in spans:
-            shadow = self._shadow_of(data)
-            at = shadow.covering(where)
-            self._check_fenced(shadow, "global", row, at, f"{what} writes", over_reads=True)
-            if not combines and not again:
-                self._check_landed(shadow, at, f"{what} writes")
-            warp = np.full(len(at), row)
-            self._write(shadow, at, warp, "global", generic=False, atomic=combines)
-            shadow.lands(at, 1)
+            self.check_fenced(self.shared, "shared", row, at, f"{what} reads")
 
     def read_awaited(self, rows: Array | int, source: Array) -> None:
         """The warps that began an operation have waited until its shared source was read."""
         at, warp = self._bytes(rows, source)
         self.shared.note_read(at, warp, self.clocks.now(warp), self.place(), generic=False)
 
-    def bulk_write_awaited(self, row: int, spans: Spans) -> None:
-        """The warp that began a bulk copy has waited until these global bytes were written."""
-        for data, where in spans:
-            shadow = self._shadow_of(data)
-            at = shadow.covering(where)
-            warp = np.full(len(at), row)
-            shadow.note_write(at, warp, self.clocks.now(warp), self.place())
-
-    def bulk_stored(self, spans: Spans) -> None:
-        """The operation has written them."""
-        for data, where in spans:
-            shadow = self._shadow_of(data)
-            shadow.lands(shadow.covering(where), -1)
-
-    def _check_landed(self, shadow: Shadow, at: Array, doing: str) -> None:
-        if shadow.in_flight and shadow.landing[at].any():
-            message = f"{doing} global memory that a pending bulk copy writes"
-            self._report("destination-in-flight", message, self.place(), -1, 1)
-
-    def _check_fenced(
+    def check_fenced(
         self, s: Shadow, space: str, row: int, at: Array, doing: str, over_reads: bool = False
     ) -> None:
         """Between an access of the generic proxy and an asynchronous one stands a proxy fence, of
@@ -442,9 +459,9 @@ class Monitor:
         for one in self.registers.product(rows, accumulators, fragments, shape):
             self._report("missing-wgmma-fence", one.message, self.place(), one.other, 1)
 
-    def report(self, kind: str, message: str, other: int) -> None:
+    def report(self, kind: str, message: str, other: int, count: int = 1) -> None:
         """The instruction that runs now is wrong, with what `other` did."""
-        self._report(kind, message, self.place(), other, 1)
+        self._report(kind, message, self.place(), other, count)
 
     def used_before_wait(self, load: int) -> None:
         """The instruction that runs now uses a register that a `tcgen05.ld` fills."""

@@ -8,6 +8,8 @@ from tile_sim.machine.distinct import distinct
 
 Array = np.ndarray
 _COARSE = 4
+#: The clock of an access that is still under way: nobody has heard of it.
+IN_FLIGHT = np.iinfo(np.int32).max
 
 
 class Shadow:
@@ -21,6 +23,8 @@ class Shadow:
     def __init__(self, size: int) -> None:
         self.granule = _COARSE
         count = -(-size // _COARSE)
+        #: Whether anything has been written since the wave began.
+        self.written = False
         self.writer = np.full(count, -1, np.int32)
         self.reader = np.full((2, count), -1, np.int32)
         self.write_clock = np.zeros(count, np.int32)
@@ -30,13 +34,13 @@ class Shadow:
         self.generic = np.zeros(count, bool)
         self.read_generic = np.zeros((2, count), bool)
         self.atomic = np.zeros(count, bool)
-        #: How many pending bulk copies write each granule, and how many granules of copies that is.
-        self.landing = np.zeros(0, np.int16)
+        #: Numbers of the asynchronous loads that read each granule since it was written, the first
+        #: and the last (0: none). Empty before the first load.
+        self.loads = np.zeros((2, 0), np.int32)
         #: mbarrier that the copy which wrote a granule signalled (`Landings`, -1: none did), and
         #: how many phases of it are complete once the copy is over. Empty before the first copy.
         self.signalled = np.zeros(0, np.int16)
         self.phase = np.zeros(0, np.int32)
-        self.in_flight = 0
 
     def spans(self, start: Array, width: int) -> Array:
         """Granules `[accesses, n]` of accesses of `width` bytes at byte offsets."""
@@ -48,27 +52,25 @@ class Shadow:
     def _refine(self) -> None:
         for name in ("writer", "write_clock", "write_place", "generic", "atomic"):
             setattr(self, name, np.repeat(getattr(self, name), _COARSE))
-        for name in ("reader", "read_clock", "read_place", "read_generic"):
+        for name in ("reader", "read_clock", "read_place", "read_generic", "loads"):
             setattr(self, name, np.repeat(getattr(self, name), _COARSE, axis=1))
-        for name in ("landing", "signalled", "phase"):
+        for name in ("signalled", "phase"):
             setattr(self, name, np.repeat(getattr(self, name), _COARSE))
         self.granule = 1
 
-    def covering(self, where: Array) -> Array:
-        """The granules of bytes, each once; they hold no other bytes."""
-        where = distinct(where)
-        at = distinct(where // self.granule)
-        if len(at) * self.granule != len(where):
+    def covering(self, starts: Array, lengths: Array) -> Array:
+        """The granules of runs of bytes, each once; they hold no other bytes."""
+        if self.granule > 1 and ((starts | lengths) % self.granule).any():
             self._refine()
-            return where
-        return at
+        first, count = starts // self.granule, lengths // self.granule
+        before = np.cumsum(count) - count
+        return distinct(np.repeat(first - before, count) + np.arange(int(count.sum())))
 
-    def lands(self, at: Array, delta: int) -> None:
-        """Pending bulk copies that write granules begin (1) or end (-1)."""
-        if not len(self.landing):
-            self.landing = np.zeros(len(self.writer), np.int16)
-        self.landing[at] += np.int16(delta)
-        self.in_flight += delta * (len(at) * self.granule)
+    def finer(self, at: Array, granule: int) -> Array:
+        """Granules that had another size when they were looked up."""
+        if granule == self.granule:
+            return at
+        return (at.reshape(-1)[:, None] * granule + np.arange(granule)).reshape(-1)
 
     def filled(self, at: Array, slot: int, phase: int) -> None:
         """A copy that signals an mbarrier has written granules."""
@@ -77,12 +79,15 @@ class Shadow:
             self.phase = np.zeros(len(self.writer), np.int32)
         self.signalled[at], self.phase[at] = slot, phase
 
-    def note_write(self, at: Array, warp: Array, clock: Array, place: int) -> None:
+    def note_write(self, at: Array, warp: Array, clock: Array | int, place: int) -> None:
+        self.written = True
         self.writer[at] = warp
         self.write_clock[at] = clock
         self.write_place[at] = place
         if len(self.signalled):
             self.signalled[at] = -1
+        if self.loads.shape[1]:
+            self.loads[:, at] = 0
         self.reader[:, at] = -1
 
     def note_read(
@@ -94,3 +99,24 @@ class Shadow:
             self.read_clock[k, at[order]] = clock[order]
             self.read_place[k, at[order]] = place
             self.read_generic[k, at[order]] = generic
+
+    def note_load(self, at: Array, number: int) -> None:
+        """The asynchronous load of that number reads granules."""
+        if not self.loads.shape[1]:
+            self.loads = np.zeros((2, len(self.writer)), np.int32)
+        first = self.loads[0, at]
+        self.loads[0, at] = np.where(first > 0, first, number)
+        self.loads[1, at] = number
+
+    # --- accesses that were in flight -------------------------------------------------------
+
+    def landed(self, at: Array, warp: Array | int, clock: Array) -> None:
+        """Writes of warps that were in flight are over, at their clocks."""
+        mine = (self.write_clock[at] == IN_FLIGHT) & (self.writer[at] == warp)
+        self.write_clock[at] = np.where(mine, clock, self.write_clock[at])
+
+    def taken(self, at: Array, warp: Array, clock: Array) -> None:
+        """The same of reads."""
+        for k in range(2):
+            mine = (self.read_clock[k, at] == IN_FLIGHT) & (self.reader[k, at] == warp)
+            self.read_clock[k, at] = np.where(mine, clock, self.read_clock[k, at])

@@ -10,6 +10,7 @@ import numpy as np
 
 from tile_sim.errors import SimError
 from tile_sim.machine import shared
+from tile_sim.machine.globalwatch import Spans
 from tile_sim.machine.tensormap import DTYPES, TensorMap, swizzled
 
 if TYPE_CHECKING:
@@ -154,19 +155,19 @@ def _nan_bytes(tensor: TensorMap) -> Array:
     raise SimError("tensormap", f"NaN fill is for floating types, not {tensor.type}")
 
 
-def written_bytes(
-    wave: Wave, tensor: TensorMap, base: int, coordinates: Array
-) -> list[tuple[Array, Array]]:
-    """What a store of the units writes: the data of buffers, and offsets of bytes in each."""
-    here = inside(tensor, coordinates)
-    found: list[tuple[Array, Array]] = []
-    if not here.any():
-        return found
-    where, size = addresses(tensor, base, coordinates[here]), tensor.unit_bytes
-    for buffer, pick in wave.memory.split(where, size):
-        mine = where if pick is None else where[pick]
-        index = (mine - np.uint64(buffer.base)).astype(np.int64)[:, None] + np.arange(size)
-        found.append((buffer.data, index.reshape(-1)))
+def touched(wave: Wave, tensor: TensorMap, base: int, coordinates: Array) -> Spans:
+    """The runs of bytes of global memory that a copy of the units reads or writes."""
+    where = addresses(tensor, base, coordinates[inside(tensor, coordinates)])
+    if not len(where):
+        return []
+    size = tensor.unit_bytes
+    first = np.flatnonzero(np.diff(where, prepend=where[:1] - np.uint64(1)) != size)
+    lengths = np.diff(first, append=len(where)) * size
+    found: Spans = []
+    for buffer, pick in wave.memory.split(where[first], size):
+        runs = slice(None) if pick is None else pick
+        starts = (where[first[runs]] - np.uint64(buffer.origin)).astype(np.int64)
+        found.append((buffer, starts, lengths[runs]))
     return found
 
 

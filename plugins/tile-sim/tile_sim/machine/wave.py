@@ -270,7 +270,7 @@ class Wave:
             self.unmade.copied(part, width, sources)
         if self.monitor is not None:
             written = part if self.settings.strict else without_repeats(part, [sources])
-            self.monitor.access("write", g, written, width)
+            self.monitor.copies.access("write", g, written, width)
 
     def everyone(self) -> Group:
         mask = None if self.live.all() else self.live.copy()
