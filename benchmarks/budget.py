@@ -59,7 +59,7 @@ def main() -> None:
     passes: dict[str, float] = defaultdict(float)
     for file in files[:: options.every]:
         try:
-            one = _measure(file, options, peer, passes)
+            one = measure(file, options.gpu_name, options.opt_level, options.runs, peer, passes)
         except TileError as error:
             print(f"{file.stem}: left out: {error.message}", file=sys.stderr)
             continue
@@ -83,10 +83,17 @@ def _arguments() -> argparse.Namespace:
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def _measure(
-    file: Path, options: argparse.Namespace, peer: Path | None, passes: dict[str, float]
+def measure(
+    file: Path,
+    target: str,
+    level: int,
+    runs: int,
+    peer: Path | None,
+    passes: dict[str, float] | None = None,
 ) -> Spent:
-    source, target, level = file.read_bytes(), options.gpu_name, options.opt_level
+    """The least of `runs` compilations; what our passes took is added to `passes`."""
+    source = file.read_bytes()
+    by_pass: dict[str, float] = defaultdict(float) if passes is None else passes
 
     def once(passes: dict[str, float]) -> tuple[float, float, float]:
         before = _spent()
@@ -99,8 +106,8 @@ def _measure(
     once(defaultdict(float))  # loads what it needs
     ours: list[tuple[float, float, float]] = []
     theirs: list[float | None] = []
-    for _ in range(options.runs):
-        ours.append(once(passes))
+    for _ in range(runs):
+        ours.append(once(by_pass))
         if peer is not None:
             theirs.append(_process(peer, file, target, level))
     own, worker, ptxas = (min(part) for part in zip(*ours, strict=True))

@@ -179,7 +179,7 @@ def _measure(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> F
     settings.compiler, settings.opt_level = compiler, given.opt_level
     launch = row.launch(int(machine.chip.sms))
     try:
-        kernel = _kernel(row, given.suite)
+        kernel = kernel_of(row, given.suite)
         ct.launch(None, launch.grid, kernel, launch.arguments)
     except Exception as error:  # whatever a compiler or the model says about a row is its result
         cause = error.__cause__ or error
@@ -202,7 +202,8 @@ def _measure(name: str, gpu: str, compiler: str, given: argparse.Namespace) -> F
     }  # fmt: skip
 
 
-def _kernel(row: Row, suite: Path | None) -> Any:
+def kernel_of(row: Row, suite: Path | None) -> Any:
+    """The kernel of a row with its hints, from a checkout of cuTile where that has it."""
     where, name = row.kernel.split(":")
     if suite is not None and row.suite:
         sys.path.insert(0, str(suite / "test"))

@@ -14,6 +14,7 @@ strides, constants) and marshals the arguments itself, as it does for a GPU.
 
 from __future__ import annotations
 
+from tile_sim.cutile.compiler import Compiler
 from tile_sim.cutile.session import Compiled, Launch, Session, Settings, install
 
 _SESSION: Session = install()
@@ -22,5 +23,7 @@ _SESSION: Session = install()
 settings: Settings = _SESSION.settings
 #: Every launch so far, in order.
 launches: list[Launch] = _SESSION.launches
+#: What stands for cuTile's compiler; its `watch` is called with each program.
+compiler: Compiler = _SESSION.compiler
 
-__all__ = ["Compiled", "Launch", "Settings", "launches", "settings"]
+__all__ = ["Compiled", "Compiler", "Launch", "Settings", "compiler", "launches", "settings"]
