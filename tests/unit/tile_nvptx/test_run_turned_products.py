@@ -7,6 +7,7 @@ import pytest
 import tile_sim
 from support.products import (
     BF16,
+    BYTES,
     F16,
     INT8,
     TF32,
@@ -25,6 +26,11 @@ CASES = [
     ((8, 64, 32), INT8, (False, True), ("wgmma", "tcgen05.mma")),  # signs change places
     ((32, 64, 32), TF32, (False, False), ("wgmma", "tcgen05.mma")),
     ((128, 64, 32), TF32, (False, False), ("wgmma", "tcgen05.mma")),  # B lies along N
+    ((64, 64, 64), BYTES, (False, False), ("wgmma", "tcgen05.mma")),  # bytes along N
+    ((64, 128, 32), INT8, (False, False), ("wgmma", "tcgen05.mma")),
+    ((64, 64, 64), BYTES, (True, True), ("wgmma", "tcgen05.mma")),  # A along M as it comes
+    ((128, 128, 32), INT8, (True, True), ("wgmma", "tcgen05.mma")),
+    ((64, 64, 32), BYTES, (True, False), ("mma.sync", "tcgen05.mma")),
     ((32, 32, 32), F16, (False, False), ("mma.sync", "mma.sync")),  # neither way
     ((64, 64, 32), TF32, (True, False), ("mma.sync", "tcgen05.mma")),
 ]

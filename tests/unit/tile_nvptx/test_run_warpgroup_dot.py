@@ -40,7 +40,10 @@ CASES = [
     ((128, 32, 8), TF32, (False, True), 8),
     ((128, 64, 32), TF32, (True, True), 4),  # A lies along M, and is read by threads
     ((256, 32, 16), TF32, (True, True), 8),
+    ((128, 64, 64), BYTES, (True, True), 4),  # so do bytes, put together in registers
+    ((256, 32, 32), INT8, (True, True), 8),
     ((64, 64, 64), BYTES, (False, True), 4),
+    ((128, 256, 64), BYTES, (False, True), 8),  # sums inside and outside, half the columns at once
     ((128, 64, 128), BYTES, (False, True), 8),
     ((64, 32, 32), ("f8E5M2", "f8E4M3FN", "f16"), (False, True), 4),
     ((64, 128, 64), INT8, (False, True), 4),
@@ -123,6 +126,25 @@ def test_nothing_of_it_can_go(instruction: str) -> None:
             check(mutant, size, F16, turned)
 
 
+@pytest.mark.parametrize(
+    "instruction",
+    [r"fence\.proxy\.async", r"wgmma\.wait_group", r"wgmma\.commit_group",
+     r"wgmma\.fence", r"\bbar(rier)?\.\w*\.?sync", r"\bprmt"],
+)  # fmt: skip
+def test_nothing_of_sums_in_parts_can_go(instruction: str) -> None:
+    """Bytes along M, whose sums are added outside, one atom after the other. (The second atom's
+    fence orders nothing that the first one's has not: all of A is there before.)
+    """
+    size, turned = (128, 64, 32), (True, True)
+    text = product_kernel(size, BYTES, turned).ptx("sm_90", 3)
+    assert text.count("wgmma.wait_group") == 2
+    broken = mutants(text, instruction)
+    assert broken
+    for mutant in broken[: 1 if "fence" in instruction else 8]:
+        with pytest.raises((AssertionError, SimError)):
+            check(mutant, size, BYTES, turned)
+
+
 def check(text: str, size: Size, types: Types, turned: tuple[bool, bool]) -> None:
     arrays = inputs(size, types, turned)
     launch(text, arrays)
@@ -161,17 +183,10 @@ def test_a_batch_of_one_is_a_product_of_matrices() -> None:
     np.testing.assert_array_equal(arrays[3], wanted(arrays, (False, False)))
 
 
-@pytest.mark.parametrize(
-    ("types", "turned"),
-    [(types, turned) for types in (TF32, BYTES, INT8) for turned in ((False, False), (True, True))
-     if types != TF32 or not turned[0]],
-    ids=str,
-)  # fmt: skip
-def test_what_would_be_turned_element_by_element_is_left_to_warps(
-    types: Types, turned: tuple[bool, bool]
-) -> None:
-    """wgmma reads these along K alone; moving them there costs more than it gives."""
-    size = (64, 64, 32)
+@pytest.mark.parametrize("types", [TF32, BYTES, INT8], ids=str)
+def test_what_would_be_turned_element_by_element_is_left_to_warps(types: Types) -> None:
+    """wgmma reads B of these along K alone; moving it there costs more than it gives."""
+    size, turned = (64, 64, 32), (False, False)
     text = product_kernel(size, types, turned).ptx("sm_90", 2)
     assert "wgmma" not in text
     check(text, size, types, turned)

@@ -37,6 +37,8 @@ def product(
         ("m64n8k8.f32.tf32.tf32", product(TF32, (64, 8, 32))),
         ("m64n64k32.f32.e4m3.e5m2", product(FP8, (64, 64, 64))),
         ("m64n64k32.f32.e4m3.e5m2", product(FP8, (64, 64, 64), promotes=True)),
+        # Half of the columns at once, whose sums are there twice.
+        ("m64n128k32.f32.e4m3.e5m2", product(FP8, (128, 256, 64), warps=8, promotes=True)),
         ("m64n128k32.s32.s8.u8", product(INT8, (64, 128, 64), orders=("K", "K"))),
         ("m64n64k16.f32.bf16.bf16", product(BF16, (64, 64, 64), orders=("MN", "MN"))),
         ("m64n64k16.f16.f16.f16", product(("f16", "f16", "f16"), (256, 64, 32), 8)),
@@ -88,9 +90,9 @@ def test_a_along_m_is_read_by_threads() -> None:
         ),
         ("sums would take 256 registers of a thread with 4 warps", product(size=(128, 256, 16))),
         (
-            "sums inside and outside of the tensor cores would take 256 registers of a thread with "
+            "sums inside and outside of the tensor cores would take 320 registers of a thread with "
             "4 warps",
-            product(FP8, (128, 128, 32), promotes=True),
+            product(FP8, (256, 128, 32), promotes=True),
         ),
         (
             "it reads e5m2 along K, and B lies along N in memory: each element would be turned by "
@@ -106,6 +108,11 @@ def test_a_along_m_is_read_by_threads() -> None:
             "sums and fragments of A, which lies along M, would take 256 registers of a thread "
             "with 4 warps",
             product(TF32, (128, 128, 128), orders=("MN", "K")),
+        ),
+        (
+            "sums and fragments of A, which lies along M, would take 256 registers of a thread "
+            "with 8 warps",
+            product(FP8, (256, 128, 256), warps=8, promotes=True, orders=("MN", "K")),
         ),
         (
             "no instruction of it divides tiles of 64x64x8 among 4 warps",

@@ -42,13 +42,12 @@ def warpgroup_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) 
 
 
 def _read_along_m(op: ir.OpView, plan: WarpgroupPlan, target: Target) -> None:
-    """A becomes fragments that are read where the product stands."""
+    """A becomes what threads read of it where the product stands."""
     tile = ir.RankedTensorType(op.operands[0].type)
     m, _, k = plan.shape
     _share(op, 0, buffer_of(m, k, storage_bits(tile.element_type)), target)
     plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
-    fragments = distributed(plain, plan.a_fragment)
-    op.operands[0] = Exchange(op).load(op.operands[0], fragments)
+    op.operands[0] = Exchange(op).load(op.operands[0], distributed(plain, plan.a_read))
 
 
 def tensor_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:

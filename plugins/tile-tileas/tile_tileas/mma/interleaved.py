@@ -4,6 +4,10 @@ alone: threads read it as fragments. No MLIR here.
 Which rows of the tile are those of an atom is free, as long as the sums are taken for the same. So
 each thread has rows that lie side by side in memory, and reads them at once; lanes have rows such
 that they meet in no bank. Threads then hold neighbouring elements of the sums along M, too.
+
+Of bytes, a thread reads two or four rows at four places along K, and puts together what lies along
+K: `byte_words` says which. Lanes that are 8 apart along K would meet in a bank, as a swizzle turns
+with 8 of its rows; so the second of two reads what is one further along K first (`as_read`).
 """
 
 from __future__ import annotations
@@ -16,8 +20,8 @@ from tile_cute.atoms.descriptors import canonical_buffer
 from tile_cute.linear import LinearLayout, memory_access
 from tile_cute.linear.layout import log2
 
-#: Bits of elements that threads read so; smaller ones would be put together byte by byte.
-BITS_READ = 32
+#: Bits of elements that threads read so.
+BITS_READ = (8, 32)
 #: Behind the name of an instruction whose A is read so.
 MARK = " (A along M)"
 #: Bits of a row's number in an atom that come from lanes and from registers; those below
@@ -27,6 +31,9 @@ _LANES, _REGISTER, _ATOM_ROWS = (0, 1, 2), 3, 6
 #: a row of the swizzle.
 _WIDEST, _TRIED = 128, 5
 _SPANS = {128: "128B", 64: "64B"}
+_BYTE = 8
+#: (M, K) between lanes of a fragment of bytes that a swizzle treats alike.
+TURNED_LANES = (0, 8)
 
 Bases = dict[str, list[tuple[int, ...]]]
 Places = Mapping[str, Sequence[tuple[int, ...]]]
@@ -46,6 +53,38 @@ def placed(bases: Places, rows: tuple[int, ...]) -> Bases:
         return sum(there for bit, there in enumerate(rows) if row >> bit & 1)
 
     return {name: [(place(m), rest) for m, rest in found] for name, found in bases.items()}
+
+
+def as_read(fragments: LinearLayout, bits: int) -> LinearLayout:
+    """What threads have of A before they put bytes together, of elements of `bits` bits: lanes 8
+    apart along K hold neighbours along K in turned order.
+    """
+    if bits != _BYTE:
+        return fragments
+    lanes = [(m, k | 1) if (m, k) == TURNED_LANES else (m, k) for m, k in fragments.bases["lane"]]
+    return LinearLayout({**fragments.bases, "lane": lanes}, fragments.shape)
+
+
+def byte_words(fragments: LinearLayout) -> list[tuple[tuple[int, ...], ...]]:
+    """Elements of a thread's A: `[group][place along K][row]`, of four places and two or four rows
+    that lie side by side. Each row of a group is a word of the instruction.
+    """
+    bit = {basis: 1 << at for at, basis in enumerate(fragments.bases["register"])}
+    along = bit[0, 1], bit[0, 2]
+    rows = [bit[basis] for basis in ((1, 0), (2, 0)) if basis in bit]
+    rest = [value for value in bit.values() if value not in (*along, *rows)]
+    return [
+        tuple(tuple(start + k + row for row in _sums(rows)) for k in _sums(along))
+        for start in _sums(rest)
+    ]
+
+
+def _sums(bits: Sequence[int]) -> list[int]:
+    """Sums of all subsets, in the order of the numbers whose bits they are."""
+    found = [0]
+    for bit in bits:
+        found += [bit + other for other in found]
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -68,6 +107,6 @@ def interleaved_rows(registers: LinearLayout, groups: int, bits: int) -> tuple[i
 
     def wavefronts(lanes: tuple[int, ...]) -> int:
         found = LinearLayout(placed(registers.bases, rows(lanes)), (m, k))
-        return memory_access(buffer, found, bits).wavefronts
+        return memory_access(buffer, as_read(found, bits), bits).wavefronts
 
     return rows(min(permutations(free[:_TRIED], len(_LANES)), key=wavefronts))

@@ -19,13 +19,22 @@ from tile_cute.linear import LinearLayout
 from tile_cute.linear.layout import log2
 
 from tile_tileas.mma.families import WARPGROUP
-from tile_tileas.mma.interleaved import BITS_READ, MARK, Bases, interleaved_rows, placed
+from tile_tileas.mma.interleaved import (
+    BITS_READ,
+    MARK,
+    Bases,
+    as_read,
+    interleaved_rows,
+    placed,
+)
 from tile_tileas.mma.tier import Planned, Product, Unfit
 
 #: Warps of a warpgroup.
 WARPS = 4
 #: Registers of a thread that accumulators may take; the rest holds addresses and descriptors.
 MAX_ACCUMULATORS = 200
+#: Those that accumulators and fragments of A may take that threads read.
+MAX_READ = 224
 _ROWS = 64  # of each instruction
 _WORD_BITS = 32
 
@@ -61,8 +70,12 @@ class WarpgroupPlan:
     @property
     def accumulators(self) -> int:
         """Registers of a thread for the accumulator."""
-        words = self.atom.n * BITS[self.atom.row.acc] // (2 * _WORD_BITS)
-        return self.counts[0] * self.counts[1] * words
+        return self.counts[0] * self.counts[1] * self.atom_registers
+
+    @property
+    def atom_registers(self) -> int:
+        """Those of one atom."""
+        return self.atom.n * BITS[self.atom.row.acc] // (2 * _WORD_BITS)
 
     def origin(self, warpgroup: int) -> tuple[int, int]:
         """(M, N) of the first atom of a warpgroup."""
@@ -93,6 +106,11 @@ class WarpgroupPlan:
         """A in registers: (register, lane, warp) -> (m, k); atoms along K, then along M."""
         bases, (m, _, k) = self._fragment, self.shape
         return LinearLayout(self._placed(bases), (m, k))
+
+    @property
+    def a_read(self) -> LinearLayout:
+        """A along M as threads read it: its fragments, or bytes still to be put together."""
+        return as_read(self.a_fragment, BITS[self.atom.row.a])
 
     @property
     def fragments(self) -> int:
@@ -134,11 +152,13 @@ def plan_warpgroups(
     shape: tuple[int, int, int],
     num_warps: int,
     max_accumulators: int = MAX_ACCUMULATORS,
+    *,
+    promotes: bool = False,
 ) -> WarpgroupPlan | None:
     """The plan with the widest instruction; None where the product or the warps do not fit.
 
     `ptx_types` are those of A, B and the accumulator, `shape` is (M, N, K), powers of two;
-    `max_accumulators` are registers of a thread.
+    `max_accumulators` are registers of a thread, for one atom more if it `promotes`.
     """
     if num_warps % WARPS:
         return None
@@ -148,11 +168,10 @@ def plan_warpgroups(
     for row in rows:
         for grid in _grids(m, num_warps // WARPS):
             atoms = [atom for atom in row.atoms() if _fits(atom, shape, grid)]
-            if atoms:
-                atom = max(atoms, key=lambda atom: atom.n)
+            for atom in sorted(atoms, key=lambda atom: -atom.n)[: 2 if promotes else 1]:
                 counts = (m // (atom.m * grid[0]), n // (atom.n * grid[1]), k // atom.k)
                 plan = WarpgroupPlan(atom, grid, counts, shape)
-                if plan.accumulators <= max_accumulators:
+                if plan.accumulators + promotes * plan.atom_registers <= max_accumulators:
                     return plan
     return None
 
@@ -209,7 +228,7 @@ def _problem(product: Product) -> Unfit | None:
     a, b, acc = product.types
     (row,) = find_mma(product.chip, family=WARPGROUP, a=a, b=b, acc=acc, sparse=False)
     for name, side, element, order in zip("AB", "MN", (a, b), product.orders, strict=True):
-        if order and order not in row.majors and (name == "B" or BITS[element] != BITS_READ):
+        if order and order not in row.majors and (name == "B" or BITS[element] not in BITS_READ):
             return Unfit(f"it reads {element} along K, and {name} lies along {side} "
                          "in memory: each element would be turned by itself")  # fmt: skip
     wanted = (m * k * BITS[a] + n * k * BITS[b]) // 8
@@ -222,14 +241,13 @@ def _problem(product: Product) -> Unfit | None:
 def _instruction(product: Product) -> str | Unfit:
     _, m, n, k = product.shape
     shape, warps = (m, n, k), product.num_warps
-    most = MAX_ACCUMULATORS // 2 if product.promotes else MAX_ACCUMULATORS
-    plan = plan_warpgroups(product.chip, product.types, shape, warps, most)
+    plan = plan_warpgroups(product.chip, product.types, shape, warps, promotes=product.promotes)
     if plan is not None and product.orders[0] in ("", *plan.atom.row.majors):
         return plan.name
     if plan is not None:
         plan = replace(plan, along_m=True)
-        taken = plan.accumulators + plan.fragments
-        if taken > most:
+        taken = plan.accumulators + plan.fragments + product.promotes * plan.atom_registers
+        if taken > MAX_READ:
             return Unfit(f"sums and fragments of A, which lies along M, would take {taken} "
                          f"registers of a thread with {warps} warps")  # fmt: skip
         return plan.name
@@ -237,8 +255,8 @@ def _instruction(product: Product) -> str | Unfit:
     if whole is None:
         return Unfit(f"no instruction of it divides tiles of {m}x{n}x{k} among {warps} warps")
     sums = "sums inside and outside of the tensor cores" if product.promotes else "sums"
-    return Unfit(f"{sums} would take {whole.accumulators * (1 + product.promotes)} registers of a "
-                 f"thread with {warps} warps")  # fmt: skip
+    taken = whole.accumulators + product.promotes * whole.atom_registers
+    return Unfit(f"{sums} would take {taken} registers of a thread with {warps} warps")
 
 
 @lru_cache(maxsize=1)

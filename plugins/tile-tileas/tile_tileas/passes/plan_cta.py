@@ -19,6 +19,7 @@ from tile_tileas.cluster.pairs import PAIR, Pairing
 from tile_tileas.cluster.relations import SOURCES, Relations
 from tile_tileas.dialect.cluster import MOST_CTAS, PORTABLE_CTAS
 from tile_tileas.mma.families import FAMILIES
+from tile_tileas.mma.tier import Product
 from tile_tileas.mma.warpgroup import WarpgroupTier
 from tile_tileas.passes.convert_tileaa import (
     PLANNED_CTAS,
@@ -27,6 +28,7 @@ from tile_tileas.passes.convert_tileaa import (
     wanted_ctas,
 )
 from tile_tileas.passes.dot import product_of
+from tile_tileas.passes.turned_dot import transposed
 from tile_tileas.tile_graph import is_tile
 
 _DOT = "nv_tileaa.dot"
@@ -190,12 +192,12 @@ def _least(dot: ir.OpView, target: Target) -> int:
     whole = product_of(dot, list(dot.operands)[:3], target, _WARPS)
     if whole.shape[0] == 1:
         whole = replace(whole, rank=2)  # no batch: instructions for matrices take it
-    if isinstance(tier.choose(whole), str):
-        return 1
-    for parts in (2, 4):
-        if isinstance(tier.choose(whole.part(parts)), str):
-            return parts
-    return 1
+
+    def fits(product: Product) -> bool:
+        ways = (product, transposed(dot, product))
+        return any(way is not None and isinstance(tier.choose(way), str) for way in ways)
+
+    return next((parts for parts in (1, 2, 4) if fits(whole.part(parts))), 1)
 
 
 def _separate_sources(func: ir.Operation) -> None:

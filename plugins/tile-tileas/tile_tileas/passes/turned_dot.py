@@ -26,16 +26,23 @@ Make = Callable[[list[ir.Value], dict[str, ir.Attribute]], ir.Value]
 
 def turned_choice(op: ir.OpView, product: Product, tiers: Sequence[Tier]) -> Choice | None:
     """The instruction for the turned product, if it is one for matrices and `product` has none."""
-    if product.rank != 2 or not _is_sum_of_loop(op):
+    turned = transposed(op, product)
+    matrices = [tier for tier in tiers if tier.family in _OF_MATRICES]
+    if turned is None or not matrices or choose(product, matrices) is not None:
+        return None
+    return choose(turned, matrices)
+
+
+def transposed(op: ir.OpView, product: Product) -> Product | None:
+    """B^T A^T, if `op`, whose `product` is A B, may be made so: where operands lie is known, and
+    nobody but a loop has its sum.
+    """
+    order_a, order_b = product.orders
+    if product.rank != 2 or not order_a or not order_b or not _is_sum_of_loop(op):
         return None
     a, b, c = product.types
     batch, m, n, k = product.shape
-    order_a, order_b = product.orders
-    turned = replace(product, types=(b, a, c), shape=(batch, n, m, k), orders=(order_b, order_a))
-    matrices = [tier for tier in tiers if tier.family in _OF_MATRICES]
-    if not order_a or not order_b or not matrices or choose(product, matrices) is not None:
-        return None
-    return choose(turned, matrices)
+    return replace(product, types=(b, a, c), shape=(batch, n, m, k), orders=(order_b, order_a))
 
 
 def turned_product(

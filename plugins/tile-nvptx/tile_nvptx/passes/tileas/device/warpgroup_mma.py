@@ -32,9 +32,14 @@ class Accumulators:
     element: str
 
     @property
+    def elements(self) -> int:
+        """Of the fragment."""
+        return self.count * 32 // _bits(self.element)
+
+    @property
     def fragment(self) -> str:
         """MLIR type of the fragment."""
-        return f"vector<{self.count * 32 // _bits(self.element)}x{self.element}>"
+        return f"vector<{self.elements}x{self.element}>"
 
     @property
     def register(self) -> str:

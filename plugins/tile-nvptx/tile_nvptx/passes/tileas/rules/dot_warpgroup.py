@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 from tile_cute.atoms.descriptors import SmemOperand, hopper_descriptor
 from tile_cute.atoms.types import BITS
@@ -25,11 +26,12 @@ from tile_nvptx.passes.tileas.device.warpgroup_mma import (
     written,
 )
 from tile_nvptx.passes.tileas.rules.buffers import is_buffer, layout_in_memory
+from tile_nvptx.passes.tileas.rules.dot_bytes import along_k
 from tile_nvptx.passes.tileas.rules.dot_operands import shape_before
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
-from tile_nvptx.passes.tileas.thread.types import element_of
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
 #: Descriptors count in 16 bytes.
 _UNIT_BITS = 4
@@ -88,23 +90,56 @@ class _Warpgroups:
 
     def run(self) -> ir.Value:
         """The new accumulator."""
-        total = self.op.operands[2]
-        if PROMOTES not in self.op.attributes:
-            return self._multiply(total, fresh=_is_zero(total))
-        return Builder(self.cx).binary("addf", total, self._multiply(total, fresh=True))
+        a, b, total = self.op.operands
+        operands = [self._left(a), self._descriptor(b, self.b, 1)]
+        if PROMOTES in self.op.attributes:
+            return self._promoted(operands, total)
+        made = self.product()
+        return self._multiply(made, operands, None if _is_zero(total) else total)
 
-    def _multiply(self, total: ir.Value, *, fresh: bool) -> ir.Value:
+    def _left(self, a: ir.Value) -> ir.Value:
+        """A's descriptor, or its fragments."""
+        if self.a is not None:
+            return self._descriptor(a, self.a, 0)
+        fragments = self.plan.a_fragment
+        layout = tile_layout(self.cx, self.op.operands[0])
+        return a if layout == fragments else along_k(self.cx, a, fragments)
+
+    def _promoted(self, operands: list[ir.Value], total: ir.Value) -> ir.Value:
+        """`total` + A B, added outside of the tensor cores: one atom of the tile at a time, whose
+        sums alone take registers beside `total`.
+        """
+        build, made = Builder(self.cx), self.product()
+        along_m, along_n, _ = made.counts
+        part = replace(made, counts=(1, 1, made.counts[2]))
+        size = count_of(total.type) // (along_m * along_n)
+        sums: list[ir.Value] = []
+        for m, n in product(range(along_m), range(along_n)):
+            own = self._operands_of(operands, m, n)
+            first = len(sums) * size
+            before = build.shuffle(total, list(range(first, first + size)))
+            sums.append(build.binary("addf", before, self._multiply(part, own, None)))
+        return build.concat(sums)
+
+    def _operands_of(self, operands: list[ir.Value], m: int, n: int) -> list[ir.Value]:
+        """A and B of the atom that is number `m` along M, `n` along N."""
+        build, (a, b), steps = Builder(self.cx), operands, self.plan.steps
+        if self.a is not None:
+            a = build.with_constant("addi", a, self.a.start(m * steps[0], 0) >> _UNIT_BITS)
+        elif self.plan.counts[0] > 1:
+            size = count_of(a.type) // self.plan.counts[0]
+            a = build.shuffle(a, list(range(m * size, (m + 1) * size)))
+        return [a, build.with_constant("addi", b, self.b.start(n * steps[1], 0) >> _UNIT_BITS)]
+
+    def _multiply(
+        self, made: WarpgroupProduct, operands: list[ir.Value], total: ir.Value | None
+    ) -> ir.Value:
         """`total` + A B, or A B alone."""
-        a, b, _ = self.op.operands
-        made = replace(self.product(), fresh=fresh)
-        operands = [
-            a if self.a is None else self._descriptor(a, self.a, 0),
-            self._descriptor(b, self.b, 1),
-        ]
-        operands += [] if fresh else [total]
-        helpers = self.cx.state.helpers
+        made = replace(made, fresh=total is None)
+        operands = [*operands, *([] if total is None else [total])]
         routine = issue(made) if IN_FLIGHT in self.op.attributes else multiply(made)
-        return helpers.call(self.cx, *routine, operands, total.type).result
+        result = vector_of(made.accumulators.elements, element_of(self.op.operands[2].type))
+        return self.cx.state.helpers.call(self.cx, *routine, operands, result).result
 
     def product(self) -> WarpgroupProduct:
         """What one warpgroup does."""
@@ -161,7 +196,7 @@ def _in_memory(op: ir.OpView, cx: Kernel, plan: WarpgroupPlan, at: int) -> SmemO
         except LayoutError as error:
             raise error_at(op, f"cannot read a buffer: {error}") from error
     layout = tile_layout(cx, value)
-    if at == 0 and layout != plan.a_fragment:
+    if at == 0 and layout not in (plan.a_fragment, plan.a_read):
         raise error_at(
             op,
             f"has an operand that is neither fragments nor a buffer: {layout}; run "
