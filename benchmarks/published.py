@@ -145,9 +145,11 @@ class _Other:
 def _as_asked(found: Mapping[str, Any], m: Measured, launch: float) -> _Other | None:
     """Where today's code leaves fewer CTAs on an SM than the row asks for."""
     row = as_asked(m.row)
-    if row is None or found[m.row.name]["tileiras"]["ctas_per_sm"] >= m.row.hints["occupancy"]:
+    if row is None:
         return None
-    one = found[row.name]["tileiras"]
+    plain, one = (found[name]["tileiras"] for name in (m.row.name, row.name))
+    if "us" not in one or plain.get("ctas_per_sm", 0) >= m.row.hints["occupancy"]:
+        return None
     return _Other(one["us"] + launch, one["spills"])
 
 
