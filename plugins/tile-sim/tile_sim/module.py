@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,10 +30,54 @@ from tile_sim.program.layout import (
 from tile_sim.program.names import Var
 from tile_sim.program.program import Program
 from tile_sim.program.types import TYPES
-from tile_sim.ptx.parser import parse
+from tile_sim.ptx.lexer import Source
+from tile_sim.ptx.parser import parse, required_text
+from tile_sim.ptx.syntax import Module as Syntax
 from tile_sim.ptx.syntax import Name, Variable
 
 _MODULE_SPACES = ("global", "const")
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    """What a text says, which no launch changes: the places of its variables, its kernels."""
+
+    syntax: Syntax
+    source: Source
+    variables: dict[str, Var]
+    programs: tuple[Program, ...]
+
+
+@lru_cache(maxsize=8)
+def _decoded(ptx: str) -> _Decoded:
+    """The same for the same text: schedules, say, and checks of one kernel are modules each."""
+    isa.load_all()
+    syntax, source = parse(ptx)
+    variables = _addresses(syntax, source)
+    programs = [
+        build_program(syntax, source, function, variables)
+        for function in syntax.functions.values()
+        if function.entry and function.body is not None
+    ]
+    return _Decoded(syntax, source, variables, tuple(programs))
+
+
+def _addresses(syntax: Syntax, source: Source) -> dict[str, Var]:
+    """Where module variables lie."""
+    found: dict[str, Var] = {}
+    address = MODULE_WINDOW
+    for variable in syntax.variables:
+        if variable.space not in _MODULE_SPACES:
+            continue
+        if variable.linkage == "extern":
+            message = f"extern variable {variable.name!r} is defined nowhere"
+            raise SimError("syntax", message, source.where(variable.pos))
+        size = len(initial_bytes(variable, lambda name: 0))
+        address = align_up(address, max(alignment_of(variable), 256))
+        type_ = TYPES[variable.type]
+        found[variable.name] = Var(variable.name, variable.space, address, size, type_)
+        address += size + 4096
+    return found
 
 
 class Module:
@@ -43,42 +89,25 @@ class Module:
 
     def __init__(self, ptx: str) -> None:
         """Raises SimError (`syntax`, `unknown-instruction`, `bad-instruction`, ...)."""
-        isa.load_all()
         self.text = ptx
-        self.syntax, self.source = parse(ptx)
+        known = _decoded(required_text(ptx))
+        self.syntax, self.source, self._globals = known.syntax, known.source, known.variables
         self.memory = GlobalMemory()
         #: What fills hidden parameters, if anything does; else callers pass them like the others.
         self.hidden: HiddenFilled | None = None
         self.strict = True
-        self._globals = self._place_variables()
-        self.programs: dict[str, Program] = {}
-        for function in self.syntax.functions.values():
-            if function.entry and function.body is not None:
-                program = build_program(self.syntax, self.source, function, self._globals)
-                self.programs[function.name] = program
+        self.programs = {program.entry.name: program.anew() for program in known.programs}
+        self._place_variables()
         self._fill_variables()
         self.hidden = recipes_of(ptx, self.programs)
 
     # --- module variables -------------------------------------------------------------------
 
-    def _place_variables(self) -> dict[str, Var]:
-        """Addresses of module variables; their bytes are filled once all have one."""
-        found: dict[str, Var] = {}
-        address = MODULE_WINDOW
-        for variable in self.syntax.variables:
-            if variable.space not in _MODULE_SPACES:
-                continue
-            if variable.linkage == "extern":
-                message = f"extern variable {variable.name!r} is defined nowhere"
-                raise SimError("syntax", message, self.source.where(variable.pos))
-            data = initial_bytes(variable, lambda name: 0)
-            address = align_up(address, max(alignment_of(variable), 256))
-            type_ = TYPES[variable.type]
-            found[variable.name] = Var(variable.name, variable.space, address, len(data), type_)
-            writable = variable.space == "global"
-            self.memory.insert(Buffer(variable.name, address, data, writable))
-            address += len(data) + 4096
-        return found
+    def _place_variables(self) -> None:
+        """Memory for module variables, whose bytes are filled once all have some."""
+        for variable in self._globals.values():
+            data, writable = np.zeros(variable.size, np.uint8), variable.space == "global"
+            self.memory.insert(Buffer(variable.name, variable.offset, data, writable))
 
     def _fill_variables(self) -> None:
         for variable in self.syntax.variables:

@@ -235,7 +235,9 @@ class FunctionBuilder:
             self._statement(statement, names)
 
     def _statement(self, statement: Statement, names: Names) -> None:
-        if isinstance(statement, Scope):
+        if isinstance(statement, Instr):
+            self._instruction(statement, names)
+        elif isinstance(statement, Scope):
             self._scope(statement, Names(self.program.file, names))
         elif isinstance(statement, Variable):
             self._declare_variable(statement, names)
@@ -243,8 +245,6 @@ class FunctionBuilder:
             label = names.find(statement.name)
             assert isinstance(label, LabelRef)
             self._open(label)
-        elif isinstance(statement, Instr):
-            self._instruction(statement, names)
 
     def _open(self, label: LabelRef) -> None:
         """Start the block of a label, which a jump may have asked for before."""

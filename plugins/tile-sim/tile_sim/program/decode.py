@@ -301,9 +301,25 @@ def decode(program: Program, names: Names, ins: Instr) -> Decoded:
     Raises SimError (`unknown-instruction`, `bad-instruction`, `undeclared`).
     """
     cx = Decode(program, names, ins)
-    for length in range(min(len(ins.mods), 4), -1, -1):
-        decoder = REGISTRY.get(".".join((ins.op, *ins.mods[:length])))
+    found = _DECODERS.get((ins.op, ins.mods[:_LONGEST])) or _decoder(ins.op, ins.mods[:_LONGEST])
+    if found is None:
+        raise SimError("unknown-instruction", f"unknown instruction {ins.spelling!r}", cx.where)
+    decoder, length = found
+    cx.mods = list(ins.mods[length:])
+    return decoder(cx)
+
+
+#: Modifiers that names in the registry may have.
+_LONGEST = 4
+#: What was found in it for the words that an instruction begins with.
+_DECODERS: dict[tuple[str, tuple[str, ...]], tuple[Decoder, int]] = {}
+
+
+def _decoder(op: str, mods: tuple[str, ...]) -> tuple[Decoder, int] | None:
+    """The decoder of the longest name that is registered, and how many modifiers it has."""
+    for length in range(len(mods), -1, -1):
+        decoder = REGISTRY.get(".".join((op, *mods[:length])))
         if decoder is not None:
-            cx.mods = list(ins.mods[length:])
-            return decoder(cx)
-    raise SimError("unknown-instruction", f"unknown instruction {ins.spelling!r}", cx.where)
+            found = _DECODERS[op, mods] = decoder, length
+            return found
+    return None

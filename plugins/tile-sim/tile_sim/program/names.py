@@ -94,15 +94,15 @@ class Names:
     def find(self, name: str) -> Entity | None:
         scope: Names | None = self
         while scope is not None:
-            entity = scope._known.get(name) or scope._from_range(name)
+            entity = scope._known.get(name)
+            if entity is None and scope._ranges:
+                entity = scope._from_range(name)
             if entity is not None:
                 return entity
             scope = scope.parent
         return None
 
     def _from_range(self, name: str) -> Reg | None:
-        if not self._ranges:
-            return None
         # `%r1<5>` also names `%r11`: the prefix itself may end in digits.
         for at in range(len(name.rstrip(_DIGITS)), len(name)):
             prefix, number = name[:at], name[at:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -77,6 +78,12 @@ class Program:
         self.outer = Names(self.file)
         self.param_offsets, self.param_size = parameter_offsets(self.entry.params)
         self._lay_out_shared()
+
+    def anew(self) -> Program:
+        """The same code for another module, whose launches have found out nothing yet."""
+        other = copy(self)
+        other.made, other._left = set(), {}
+        return other
 
     @property
     def visible(self) -> tuple[Variable, ...]:

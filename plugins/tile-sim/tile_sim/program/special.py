@@ -65,9 +65,14 @@ _CLOCKS = {
 }
 
 
+_KNOWN = frozenset((*_VECTORS, *_LANE_CONSTANTS, *_PER_WARP, *_SCALARS, *_CLOCKS, "WARP_SZ"))
+
+
 def special_register(name: Name, type_: Type) -> Callable[[Group], Array] | None:
     """What reads a special register as `type_`, or None for other names."""
     text, dtype = name.name, type_.dtype
+    if text not in _KNOWN and not text.startswith("%envreg"):
+        return None
     if text in _VECTORS and name.part in ("x", "y", "z", "w"):
         attribute, axis = _VECTORS[text], "xyzw".index(name.part)
         if axis == 3:

@@ -22,6 +22,8 @@ _LEVELS = (
     ("+", "-"),
     ("*", "/"),
 )
+#: What follows an operand that is over.
+_ENDS = frozenset(",;])}")
 _BINDS = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
 
 
@@ -32,6 +34,7 @@ class Cursor:
         self.source = source
         self.tokens = tokenize(source)
         self.i = 0
+        self._names: dict[str, Name] = {}
 
     @property
     def token(self) -> Token:
@@ -70,6 +73,10 @@ class Cursor:
     def integer(self, what: str = "an integer") -> int:
         """A constant expression that yields an integer."""
         token = self.token
+        text = token.text
+        if text.isdigit() and text[0] != "0" and self.tokens[self.i + 1].text not in _BINDS:
+            self.i += 1  # as nearly all are
+            return int(text)
         value = self.expression()
         if not isinstance(value, Int):
             self.fail(f"expected {what}", token)
@@ -172,10 +179,21 @@ class Cursor:
 
     def operand(self) -> Operand:
         """One operand of an instruction."""
+        token = self.tokens[self.i]
+        if token.kind == "id" and self.tokens[self.i + 1].text in _ENDS:
+            self.i += 1
+            return self._lone(token.text)
         left = self._operand()
         if self.accept("|"):
             return Pair(left, self._operand())
         return left
+
+    def _lone(self, text: str) -> Name:
+        """A name with nothing to it; the same object each time."""
+        found = self._names.get(text)
+        if found is None:
+            found = self._names[text] = Name(text)
+        return found
 
     def _operand(self) -> Operand:
         if self.accept("{"):
@@ -204,6 +222,9 @@ class Cursor:
 
     def _address(self) -> Address:
         token = self.token
+        if token.kind == "id" and self.tokens[self.i + 1].text == "]":
+            self.i += 2
+            return Address(self._lone(token.text))
         base = self.expression()
         extra: list[Operand] = []
         while self.accept(","):

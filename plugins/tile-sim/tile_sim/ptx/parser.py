@@ -303,6 +303,12 @@ class Parser(Cursor):
         scope = Scope()
         while not self.accept("}"):
             token = self.token
+            if token.kind == "id":
+                if self.tokens[self.i + 1].text == ":":
+                    self._label(scope)
+                else:
+                    scope.body.append(self._instruction())
+                continue
             if token.kind == "end":
                 self.fail("the text ends inside a function body")
             if self.accept(";") or self._debug_directive():
@@ -315,8 +321,6 @@ class Parser(Cursor):
             elif token.text in _LINKAGE:
                 scope.body.extend(self._variables(self.next().text[1:]))
                 self.expect(";")
-            elif token.kind == "id" and self.tokens[self.i + 1].text == ":":
-                self._label(scope)
             else:
                 scope.body.append(self._instruction())
         return scope
@@ -347,10 +351,11 @@ class Parser(Cursor):
         if self.accept("@"):
             negated = self.accept("!") is not None
             guard = Guard(self.identifier("a predicate").text, negated)
-        token = self.identifier("an instruction")
-        mods: list[str] = []
-        while self.token.kind == "dot":
-            mods.append(self.next().text[1:])
+        name = self.identifier("an instruction")
+        first = self.i
+        while self.tokens[self.i].kind == "dot":
+            self.i += 1
+        mods = [token.text[1:] for token in self.tokens[first : self.i]]
         operands: list[Operand] = []
         while not self.accept(";"):
             operands.append(self.operand())
@@ -358,8 +363,8 @@ class Parser(Cursor):
                 self.expect(",")
                 if self.at(";"):
                     self.fail("expected an operand after the comma")
-        pos = token.pos if guard is None else start
-        return Instr(token.text, tuple(mods), tuple(operands), guard, pos, self.loc)
+        pos = name.pos if guard is None else start
+        return Instr(name.text, tuple(mods), tuple(operands), guard, pos, self.loc)
 
 
 def parse(text: str) -> tuple[Module, Source]:
@@ -367,9 +372,14 @@ def parse(text: str) -> tuple[Module, Source]:
 
     Returns the syntax tree and the text with its line table. Raises SimError (`syntax`).
     """
+    return _parsed(required_text(text))
+
+
+def required_text(text: object) -> str:
+    """Raises SimError (`syntax`) for what is no text."""
     if not isinstance(text, str):
         raise SimError("syntax", f"PTX must be text, not {type(text).__name__}")
-    return _parsed(text)
+    return text
 
 
 @lru_cache(maxsize=2)  # nobody changes a tree
