@@ -78,6 +78,12 @@ def test_favoured_programs_are_valid_and_certain(seed: int) -> None:
     assert certain(case)
 
 
+def test_leaving_a_turn_early_keeps_sums_exact() -> None:
+    """A `continue` of this program had given the sum of a product any number."""
+    limits = Settings(operations=8, favour=frozenset({"products", "loops"}))
+    assert certain(generate(63797, limits))
+
+
 def test_elementwise_operations_come_from_the_tables() -> None:
     found = set(signatures())
     assert {"addf", "fma", "select", "cmpi", "fpowi", "ftof", "bitcast", "divi"} <= found

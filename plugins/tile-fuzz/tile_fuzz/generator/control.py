@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tile_cudatile.tree import Value
 from tile_cudatile.types import I8, I16, I32, I64, TOKEN, Scalar, Tile, Type
@@ -61,9 +61,17 @@ def take(maker: Maker, values: Sequence[Value]) -> None:
 class Inside:
     """The state of a maker within a region, put back when it ends."""
 
-    def __init__(self, maker: Maker, way_out: str, exit_types: Sequence[Type]) -> None:
+    def __init__(
+        self,
+        maker: Maker,
+        way_out: str,
+        exit_types: Sequence[Type],
+        exit_values: Mapping[int, Value] | None = None,
+    ) -> None:
         self.maker = maker
         self.saved = maker.way_out, maker.memory, maker.exit_types, maker.may_return
+        self.saved_values = maker.exit_values
+        maker.exit_values = dict(exit_values or {})
         maker.way_out = way_out
         maker.may_return &= way_out != "for"
         maker.exit_types = list(exit_types)
@@ -74,6 +82,7 @@ class Inside:
     def __exit__(self, *_: object) -> None:
         maker = self.maker
         maker.way_out, maker.memory, maker.exit_types, maker.may_return = self.saved
+        maker.exit_values = self.saved_values
 
 
 # --- branches -------------------------------------------------------------------------------------
@@ -93,7 +102,7 @@ def branch(maker: Maker, fill: Fill) -> None:
     before = maker.memory
     regions = []
     for leave in leaves:
-        with Inside(maker, maker.way_out, maker.exit_types):
+        with Inside(maker, maker.way_out, maker.exit_types, maker.exit_values):
             maker.memory = before if threaded or leave else None
             regions.append(maker.region([], lambda leave=leave: _side(maker, fill, types, leave)))
     if not types and leaves[1] == "" and maker.chance(0.3):
@@ -124,7 +133,10 @@ def _side(
     if leave == "continue" and maker.way_out == "loop":
         assert maker.turn is not None
         return leave, [maker.turn, *given(maker, needed[1:])]
-    return leave, given(maker, needed)
+    values = given(maker, needed)
+    if leave == "continue":
+        values = [maker.exit_values.get(at, value) for at, value in enumerate(values)]
+    return leave, values
 
 
 # --- loops ----------------------------------------------------------------------------------------

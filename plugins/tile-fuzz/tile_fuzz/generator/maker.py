@@ -93,6 +93,8 @@ class Maker:
         self.way_out = "entry"
         self.may_return = True
         self.exit_types: list[Type] = []  # what `continue` of the innermost loop gives
+        #: Which values it has to give, by position: sums that are exact stay so.
+        self.exit_values: dict[int, Value] = {}
         self.break_types: list[Type] = []  # what `break` gives
         self.turn: Value | None = None  # the next turn of the innermost `loop`, which bounds it
         self.depth = 0

@@ -95,6 +95,8 @@ def sweep(maker: Maker, fill: Fill) -> None:
         maker.memory = None
         maker.keep(turn)
         take(maker, carried)
+        products = [at for at, one in enumerate(sums) if len(one.streams) > 1]
+        maker.exit_values = {at: carried[at] for at in products}
         following = []
         for one, before in zip(sums, carried, strict=False):
             tiles = [stream.load(maker, turn) for stream in one.streams]
