@@ -15,6 +15,7 @@ from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.each import apply_each
+from tile_nvptx.passes.tileas.thread.quotients import divided
 from tile_nvptx.passes.tileas.thread.rounding import narrowed
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
@@ -67,6 +68,9 @@ def rounded(op: ir.OpView, cx: Kernel) -> ir.Value:
     mode, ftz = text(op, "rounding_mode", "nearest_even"), "ftz" in op.attributes
     result = cx.type(op.results[0].type)
     if mode == "nearest_even" and not ftz:
+        shared = divided(cx, *op.operands) if op.name == "nv_tileaa.divf" else None
+        if shared is not None:
+            return shared
         return cx.create(_PLAIN[op.name], list(op.operands), [result]).result
     return _special(op, cx, mode, ".ftz" if ftz else "")
 
