@@ -161,6 +161,11 @@ def tile_passes() -> Iterable[Lazy]:
             "places of buffers in shared memory",
         ),
         Lazy(
+            "tileas-plan-occupancy",
+            "tile_tileas.passes.plan_occupancy:PlanOccupancy",
+            "as many blocks at once as registers allow, where kernels wait for memory",
+        ),
+        Lazy(
             "tileas-insert-barriers",
             "tile_tileas.passes.insert_barriers:InsertBarriers",
             "barriers where threads meet each other's data",

@@ -39,11 +39,13 @@ def peak_registers(func: ir.Operation, num_warps: int, elsewhere: Iterable[ir.Va
     """Registers per thread of the tiles that are live at once, at most, with `num_warps` warps;
     those `elsewhere` take none.
     """
-    return _Peak(_LANES * num_warps, frozenset(elsewhere)).region(func.regions[0], {})
+    return Peak(_LANES * num_warps, frozenset(elsewhere)).region(func.regions[0], {})
 
 
-class _Peak:
-    def __init__(self, threads: int, elsewhere: frozenset[ir.Value]) -> None:
+class Peak:
+    """Walks a function backwards with the tiles that are live, each with its registers."""
+
+    def __init__(self, threads: int, elsewhere: frozenset[ir.Value] = frozenset()) -> None:
         self.threads, self.elsewhere = threads, elsewhere
 
     def region(self, region: ir.Region, after: dict[ir.Value, int]) -> int:
@@ -52,10 +54,10 @@ class _Peak:
         for block in region.blocks:
             live = dict(after)
             for op in reversed(list(block.operations)):
-                peak = max(peak, self._operation(op, live))
+                peak = max(peak, self.operation(op, live))
         return peak
 
-    def _operation(self, op: ir.OpView, live: dict[ir.Value, int]) -> int:
+    def operation(self, op: ir.OpView, live: dict[ir.Value, int]) -> int:
         """The peak of one operation; `live` becomes what is live before it."""
         peak = sum(live.values())
         for result in op.results:
@@ -65,28 +67,34 @@ class _Peak:
             outer = list(_from_outside(op))
             inside = dict(live)
             if op.operation.name in _LOOPS:  # the next turn needs them again
-                self._add(inside, outer)
+                self.add(inside, outer)
             for region in op.regions:
                 peak = max(peak, self.region(region, inside))
             used += outer
-        self._add(live, used)
+        self.add(live, used)
         return max(peak, sum(live.values()))
 
-    def _add(self, live: dict[ir.Value, int], values: list[ir.Value]) -> None:
+    def add(self, live: dict[ir.Value, int], values: list[ir.Value]) -> None:
+        """Count `values` as live from here on."""
         for value in values:
             if value not in live:
-                live[value] = self._registers(value)
+                live[value] = self.registers(value)
 
-    def _registers(self, value: ir.Value) -> int:
-        if not _takes_registers(value) or value in self.elsewhere:
+    def registers(self, value: ir.Value) -> int:
+        """Registers of a thread for a value."""
+        if not takes_registers(value) or value in self.elsewhere:
             return 0
-        each = -(-prod(shape_of(value)) // self.threads)
-        return -(-each * _held_bits(value) // _REGISTER_BITS)
+        return words(value, -(-prod(shape_of(value)) // self.threads))
+
+
+def words(value: ir.Value, each: int) -> int:
+    """Registers for `each` elements of a tile."""
+    return -(-each * _held_bits(value) // _REGISTER_BITS)
 
 
 def tile_bits(value: ir.Value) -> int:
     """Bits of registers that all threads together need for a value; 0 for what comes for free."""
-    return prod(shape_of(value)) * _held_bits(value) if _takes_registers(value) else 0
+    return prod(shape_of(value)) * _held_bits(value) if takes_registers(value) else 0
 
 
 def used_values(op: ir.OpView | ir.Operation) -> list[ir.Value]:
@@ -99,7 +107,8 @@ def used_values(op: ir.OpView | ir.Operation) -> list[ir.Value]:
     return found
 
 
-def _takes_registers(value: ir.Value) -> bool:
+def takes_registers(value: ir.Value) -> bool:
+    """Whether a value is a tile, and none that comes for free."""
     if not isinstance(value.type, ir.RankedTensorType):
         return False
     return isinstance(value.owner, ir.Block) or value.owner.name not in _FREE

@@ -1,0 +1,120 @@
+"""tileas-plan-occupancy: as many blocks of a multiprocessor at once as a kernel has registers for.
+
+ptxas takes what registers help one block. A kernel that waits for its loads most of its time is
+served better by other blocks that compute meanwhile, as long as nothing is spilt. Kernels with
+products are not such, nor those whose loops have loads under way for later iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile_core.mlir import ir
+from tile_core.passes import Pass, PassContext, error_at
+from tile_core.target import Target
+from tile_tileas.access import AccessPlan
+from tile_tileas.analysis.buffers import allocated_bytes
+from tile_tileas.analysis.held import held_registers
+from tile_tileas.dialect import layout_of
+from tile_tileas.dialect.agents import SWITCH
+from tile_tileas.dialect.fields import operand_of
+from tile_tileas.dialect.tensor import UMMA
+from tile_tileas.passes.allocate_shared import blocks_of
+from tile_tileas.passes.convert_tileaa import SPEC, num_ctas, num_warps
+from tile_tileas.pipelining.multistage import PIPELINED
+from tile_tileas.storage import storage_bits
+from tile_tileas.tile_graph import is_tile, kind_of
+
+#: Registers of a thread for addresses, flags and the elements in work: with these, nothing in
+#: benchmarks/speed_rows.py spills, and nothing in 274 programs of cuTile's suite (every 19th) that
+#: did not before.
+_OTHER_REGISTERS = 16
+#: What ptxas gives a thread at least, and in steps of (registers are allocated to warps by 256).
+_LEAST_REGISTERS, _STEP = 32, 8
+_OCCUPANCY = "occupancy"
+#: Bits of an access that is worth its address.
+_WIDE = 64
+#: Accesses through pointers whose addresses a thread may compute at once.
+_POINTER, _ADDRESSES = ("nv_tileas.load", "nv_tileas.store"), 2
+#: Kernels with one of these compute, wait for other blocks, divide their registers otherwise, or
+#: have few blocks that stay.
+_OTHERS = (
+    "nv_tileas.dot", *UMMA, SWITCH, "nv_tileaa.get_num_programs", "nv_tileas.atomic_rmw",
+    "nv_tileas.atomic_cas", "nv_tileas.multimem",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlanOccupancy(Pass):
+    """Ask for as many blocks at once as registers, shared memory and warps allow, in kernels that
+    wait for loads, whose blocks are not meant to stay, and for which no hint says how many.
+    """
+
+    name = "tileas-plan-occupancy"
+    anchor = "func.func"
+    statistics = {"asked": "kernels of which several blocks are to run at once"}
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        if SPEC not in op.attributes or num_ctas(op) > 1:
+            return
+        if len(list(op.regions[0].blocks)) > 1:
+            raise error_at(op, "has branches; control flow must be structured (scf) here")
+        spec = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[SPEC])}
+        inner = list(_operations(op))
+        if _OCCUPANCY in spec or any(map(_is_other, inner)) or not any(map(_computes, inner)):
+            return
+        blocks = blocks_at_once(op, cx.target)
+        if blocks > 1:
+            spec[_OCCUPANCY] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), blocks)
+            op.attributes[SPEC] = ir.DictAttr.get(spec)
+            cx.count("asked")
+
+
+def blocks_at_once(func: ir.Operation, target: Target) -> int:
+    """Blocks of a kernel that fit into a multiprocessor, if threads hold no more than they must."""
+    warps = num_warps(func)
+    needed = max(_LEAST_REGISTERS, held_registers(func) + _OTHER_REGISTERS)
+    needed = -(-needed // _STEP) * _STEP
+    by_registers = target.registers // (needed * target.warp_size * warps)
+    by_shared = blocks_of(allocated_bytes(func), target)
+    return min(by_registers, by_shared, target.max_warps_per_sm // warps)
+
+
+def _is_other(op: ir.OpView) -> bool:
+    return op.operation.name in _OTHERS or PIPELINED in op.attributes or _is_narrow(op)
+
+
+def _computes(op: ir.OpView) -> bool:
+    """Whether threads do more to a tile than move it; those that only move it have all that they
+    wait for under way.
+    """
+    return kind_of(op) in ("same", "reduce", "scan") and any(map(is_tile, op.operands))
+
+
+def _is_narrow(op: ir.OpView) -> bool:
+    """Whether a thread loads or stores small pieces, each with a flag and a register of its own, or
+    many that have addresses of their own.
+    """
+    plan = AccessPlan.of(op)
+    if plan is None:
+        return False
+    stored = operand_of(op, "value") if op.operation.name.endswith("store") else None
+    tile = op.results[0] if stored is None else stored
+    layout = layout_of(tile.type)
+    if layout is None:
+        return False
+    pieces = layout.elements_per_thread // plan.vector
+    most = _ADDRESSES if op.operation.name in _POINTER else pieces
+    return pieces > most or (
+        pieces > 1 and plan.vector * storage_bits(tile.type.element_type) < _WIDE
+    )
+
+
+def _operations(op: ir.Operation) -> Iterator[ir.OpView]:
+    """All operations inside of `op`."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner
+                yield from _operations(inner.operation)
