@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 LOOPS, PRODUCTS, LOADS = "loops", "products", "loads"
-FAVOURED = (LOOPS, PRODUCTS, LOADS)
+#: Loops that add up products as large as instructions for matrices take.
+MATRICES = "matrices"
+FAVOURED = (LOOPS, PRODUCTS, LOADS, MATRICES)
 #: How much more often a favoured statement is drawn.
 MORE = 5

@@ -78,6 +78,16 @@ def test_favoured_programs_are_valid_and_certain(seed: int) -> None:
     assert certain(case)
 
 
+def test_products_of_matrices_are_large_enough_for_their_instructions() -> None:
+    """wgmma and tcgen05 begin at 64 rows, with 16 columns; other programs have hardly any."""
+    limits = Settings(operations=4, favour=frozenset({"matrices"}))
+    programs = [operations(generate(seed, limits)) for seed in range(6)]
+    types = [op.results[0].type for ops in programs for op in ops if op.name[:3] == "mma"]
+    shapes = [type_.shape for type_ in types if isinstance(type_, Tile)]
+    large = [shape for shape in shapes if max(shape) >= 64 and min(shape) >= 16]
+    assert 2 * len(large) > len(shapes) > len(programs)
+
+
 def test_leaving_a_turn_early_keeps_sums_exact() -> None:
     """A `continue` of this program had given the sum of a product any number."""
     limits = Settings(operations=8, favour=frozenset({"products", "loops"}))

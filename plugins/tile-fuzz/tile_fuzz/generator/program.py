@@ -29,7 +29,7 @@ from tile_cudatile.types import (
 )
 
 from tile_fuzz.case import Argument, Case, Launch
-from tile_fuzz.favoured import LOADS, LOOPS, MORE, PRODUCTS
+from tile_fuzz.favoured import LOADS, LOOPS, MATRICES, MORE, PRODUCTS
 from tile_fuzz.generator import cells, memory
 from tile_fuzz.generator.aggregates import aggregate, product
 from tile_fuzz.generator.control import control
@@ -163,8 +163,9 @@ class _Kernel:
         favour = maker.settings.favour
         kinds = [kind for kind, *_ in _STATEMENTS]
         weights = [weight * (MORE if name in favour else 1) for _, weight, name in _STATEMENTS]
-        if LOOPS in favour:
-            kinds, weights = [*kinds, _Kernel._sweep], [*weights, _SWEEPS]
+        if favour & {LOOPS, MATRICES}:
+            often = _SWEEPS * (MORE if MATRICES in favour else 1)
+            kinds, weights = [*kinds, _Kernel._sweep], [*weights, often]
         for _ in range(number):
             if maker.budget <= 0:
                 return

@@ -7,12 +7,14 @@ turn. A sweep loads other tiles in every turn, and carries sums or products of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile_cudatile.ops.constraints import BASE_FLOATS, INTS
 from tile_cudatile.tree import Value
 from tile_cudatile.types import (
     BF16,
+    F8E4M3FN,
+    F8E5M2,
     F16,
     F32,
     I8,
@@ -24,6 +26,7 @@ from tile_cudatile.types import (
     Tile,
 )
 
+from tile_fuzz.favoured import MATRICES
 from tile_fuzz.generator.control import Fill, Inside, bound, given, take
 from tile_fuzz.generator.maker import IN_MEMORY, Maker
 from tile_fuzz.generator.memory import base, strides_of, tensor
@@ -36,19 +39,26 @@ _FLOAT_STEPS = ("addf", "mulf", "maxf")
 
 @dataclass
 class _Stream:
-    """An array whose tiles a loop loads, one a turn, along the dimension `along`."""
+    """An array whose tiles a loop loads, one a turn, along the dimension `along`; those of matrices
+    that lie `turned` are transposed then.
+    """
 
     view: Value
     type: Tile
     along: int
+    turned: bool = False
 
     def load(self, maker: Maker, turn: Value) -> Value:
         zero = maker.number(0)
         index = tuple(turn if at == self.along else zero for at in range(len(self.type.shape)))
-        return maker.emit(
+        tile = maker.emit(
             "load_view_tko", [self.view, index, None], self.type, TOKEN,
             memory_ordering_semantics="weak",
         )  # fmt: skip
+        if not self.turned:
+            return tile
+        type_ = Tile(self.type.shape[::-1], self.type.element)
+        return maker.emit("permute", [tile], type_, permutation=(1, 0))
 
 
 def _stream(maker: Maker, type_: Tile, along: int, turns: int, fill: str) -> _Stream:
@@ -116,7 +126,8 @@ def sweep(maker: Maker, fill: Fill) -> None:
 
 
 def _sum(maker: Maker, turns: int) -> _Sum:
-    return _product(maker, turns) if maker.chance(0.4) else _elementwise(maker, turns)
+    of_products = 0.8 if MATRICES in maker.settings.favour else 0.4
+    return _product(maker, turns) if maker.chance(of_products) else _elementwise(maker, turns)
 
 
 def _elementwise(maker: Maker, turns: int) -> _Sum:
@@ -139,13 +150,13 @@ def _elementwise(maker: Maker, turns: int) -> _Sum:
 
 def _product(maker: Maker, turns: int) -> _Sum:
     """A matrix product along K, of small whole numbers, whose sums are exact."""
-    m, n, k = (1 << maker.rng.randint(3, 6) for _ in range(3))
-    while max(m * k, k * n, m * n) > max(maker.settings.elements, 64):
-        m, n, k = (max(extent // 2, 1) for extent in (m, n, k))
-    kind = maker.rng.choice([e for e in (F16, F16, BF16, F32, I8) if maker.may(e.name)] or [F32])
+    large = MATRICES in maker.settings.favour and maker.chance(0.8)
+    m, n, k = _large(maker) if large else _small(maker)
+    kinds = (F16, F16, BF16, F32, I8, *((F8E4M3FN, F8E5M2, I8) if large else ()))
+    kind = maker.rng.choice([e for e in kinds if maker.may(e.name)] or [F32])
     name, target = ("mmai", I32) if kind == I8 else ("mmaf", F32)
-    lhs = _stream(maker, Tile((m, k), kind), 1, turns, "small")
-    rhs = _stream(maker, Tile((k, n), kind), 0, turns, "small")
+    lhs = _matrix(maker, (m, k), kind, 1, turns)
+    rhs = _matrix(maker, (k, n), kind, 0, turns)
     type_ = Tile((m, n), target)
     signs = {"signedness_lhs": "signed", "signedness_rhs": "signed"} if kind == I8 else {}
 
@@ -153,3 +164,24 @@ def _product(maker: Maker, turns: int) -> _Sum:
         return maker.emit(name, [*tiles, before], type_, **signs)
 
     return _Sum(maker.constant(type_, 0), (lhs, rhs), following)
+
+
+def _small(maker: Maker) -> tuple[int, int, int]:
+    m, n, k = (1 << maker.rng.randint(3, 6) for _ in range(3))
+    while max(m * k, k * n, m * n) > max(maker.settings.elements, 64):
+        m, n, k = (max(extent // 2, 1) for extent in (m, n, k))
+    return m, n, k
+
+
+def _large(maker: Maker) -> tuple[int, int, int]:
+    """At least 64 rows or columns, as wgmma and tcgen05 have, however small other tiles are."""
+    rows, columns, k = (1 << maker.rng.randint(*ends) for ends in ((6, 7), (4, 7), (4, 6)))
+    return (columns, rows, k) if maker.chance(0.2) else (rows, columns, k)
+
+
+def _matrix(maker: Maker, shape: tuple[int, int], kind: Scalar, along: int, turns: int) -> _Stream:
+    """The tiles of an operand of a product, which at times lie turned where products are large."""
+    if MATRICES not in maker.settings.favour or maker.chance(0.6):
+        return _stream(maker, Tile(shape, kind), along, turns, "small")
+    turned = _stream(maker, Tile(shape[::-1], kind), 1 - along, turns, "small")
+    return replace(turned, turned=True)
