@@ -153,6 +153,9 @@ def test_tiles_whose_elements_share_addresses() -> None:
     assert optimize(text, 0, job).text.count('"nv_tileas.sync"') == 1
 
 
+JOINED = '%j = "nv_tileaa.join_mem_token"(%0, %1) : (!tok, !tok) -> !tok'
+
+
 def for_loop(*body: str, carry: str = "") -> str:
     """`carry` is the token that goes round; it comes in as %k and leaves as %l."""
     inner = "\n".join(body)
@@ -174,6 +177,19 @@ def for_loop(*body: str, carry: str = "") -> str:
         ([for_loop(load("%0", "%k"), carry="%0#1")], set()),
         ([for_loop(store("%0", "%k"), carry="%0")], {"0"}),
         ([for_loop(store("%0", "%t"), carry="%0"), load("%1", "%l")], {"1"}),
+        # Stores that come behind those of the turn before all, and not behind one another.
+        ([for_loop(store("%0", "%k"), store("%1", "%k"), JOINED, carry="%j")], {"0"}),
+        ([for_loop(store("%0", "%k"), store("%1", "%0"), carry="%1")], {"0", "1"}),
+        # A loop between: what was stored before it comes before what its token leads to.
+        ([store("%0", "%t"), for_loop("", carry="%0"), load("%1", "%l")], {"1"}),
+        (
+            [
+                for_loop(
+                    store("%0", "%k"), for_loop(load("%1", "%0")).replace("%i", "%o"), carry="%0"
+                )
+            ],
+            {"0", "1"},
+        ),
         ([for_loop(store("%0", "%t"), carry="%k"), load("%1", "%l")], set()),
         # No turn at all: what came before the loop still waits behind it.
         ([store("%0"), for_loop(scratch("%1")), load("%2", "%0")], {"1", "2"}),

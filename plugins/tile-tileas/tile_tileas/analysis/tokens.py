@@ -103,12 +103,14 @@ class TokenOrder:
     """What comes before what; answers are kept, so the tokens must not change meanwhile.
 
     Accesses stand under their first result, since operations hash by content. `accesses` are
-    their names.
+    their names. Without `carried`, what loops carry and give is left out: the answer is what comes
+    before within an iteration, of what no loop stands between.
     """
 
-    def __init__(self, accesses: Collection[str] = ACCESSES) -> None:
+    def __init__(self, accesses: Collection[str] = ACCESSES, *, carried: bool = True) -> None:
         self._before: dict[ir.Value, frozenset[ir.Value]] = {}
         self._accesses = accesses
+        self._carried = carried
 
     def before(self, token: ir.Value) -> frozenset[ir.Value]:
         """Every access that `token` waits for, directly or through other accesses."""
@@ -127,8 +129,14 @@ class TokenOrder:
             seen.add(value)
             if not isinstance(value.owner, ir.Block) and value.owner.name in self._accesses:
                 found.add(value.owner.results[0])
-            stack += _sources(value)
+            if self._carried or not _is_of_loop(value):
+                stack += _sources(value)
         return found
+
+
+def _is_of_loop(token: ir.Value) -> bool:
+    """Whether a loop carries or gives a token."""
+    return isinstance(token.owner, ir.Block) or token.owner.name in ("scf.for", "scf.while")
 
 
 def _sources(token: ir.Value) -> list[ir.Value]:

@@ -121,6 +121,8 @@ class _Pending:
     #: Bulk stores that nobody has waited for: what they read, and the stores themselves.
     leaving: set[Piece] = field(default_factory=set)
     landing: set[ir.Value] = field(default_factory=set)
+    #: Those of the accesses above that an earlier iteration of a loop may have made.
+    older: set[ir.Value] = field(default_factory=set)
     #: What threads read and wrote of tensor memory since the last fence of that.
     tensor: set[Piece] = field(default_factory=set)
     #: The same since blocks of a cluster have met, where products of pairs use it in both.
@@ -155,6 +157,14 @@ class _Pending:
         """All threads have met."""
         self.unheard.met()
         self.accesses.clear()
+        self._forget()
+
+    def grow_older(self) -> None:
+        """An iteration of a loop begins, or its last one has ended."""
+        self.older |= self.accesses | self.landing | self.unfenced_accesses
+
+    def _forget(self) -> None:
+        self.older &= self.accesses | self.landing | self.unfenced_accesses
 
     def waited(self, group: str) -> None:
         """The thread that began bulk stores has waited for them; others know when they meet it."""
@@ -164,6 +174,11 @@ class _Pending:
             self.accesses |= self.landing
             self.landing.clear()
 
+    def stores_done(self) -> None:
+        """Bulk stores that the thread which began them has waited for; the next comes from it."""
+        self.accesses = {one for one in self.accesses if not is_bulk_store(maker(one))}
+        self._forget()
+
     def fence(self, proxy: str) -> None:
         """All threads have fenced."""
         if proxy == _SHARED:
@@ -171,6 +186,7 @@ class _Pending:
             self.unfenced_reads.clear()
         elif proxy == _GLOBAL:
             self.unfenced_accesses.clear()
+            self._forget()
 
 
 @dataclass(frozen=True)
@@ -211,7 +227,7 @@ class _Walk:
         self.barriers = self.fences = self.waits = 0
         self._pairs = pairs
         self._proxy = proxy
-        self._order = order
+        self._order, self._here = order, TokenOrder(carried=False)
         self._roots = roots
         self._threads = threads
 
@@ -305,9 +321,11 @@ class _Walk:
         while grown:
             after, grown = pending.copy(), False
             for region in op.regions:
+                after.grow_older()
                 self.region(region, after)
                 # A `while` ends behind its first region, before the second clears anything.
                 grown |= pending.join(after)
+        pending.grow_older()
 
     @staticmethod
     def _waited(op: ir.OpView, pending: _Pending) -> None:
@@ -392,19 +410,22 @@ class _Walk:
         wait for bulk stores among them.
         """
         token, stores = operand_of(op, "token"), is_bulk_store(op)
-        earlier = frozenset() if token is None else self._order.before(token)
+        earlier = frozenset() if token is None else self._earlier(token, pending)
         if earlier & pending.landing:
             self._wait_before(place, _BULK, pending)
             if stores:  # by the thread that has waited
-                pending.accesses -= self._bulk_stores(pending.accesses)
+                pending.stores_done()
         unfenced = stores and self._conflicts(op, earlier & pending.unfenced_accesses)
         if unfenced or self._conflicts(op, earlier & pending.accesses):
             self._meet_before(place, pending)
             pending.clear()
 
-    @staticmethod
-    def _bulk_stores(accesses: set[ir.Value]) -> set[ir.Value]:
-        return {result for result in accesses if is_bulk_store(maker(result))}
+    def _earlier(self, token: ir.Value, pending: _Pending) -> frozenset[ir.Value]:
+        """The accesses that `token` waits for: of this iteration of the loops around, what it is
+        made of here; of what may be left of earlier ones, whatever it may carry from those.
+        """
+        carried = self._order.before(token) & pending.older
+        return carried | self._here.before(token)
 
     def _wait_before(self, op: ir.OpView, group: str, pending: _Pending) -> None:
         """The thread that begins bulk stores waits for all of them."""
