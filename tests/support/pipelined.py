@@ -27,8 +27,9 @@ Carried = list[Value]
 @dataclass
 class Steps:
     """One kernel: how A and B come. `most` is how many steps there is data for; with `turns` the
-    loop runs as often in another one, which adds what it gives. `tile` has M, K and N, `element`
-    what loads through views give.
+    loop runs as often in another one, which adds what it gives; `moving`: the last one has all
+    steps, and each before it is without the first three of the next. `tile` has M, K and N,
+    `element` what loads through views give.
     """
 
     left: str = "view"
@@ -37,6 +38,7 @@ class Steps:
     step: int = 1
     latency: int | None = None
     turns: int = 0
+    moving: bool = False
     tile: tuple[int, int, int] = (M, K, N)
     element: t.Scalar = t.F16
 
@@ -52,12 +54,14 @@ class Steps:
         """The kernel; arguments are the arrays of A and B, bounds of the loop, the result."""
         p, (m, k, n) = Program(), self.tile
         self.p = p
+        self._turn: Value | None = None
         sources = [_SOURCES[self.left](p, self, (m, k)), _SOURCES[self.right](p, self, (k, n))]
         bounds = [p.argument(I32), p.argument(I32), p.constant(I32, self.step)]
         start = p.constant(t.Tile((m, n), t.F32), 0)
         initial = [value for source in sources for value in source.initial]
 
         def body(i: Value, total: Value, *carried: Value) -> list[Value]:
+            i = i if self._turn is None else p.emit("addi", [i, self._turn], I32)
             split = len(sources[0].initial)
             a, first = sources[0].load(i, list(carried[:split]))
             b, second = sources[1].load(i, list(carried[split:]))
@@ -67,8 +71,12 @@ class Steps:
         types = [I32, start.type, *(value.type for value in initial)]
 
         def loop() -> Value:
+            first, last, step = bounds
+            if self._turn is not None:
+                last = p.emit("subi", [last, self._turn], I32)
             region = p.region(types, body, "continue")
-            return p.emit("for", [*bounds, (start, *initial)], *types[1:], regions=(region,))
+            given = [first, last, step, (start, *initial)]
+            return p.emit("for", given, *types[1:], regions=(region,))
 
         p.store(self._turned(start, loop) if self.turns else loop(), (m, n), t.F32)
         return p
@@ -77,7 +85,10 @@ class Steps:
         """The sum of what `loop` gives in each turn."""
         p = self.p
 
-        def turn(_: Value, total: Value) -> list[Value]:
+        def turn(which: Value, total: Value) -> list[Value]:
+            if self.moving:
+                left = p.emit("subi", [p.constant(I32, self.turns - 1), which], I32)
+                self._turn = p.emit("muli", [left, p.constant(I32, 3)], I32)
             return [p.emit("addf", [total, loop()], start.type, rounding_mode="nearest_even")]
 
         bounds = [p.constant(I32, value) for value in (0, self.turns, 1)]

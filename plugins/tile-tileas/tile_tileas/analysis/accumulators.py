@@ -71,9 +71,13 @@ def carried_place(op: ir.OpView) -> int | None:
     return place if uses[0].operand_number == place else None
 
 
-def fit_together(func: ir.Operation, num_warps: int) -> bool:
-    """Whether the accumulators of all products of a kernel, and their block scales, fit into tensor
-    memory side by side: a loop may then leave its own there.
+def columns_together(func: ir.Operation, num_warps: int) -> int:
+    """Columns of tensor memory for the accumulators of all products of a kernel, and their block
+    scales, side by side.
     """
-    products = tensor_products(func)
-    return sum(tensor_plan_of(op, num_warps).taken for op in products) <= COLUMNS
+    return sum(tensor_plan_of(op, num_warps).taken for op in tensor_products(func))
+
+
+def fit_together(func: ir.Operation, num_warps: int) -> bool:
+    """Whether they all fit: a loop may then leave its own there."""
+    return columns_together(func, num_warps) <= COLUMNS

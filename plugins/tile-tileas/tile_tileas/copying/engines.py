@@ -32,16 +32,22 @@ class EngineLoads:
         return self.tma.overhead + (self.bulk.overhead if self.bulk.copies else 0)
 
     def fillings(
-        self, loads: Sequence[Prefetch], readers: int = 0, *, pair: bool = False
+        self,
+        loads: Sequence[Prefetch],
+        readers: int = 0,
+        *,
+        pair: bool = False,
+        copier: bool = False,
+        once: bool = False,
     ) -> Fillings:
-        """Who copies which of the loads; `readers` of tensor maps' stages, and `pair`, as for
-        `Tma`.
+        """Who copies which of the loads; `readers` of tensor maps' stages, `pair`, `copier` and
+        `once`, as for `TmaLoads`.
         """
         by_tma = [load for load in loads if load.load.results[0] in self.tma.copies]
         in_bulk = [load for load in loads if load.load.results[0] in self.bulk.copies]
         found: list[tuple[Filling, list[Prefetch]]] = []
         if by_tma:
-            filling = self.tma.filling(readers, pair=pair)
+            filling = self.tma.filling(readers, pair=pair, copier=copier, once=once)
             found.append((filling, [self.tma.aligned(load) for load in by_tma]))
         if in_bulk:
             found.append((self.bulk.filling(), in_bulk))

@@ -31,6 +31,9 @@ PROXIES = ("async", "async.global", "mbarrier_init")
 
 #: On a wait of the agent's first thread alone.
 LEADER = "leader"
+#: On what the first thread of the agent's second warp does in the place of the agent's first one:
+#: it begins copies and waits for the products before, while the other begins products.
+COPIER = "copier"
 #: Attribute of a leader's wait that the rest of its warp waits for.
 WITH_WARP = "with_warp"
 #: On what concerns both blocks of a pair: the first of them does it, at its own barrier; its
@@ -125,6 +128,8 @@ def _arrive(op: ir.OpView) -> str | None:
 
 
 def _phase(op: ir.OpView) -> str | None:
+    if COPIER in op.attributes and LEADER not in op.attributes:
+        return "expects a leader to wait in the place of another"
     if PAIR in op.attributes and LEADER not in op.attributes:
         return "expects a leader to wait for a pair"
     return None if is_index(op.phase) else f"expects phase to be i32, but got {op.phase.type}"
@@ -188,7 +193,8 @@ SPECS = (
         "barrier_expect",
         {**_STAGE, "bytes": ir.IntegerAttr},
         "One thread of the agent arrives; the phase also waits for so many bytes of bulk copies. "
-        "With `pair` that of the pair's first block alone.",
+        "With `pair` that of the pair's first block alone, with `copier` the first one of the "
+        "agent's second warp.",
         (ReadsAndWrites,),
         (_at, _bytes),
     ),
@@ -225,7 +231,7 @@ SPECS = (
         "is complete. The phase before the first counts as complete and has parity 1. With "
         "`leader` the agent's first thread waits alone, and others hear of it where they meet; "
         "with `with_warp` as well, its warp waits with it; with `pair` the leader of the pair's "
-        "first block.",
+        "first block; with `copier` the first thread of the agent's second warp.",
         (ReadsAndWrites,),
         (_at, _phase),
     ),

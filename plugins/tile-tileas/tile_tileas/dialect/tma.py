@@ -386,7 +386,7 @@ SPECS = (
         _LOADED,
         "Copy a box to shared memory; what is outside of the tensor becomes zeros. With `mask`, "
         "to the same place in each block of the cluster whose bit is set. With `pair` the barrier "
-        "is that of the pair's first block.",
+        "is that of the pair's first block; with `copier` the agent's second warp begins it.",
         (_WRITES,),
         _LOAD_CHECKS,
     ),

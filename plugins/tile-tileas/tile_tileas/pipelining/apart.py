@@ -34,7 +34,7 @@ PRODUCER = "nv_tileas.producer"
 
 
 #: What orders threads with others than by tokens: each of them would have to do it.
-_FOR_ALL = (
+FOR_ALL = (
     "nv_tileas.cluster_sync",
     "nv_tileas.async_cancel_next_program_id",
     "nv_tileaa.gdc_wait",
@@ -45,7 +45,7 @@ def refusal(func: ir.Operation, loop: ir.OpView, loads: Sequence[Prefetch]) -> s
     """Why no other agent can copy the `loads` of `loop`; None if one can."""
     if num_ctas(func) > 1:
         return "blocks of a cluster share tiles"
-    found = next((name for name in _names(func.regions[0]) if name in _FOR_ALL), None)
+    found = next((name for name in names_in(func.regions[0]) if name in FOR_ALL), None)
     if found is not None:
         return f"all threads of the block do '{found}'"
     body = loop.regions[0].blocks[0]
@@ -158,12 +158,13 @@ class Apart(Multistage):
         at.move(outer)
 
 
-def _names(region: ir.Region) -> Iterator[str]:
+def names_in(region: ir.Region) -> Iterator[str]:
+    """The names of all operations of a region."""
     for block in region.blocks:
         for op in block.operations:
             yield op.operation.name
             for inner in op.regions:
-                yield from _names(inner)
+                yield from names_in(inner)
 
 
 def _is_in(value: ir.Value, block: ir.Block) -> bool:

@@ -37,6 +37,8 @@ class Demand:
         lag: stages that are still read while a later iteration runs.
         in_flight: products of one iteration are made while the next one begins. They hide each
             other's waits, so that no further block is made room for.
+        beside: blocks of a multiprocessor that are made room for all the same, where together they
+            have as many copies in flight: of loops whose threads all work in each step.
     """
 
     macs: int
@@ -48,6 +50,7 @@ class Demand:
     blocks: int = 1
     lag: int = 0
     in_flight: bool = False
+    beside: int = 1
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,22 @@ def depth(demand: Demand, room: Room) -> int:
         for stages in range(LEAST + demand.lag, min(wanted, demand.most) + 1)
         if blocks_of(demand, room, stages) >= demand.blocks
     ]
-    return max(fitting, default=(0, 0))[1]
+    alone = max(fitting, default=(0, 0))[1]
+    return _beside(demand, room, alone) or alone
+
+
+def _beside(demand: Demand, room: Room, alone: int) -> int:
+    """Stages with which as many blocks run beside each other as are asked for, and have no fewer
+    copies in flight than one of `alone` stages; 0 if they do not.
+    """
+
+    def in_flight(stages: int) -> int:
+        return stages - 1 - demand.lag
+
+    for stages in range(alone, LEAST + demand.lag - 1, -1):
+        if blocks_of(demand, room, stages) >= demand.beside:
+            return stages if demand.beside * in_flight(stages) >= in_flight(alone) else 0
+    return 0
 
 
 def depth_of_stream(demand: Demand, room: Room, bandwidth: float) -> int:

@@ -67,6 +67,10 @@ class Multistage:
         assert not (late and self.carried), "late loads have places of their own"
         #: Waits for stages of late loads, in the body.
         self.late_waits: list[ir.OpView] = []
+        #: Values of the loop around for whose next iteration copies are made, as they are there.
+        self._outside: Mapping[ir.Value, ir.Value] = {}
+        #: What stands behind the loop before somebody waits for its last products, if not nothing.
+        self.last: ir.Operation | None = None
         self._at = Writer(loop.location)
         self._buffers: dict[ir.Value, ir.Value] = {}
         self._slot_places = range(0)
@@ -168,7 +172,7 @@ class Multistage:
         """
         at, old = self._at, self.loop
         attributes = {name: old.attributes[name] for name in old.attributes}
-        slots = [at.constant(0) for _ in range(1 + self.phased)]
+        slots = self._first_slot()
         first = len(list(old.results))
         self._slot_places = range(first, first + len(slots))
         carried = [*slots, *places]
@@ -181,6 +185,10 @@ class Multistage:
             before.replace_all_uses_with(result)
         old.operation.erase()
         return new, Slot(*added[: len(slots)]), added[len(slots) :]
+
+    def _first_slot(self) -> list[ir.Value]:
+        """The slot of the first iteration: its index, and its phase where the loop is phased."""
+        return [self._at.constant(0) for _ in range(1 + self.phased)]
 
     def _end(self, slot: Slot, places: list[ir.Value]) -> None:
         """Hand on the slot of the following iteration, and what is carried for later ones."""
@@ -263,7 +271,7 @@ class Multistage:
             # The last iteration's late tiles have a stage behind that of the others.
             _, exists = self._later(now, ahead - 1)
         arguments = [self.block.arguments[1 + at] for at in self.carried]
-        values = dict(zip(arguments, places, strict=True))
+        values = {**self._outside, **dict(zip(arguments, places, strict=True))}
         values[self.block.arguments[0]] = index
         before = dict(values)
         if self.late:
@@ -354,11 +362,12 @@ class Multistage:
         Compared in 64 bits: beyond the end it may not fit into the loop's own type.
         """
         at = self._at
-        by = at.binary("muli", self.step, at.constant(ahead, self.step.type))
+        upper, step = (self._outside.get(value, value) for value in (self.upper, self.step))
+        by = at.binary("muli", step, at.constant(ahead, step.type))
         index = at.binary("addi", now, by)
-        wide_by = at.binary("muli", at.wide(self.step), at.constant(ahead, at.i64))
+        wide_by = at.binary("muli", at.wide(step), at.constant(ahead, at.i64))
         wide = at.binary("addi", at.wide(now), wide_by)
-        return index, at.is_less(wide, at.wide(self.upper))
+        return index, at.is_less(wide, at.wide(upper))
 
 
 def _next_of(op: ir.OpView) -> ir.OpView:

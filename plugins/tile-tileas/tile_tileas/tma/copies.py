@@ -16,7 +16,6 @@ from tile_tileas.analysis.caches import handed_on
 from tile_tileas.analysis.ranges import Range
 from tile_tileas.analysis.views import TiledView, tiled_view
 from tile_tileas.dialect import distributed
-from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.buffers import Buffer, async_token
 from tile_tileas.dialect.staging import subtile_layout
 from tile_tileas.dialect.tma import box_bytes, descriptor, shared_layout
@@ -120,19 +119,18 @@ class TileCopy:
         into: ir.Value,
         barrier: tuple[ir.Value, ir.Value],
         shared: Shared | None = None,
-        *,
-        pair: bool = False,
+        how: Mapping[str, ir.Attribute] | None = None,
     ) -> None:
         """Copies of the tile at `coords` of `view` to `into`; `barrier` and its stage get the
-        bytes, of a `pair` those of its first block. With `shared`, this block's part of them, to
-        all blocks.
+        bytes. With `shared`, this block's part of them, to all blocks. `how`: more attributes,
+        which say whose barrier it is and who begins them.
         """
         map_, sizes = self._map(at, view), [1, 1, len(self.axes), 1, 1, int(shared is not None)]
         attributes = {
             "tx_count": ir.IntegerAttr.get(at.i32, box_bytes(self._type)),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes),
             **self.hints,
-            **({PAIR: ir.UnitAttr.get()} if pair else {}),
+            **(how or {}),
         }
         starts, own = self._starts(at, coords), None
         origins, masks = self.boxes.origins, []

@@ -14,7 +14,7 @@ from tile_core.mlir import ir
 from tile_tileas.access import TMA, AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.cluster.cutting import IN_ALL_CTAS
-from tile_tileas.dialect.barriers import LEADER, PAIR, WITH_WARP
+from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, WITH_WARP
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.passes.convert_tileaa import num_ctas
 from tile_tileas.pipelining.filling import Place, Slot
@@ -31,7 +31,7 @@ class TmaLoads:
     def __init__(self, func: ir.Operation, loop: ir.OpView, bounds: BoundsAnalysis) -> None:
         self.copies: dict[ir.Value, TileCopy] = {}
         self._everywhere: set[ir.Value] = set()
-        self._place = BarrierPlace(func, again=is_inside_loop(loop))
+        self._func, self._again = func, is_inside_loop(loop)
         self._ctas = num_ctas(func)
         self._bounds = bounds
 
@@ -58,6 +58,10 @@ class TmaLoads:
         """Bytes beside the stages: barriers, and what stages leave to start where they have to."""
         return max((copy.boxes.alignment for copy in self.copies.values()), default=0)
 
+    @property
+    def _place(self) -> BarrierPlace:
+        return BarrierPlace(self._func, again=self._again)
+
     def part(self, loads: Sequence[Prefetch], readers: int = 0) -> Tma:
         """What copies these loads for one block, with barriers of their own; `readers` as `Tma`."""
         tiles = [load.load.results[0] for load in loads]
@@ -75,13 +79,17 @@ class TmaLoads:
         """What copies them in an agent of its own, for `readers` warps of another one."""
         return Tma(dict(self.copies), self._place, readers=readers, apart=True)
 
-    def filling(self, readers: int = 0, *, pair: bool = False) -> Tma:
+    def filling(
+        self, readers: int = 0, *, pair: bool = False, copier: bool = False, once: bool = False
+    ) -> Tma:
         """What copies them: tiles that all blocks of a cluster have whole in parts, to all; for
-        products of a `pair` each block what it has of them.
+        products of a `pair` each block what it has of them. `copier`: as `Tma`. `once`: barriers
+        are made where the kernel begins, and go on through all runs of the loop.
         """
+        place = BarrierPlace(self._func, again=self._again and not once)
         if pair:
             assert not self.is_shared, "each block of a pair has its own part"
-            return Tma(dict(self.copies), self._place, self._ctas, pair=True)
+            return Tma(dict(self.copies), place, self._ctas, pair=True, copier=copier)
         shared = {
             tile: divided
             for tile, copy in self.copies.items()
@@ -90,7 +98,7 @@ class TmaLoads:
             and (divided := copy.divided(self._ctas)) is not None
         }
         copies = {**self.copies, **shared}
-        return Tma(copies, self._place, self._ctas, frozenset(shared), readers)
+        return Tma(copies, place, self._ctas, frozenset(shared), readers, copier=copier)
 
 
 class Tma:
@@ -120,10 +128,12 @@ class Tma:
         *,
         apart: bool = False,
         pair: bool = False,
+        copier: bool = False,
     ) -> None:
         """`readers`: warps that say by themselves when they have read a stage (`release`); 0 if all
         threads have met before a stage is filled again. `apart`: another agent copies than reads;
-        each goes round the stages by itself, and the barriers last as long as the kernel.
+        each goes round the stages by itself, and the barriers last as long as the kernel. `copier`:
+        a thread of its own begins copies, and not the one that waits for them.
         """
         assert not (shared and readers), "blocks of a cluster are told where threads meet"
         self._copies = copies
@@ -140,6 +150,7 @@ class Tma:
         self._to_threads = False
         self._pair = pair
         self._of_pair: dict[str, ir.Attribute] = {PAIR: ir.UnitAttr.get()} if pair else {}
+        self._by: dict[str, ir.Attribute] = {COPIER: ir.UnitAttr.get()} if copier else {}
 
     @property
     def _bytes(self) -> int:
@@ -191,12 +202,14 @@ class Tma:
         self._to_threads |= load.to_threads
         tile = old.results[0]
         if tile == self._first:
-            size = {"bytes": ir.IntegerAttr.get(at.i32, self._bytes), **self._of_pair}
+            size = {"bytes": ir.IntegerAttr.get(at.i32, self._bytes), **self._of_pair, **self._by}
             at.create("nv_tileas.barrier_expect", [*barrier], [], size)
         coords = [place.of(value) for value in old.coords]
         shared = self._cluster if tile in self._shared else None
         view = place.of(old.view)
-        self._copies[tile].load(at, view, coords, into, barrier, shared, pair=self._pair)
+        self._copies[tile].load(
+            at, view, coords, into, barrier, shared, {**self._of_pair, **self._by}
+        )
 
     def close(self, at: Writer, slot: Slot) -> None:
         """Nothing: a barrier completes when its bytes are there."""

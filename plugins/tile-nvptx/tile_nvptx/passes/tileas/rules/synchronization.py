@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_tileas.dialect.barriers import LEADER, PAIR, WITH_WARP
+from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, WITH_WARP
 from tile_tileas.dialect.buffers import Barrier
 
 from tile_core.mlir import ir
@@ -34,6 +34,14 @@ def first_thread(cx: Kernel) -> ir.Value:
     return cx.state.once(cx, ("first",), lambda b: b.compare(_EQ, index, b.constant(0)))
 
 
+def begins_copies(cx: Kernel, op: ir.OpView) -> ir.Value:
+    """i1: this thread begins copies: the agent's first one, or that of its second warp."""
+    if COPIER not in op.attributes:
+        return first_thread(cx)
+    index = cx.state.thread_index(cx)
+    return cx.state.once(cx, ("copier",), lambda b: b.compare(_EQ, index, b.constant(LANES)))
+
+
 def first_of_pair(cx: Kernel) -> ir.Value:
     """i32: the number of the first block of this block's pair."""
 
@@ -53,15 +61,32 @@ def leads_pair(cx: Kernel) -> ir.Value:
     """i1: this is the first thread of the agent of the pair's first block."""
 
     def both(b: Builder) -> ir.Value:
-        odd = b.with_constant("andi", _rank(cx), 1)
-        return b.binary("andi", first_thread(cx), b.compare(_EQ, odd, b.constant(0)))
+        return b.binary("andi", first_thread(cx), _is_first_of_pair(cx))
 
     return cx.state.once(cx, ("first of pair leads",), both)
 
 
+def _is_first_of_pair(cx: Kernel) -> ir.Value:
+    """i1: this block is the first one of its pair."""
+
+    def first(b: Builder) -> ir.Value:
+        return b.compare(_EQ, b.with_constant("andi", _rank(cx), 1), b.constant(0))
+
+    return cx.state.once(cx, ("in first of pair",), first)
+
+
 def leader(cx: Kernel, op: ir.OpView) -> ir.Value:
     """i1: this thread does what one does for the block, or for its pair."""
-    return leads_pair(cx) if PAIR in op.attributes else first_thread(cx)
+    if PAIR not in op.attributes:
+        return begins_copies(cx, op)
+    if COPIER not in op.attributes:
+        return leads_pair(cx)
+    copier = begins_copies(cx, op)
+
+    def both(b: Builder) -> ir.Value:
+        return b.binary("andi", copier, _is_first_of_pair(cx))
+
+    return cx.state.once(cx, ("first of pair copies",), both)
 
 
 def barrier_at(cx: Kernel, barrier: ir.Value, stage: ir.Value) -> ir.Value:

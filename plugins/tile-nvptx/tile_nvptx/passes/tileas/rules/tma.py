@@ -11,6 +11,7 @@ from tile_nvptx.passes.tileas.device import asynchronous as device
 from tile_nvptx.passes.tileas.device import tensor_maps
 from tile_nvptx.passes.tileas.rules.synchronization import (
     barrier_at,
+    begins_copies,
     first_of_pair,
     first_thread,
     run,
@@ -47,7 +48,7 @@ def _load(op: ir.OpView, cx: Kernel, mode: str) -> ir.Value:
         _rank(cx, op), mode, len(coords), hint, multicast=mask is not None, pair=pair
     )
     more = [first_of_pair(cx)] if pair else [] if mask is None else [mask]
-    with when(cx, first_thread(cx)):
+    with when(cx, begins_copies(cx, op)):
         run(cx, routine, op.operands[1], op.operands[0], place, *coords, *more)
     return token(cx)
 
