@@ -161,7 +161,8 @@ def touched(wave: Wave, tensor: TensorMap, base: int, coordinates: Array) -> Spa
     if not len(where):
         return []
     size = tensor.unit_bytes
-    first = np.flatnonzero(np.diff(where, prepend=where[:1] - np.uint64(1)) != size)
+    # The first unit begins a run, whatever their size.
+    first = np.flatnonzero(np.diff(where, prepend=where[:1] - np.uint64(size + 1)) != size)
     lengths = np.diff(first, append=len(where)) * size
     found: Spans = []
     for buffer, pick in wave.memory.split(where[first], size):
