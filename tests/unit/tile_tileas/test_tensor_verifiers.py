@@ -162,6 +162,7 @@ CASES = [
         "expects blocks to be 2 and no block scales, but got 2 : i32",
     ),
     (WAIT, "expects a leader to wait for a pair"),
+    (WAIT.replace("pair", "copier"), "expects a leader to wait in the place of another"),
     (TOLD, "expects products to arrive for a pair, but got 'generic'"),
     (ARRIVE, "expects one thread of the agent to arrive for its products, but got 'warp'"),
 ]
