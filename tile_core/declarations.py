@@ -72,7 +72,8 @@ class Dialect(ir.Dialect):
         name = cls.DIALECT_NAMESPACE
         if is_loaded(ir.Context.current, name):
             return
-        irdl.load(_definitions(cls))
+        declared = len(cls.operations) + len(cls.types) + len(cls.attributes)
+        irdl.load(_definitions(cls, declared))
         for op in cls.operations:
             op.attach_traits()
         bindings = registrar()
@@ -98,7 +99,10 @@ def _stand_in_for_module(dialect: str) -> None:
     sys.modules.setdefault(module, python_types.ModuleType(module))
 
 
-def _definitions(dialect: type[Dialect]) -> str:
+@cache
+def _definitions(dialect: type[Dialect], declared: int) -> str:
+    """The text of a dialect that has so many definitions, the same in every context."""
+    del declared
     texts = [irdl.parameters("type", t.mnemonic, t._parameters) for t in dialect.types]
     texts += [irdl.parameters("attribute", a.mnemonic, a._parameters) for a in dialect.attributes]
     texts += [irdl.operation(op.mnemonic, op._fields) for op in dialect.operations]

@@ -114,6 +114,7 @@ class TileAddress(TileBounds):
         #: Checked accesses are narrower, which makes a second path without checks worth it.
         self.splits = self.width > 1 and not self.whole
         self._strides = [self._stride(axis) for axis in range(len(view.tile))]
+        self._separate = [self._is_separate(axis) for axis in range(len(view.tile))]
         self.pointer = self._thread_pointer(self._origins)
 
     def _stride(self, axis: int) -> int | ir.Value:
@@ -133,7 +134,7 @@ class TileAddress(TileBounds):
             pointer = b.offset(pointer, self._scaled(origin, axis), self.stored)
         for axis in range(len(origins)):
             thread = self.cx.state.coordinate(self.cx, self.layout, axis)
-            if thread is not None and self._is_separate(axis):
+            if thread is not None and self._separate[axis]:
                 wide = b.widen(thread, b.i64)
                 pointer = b.offset(pointer, self._scaled(wide, axis), self.stored)
         return pointer
@@ -152,7 +153,7 @@ class TileAddress(TileBounds):
         b, pointer, constant = self.builder, self.pointer, 0
         for axis, own in enumerate(self._registers[register]):
             step = self._strides[axis]
-            if not self._is_separate(axis):
+            if not self._separate[axis]:
                 wide = b.widen(self.coordinate(axis, register), b.i64)
                 pointer = b.offset(pointer, self._scaled(wide, axis), self.stored)
             elif isinstance(step, int):
