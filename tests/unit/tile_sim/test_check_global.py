@@ -278,3 +278,32 @@ def test_granules_become_bytes_while_copies_are_under_way(kernel: Kernel, width:
     right = f"{narrow} {MEETS} {FENCE} {_seen('bulk', reads=narrow)}"
     assert _findings(kernel, right) == []
     assert re.search("destination", str(_findings(kernel, f"{FILLS} {_by('%p1', out, 'GO')}")))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.parametrize("fence", [FENCE, ""])
+def test_elements_of_every_size(kernel: Kernel, dtype: type, fence: str) -> None:
+    """A box of rows that lie apart, of which threads store some before it is loaded."""
+    data = np.zeros((8, 512 // np.dtype(dtype).itemsize), dtype)
+    box = (32 // np.dtype(dtype).itemsize, 8)
+    one = "setp.eq.u32 %p4, %r1, 32;" + _by("%p4", LOADS["tensor"], "GO")
+    body = f"{STORES} {fence} {MEETS} {one} {ARRIVES}".replace(".1d.", ".2d.")
+    module = kernel(START + body.replace("{0}", "{0, 0}"), "u64 data, u64 map, u64 flag")
+    arguments = [data, TensorMap(data, box=box), np.zeros(1, np.uint32)]
+    report = module.launch("k", (1, 1, 1), (64, 1, 1), arguments, check=True)
+    assert {f.kind for f in report.findings} == (set() if fence else {"missing-proxy-fence"})
+
+
+@pytest.mark.parametrize("copies", ["load", "store"])
+def test_maps_of_more_than_there_is(kernel: Kernel, copies: str) -> None:
+    """A map says 128 words of memory that has 64."""
+    store = COPIES_OUT["tensor"] + GROUP.replace("WAITS", DONE)
+    text = LOADS["tensor"].replace("256;", "512;") if copies == "load" else store
+    body = f"{FILLS} {_by('%p1', text, 'GO')} {ARRIVES if copies == 'load' else ''}"
+    start = START.replace("buf[256]", "buf[512]").replace("mov.u32 %r1,", "LENGTH mov.u32 %r1,")
+    longer = "tensormap.replace.tile.global_dim.global.b1024.b32 [map], 0, 128;"
+    module = kernel(start.replace("LENGTH", longer) + body, "u64 data, u64 map, u64 flag")
+    data = np.zeros(64, np.uint32)
+    arguments = [data, TensorMap(data, box=(128,)), np.zeros(1, np.uint32)]
+    with pytest.raises(SimError, match="outside every buffer"):
+        module.launch("k", (1, 1, 1), (64, 1, 1), arguments, check=True, check_uninitialised=False)

@@ -161,14 +161,14 @@ def touched(wave: Wave, tensor: TensorMap, base: int, coordinates: Array) -> Spa
     if not len(where):
         return []
     size = tensor.unit_bytes
-    # The first unit begins a run, whatever their size.
-    first = np.flatnonzero(np.diff(where, prepend=where[:1] - np.uint64(size + 1)) != size)
-    lengths = np.diff(first, append=len(where)) * size
     found: Spans = []
-    for buffer, pick in wave.memory.split(where[first], size):
-        runs = slice(None) if pick is None else pick
-        starts = (where[first[runs]] - np.uint64(buffer.origin)).astype(np.int64)
-        found.append((buffer, starts, lengths[runs]))
+    for buffer, pick in wave.memory.split(where, size):
+        mine = where if pick is None else where[pick]
+        # The first unit begins a run, whatever their size.
+        first = np.flatnonzero(np.diff(mine, prepend=mine[:1] - np.uint64(size + 1)) != size)
+        lengths = np.diff(first, append=len(mine)) * size
+        starts = (mine[first] - np.uint64(buffer.origin)).astype(np.int64)
+        found.append((buffer, starts, lengths))
     return found
 
 
