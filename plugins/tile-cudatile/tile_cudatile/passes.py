@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
@@ -13,6 +13,7 @@ from tile_cudatile.dialect.types import CudaTile
 from tile_cudatile.rules.verify import verify
 from tile_cudatile.transforms.canonical import canonicalize
 from tile_cudatile.transforms.fma import fuse_fma
+from tile_cudatile.transforms.loop_join import MOST_DIFFERENCES, join_loops
 from tile_cudatile.transforms.loop_split import split_loops
 from tile_cudatile.transforms.scopes import synthesize_scopes
 from tile_cudatile.transforms.simplify import simplify
@@ -93,6 +94,65 @@ class LoopSplit(Pass):
 
 
 @dataclass(frozen=True)
+class LoopJoin(Pass):
+    """Joins loops of products over one range in a row that differ in what some operations see"""
+
+    name = "cuda-tile-loop-join"
+    dependent_dialects = ("cuda_tile",)
+    statistics = {"changes": "loops joined with the one before"}
+    differences: int = option(
+        MOST_DIFFERENCES, "values that bodies of joined loops differ in, at most; -1: join nothing"
+    )
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        loops = list(_loops(op))
+        if self.differences < 0 or not any(map(_follows, loops)):
+            return  # without a tree, which takes longer than all else here
+        left = iter(loops)
+
+        def change(module: Module) -> int:
+            own = [inner for entry in module.entries for inner in entry.body.walk()]
+            places = {inner: next(left) for inner in own if inner.name == _FOR}
+            found = join_loops(module, self.differences)
+            for one in found:
+                _remark(places[one.loop], one.why_not, cx)
+            return sum(one.why_not is None for one in found)
+
+        _transform(op, cx, change)
+
+
+_FOR = "for"
+
+
+def _loops(op: ir.Operation) -> Iterator[ir.Operation]:
+    """All `for` loops inside of an operation, in pre-order."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                if inner.operation.name == f"cuda_tile.{_FOR}":
+                    yield inner.operation
+                yield from _loops(inner.operation)
+
+
+def _follows(loop: ir.Operation) -> bool:
+    """Whether a loop begins with something that another one gives."""
+    return any(
+        not isinstance(value.owner, ir.Block) and value.owner.name == loop.name
+        for value in loop.operands
+    )
+
+
+def _remark(loop: ir.Operation, why_not: str | None, cx: PassContext) -> None:
+    if why_not is None:
+        cx.passed(loop, "joined with the loop before it", category="pipeline", name="LoopsJoined")
+        return
+    cx.missed(
+        loop, f"not joined with the loop before it: {why_not}", category="pipeline",
+        name="LoopsNotJoined", reasons=[why_not],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class SynthesizeDebugInfoScopes(Pass):
     """Gives kernels without debug info a scope, so that positions survive code generation"""
 
@@ -104,4 +164,11 @@ class SynthesizeDebugInfoScopes(Pass):
         _transform(op, cx, synthesize_scopes)
 
 
-__all__ = ["Canonicalize", "FuseFMA", "LoopSplit", "Simplify", "SynthesizeDebugInfoScopes"]
+__all__ = [
+    "Canonicalize",
+    "FuseFMA",
+    "LoopJoin",
+    "LoopSplit",
+    "Simplify",
+    "SynthesizeDebugInfoScopes",
+]

@@ -134,7 +134,8 @@ def fails(text: str) -> bool:
     return False
 
 
-#: Causal attention of the benchmarks: one loop for tiles below the diagonal, one for those on it.
+#: Causal attention of the benchmarks: one loop for tiles below the diagonal, one for those on it,
+#: which become one where bodies may differ in so many values.
 _CAUSAL = """
 import sys
 sys.path[:0] = sys.argv[2:]
@@ -142,6 +143,7 @@ from tile_sim import cutile
 cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = "sm_100", "tilec", 3
 cutile.settings.strict = True
 cutile.settings.launch.update(schedule=sys.argv[1])
+cutile.settings.pass_options = {"cuda-tile-loop-join.differences": MOST}
 import cuda.tile as ct
 import numpy as np
 from speed_kernels import attention
@@ -157,11 +159,12 @@ np.testing.assert_allclose(out[0, 0], wanted, atol=4e-3)
 """
 
 
+@pytest.mark.parametrize("most", [2, pytest.param(-1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_two_loops_of_chained_products(schedule: str) -> None:
+def test_two_loops_of_chained_products(schedule: str, most: int) -> None:
     pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     paths = [str(EXAMPLES.parent / "benchmarks"), str(EXAMPLES)]
-    command = [sys.executable, "-c", _CAUSAL, schedule, *paths]
+    command = [sys.executable, "-c", _CAUSAL.replace("MOST", str(most)), schedule, *paths]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
 
@@ -170,7 +173,7 @@ def test_stages_of_few_warps_and_two_blocks() -> None:
     """What a product leaves in tensor memory takes no registers of those that blocks share."""
     pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     hinted = "attention.replace_hints(occupancy=2, num_worker_warps=4)"
-    program = _CAUSAL.replace("(4, 1, 1), attention", f"(2, 1, 1), {hinted}")
+    program = _CAUSAL.replace("(4, 1, 1), attention", f"(2, 1, 1), {hinted}").replace("MOST", "2")
     program = program.replace("1, 64, 64, 1, True, True", "1, 128, 128, 1, True, True")
     assert hinted in program
     assert "128, 128" in program

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_cudatile.attrs import Dense, storage_bytes
-from tile_cudatile.transforms.rewrite import constant_truth, defined, make, replaced
-from tile_cudatile.tree import LOOP_SPLIT, Block, Module, Op, Region, Value
-from tile_cudatile.types import I1, Scalar, Tile
+from tile_cudatile.transforms.rewrite import constant_truth, copied, defined, is_one, make, replaced
+from tile_cudatile.tree import LOOP_SPLIT, Module, Op, Region, Value
+from tile_cudatile.types import I1, Tile
 
 _MIRRORED = {
     "less_than": "greater_than",
@@ -142,30 +142,13 @@ def _halves(loop: Op, split: _Split) -> list[Op]:
 
 def _half(loop: Op, split: _Split, operands: Any, holds: bool) -> Op:
     values: dict[Value, Value] = {}
-    region = _copied(loop.regions[0], values, {split.compare: holds})
+
+    def known(op: Op) -> Op | None:
+        return constant_truth(Tile((), I1), holds, op.loc) if op is split.compare else None
+
+    region = copied(loop.regions[0], values, known)
     results = tuple(Value(r.type) for r in loop.results)
     return Op(loop.spec, operands, results, dict(loop.attrs), (region,), loop.loc)
-
-
-def _copied(region: Region, values: dict[Value, Value], known: dict[Op, bool]) -> Region:
-    blocks: list[Block] = []
-    for block in region.blocks:
-        args = tuple(Value(arg.type) for arg in block.args)
-        values.update(zip(block.args, args, strict=True))
-        blocks.append(Block(args, [_copied_op(op, values, known) for op in block.ops]))
-    return Region(blocks)
-
-
-def _copied_op(op: Op, values: dict[Value, Value], known: dict[Op, bool]) -> Op:
-    if op in known:
-        made = constant_truth(Tile((), I1), known[op], op.loc)
-    else:
-        regions = tuple(_copied(region, values, known) for region in op.regions)
-        results = tuple(Value(r.type) for r in op.results)
-        operands = replaced(op.operands, values)
-        made = Op(op.spec, operands, results, dict(op.attrs), regions, op.loc)
-    values.update(zip(op.results, made.results, strict=True))
-    return made
 
 
 class _Bounds:
@@ -185,7 +168,7 @@ class _Bounds:
             bound = self._choose(self._less(bound, upper), after, upper)
         end = self._emit("mini", bound, upper, signedness=self._signedness)
         start = self._emit("maxi", end, self._lower, signedness=self._signedness)
-        return end, start if self._is_one(self._step) else self._aligned(start)
+        return end, start if is_one(self._step) else self._aligned(start)
 
     def _aligned(self, start: Value) -> Value:
         """The first iteration not before `start`; the upper bound if there is none."""
@@ -223,11 +206,3 @@ class _Bounds:
             data = b"\xff" if value else b"\x00"
         self.ops.append(make("constant", (), [type_], self._loc, value=Dense(type_, data)))
         return self.ops[-1].result
-
-    @staticmethod
-    def _is_one(value: Value) -> bool:
-        owner = value.owner
-        data = owner.attrs.get("value") if isinstance(owner, Op) else None
-        if not isinstance(data, Dense) or not isinstance(data.type.element, Scalar):
-            return False
-        return data.type.element != I1 and int.from_bytes(data.data, "little") == 1

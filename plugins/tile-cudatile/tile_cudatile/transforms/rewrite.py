@@ -12,7 +12,7 @@ from tile_cudatile.attrs import Dense, element_count
 from tile_cudatile.locations import Location
 from tile_cudatile.ops import BODY_OPS
 from tile_cudatile.tree import Block, Group, Op, Region, Value
-from tile_cudatile.types import I1, Tile, Type
+from tile_cudatile.types import I1, Scalar, Tile, Type
 
 _MOST_SWEEPS = 100
 
@@ -46,6 +46,34 @@ def truth(value: Value) -> bool | None:
     count = element_count(type_.shape)
     bits = np.unpackbits(np.frombuffer(data.data, np.uint8), bitorder="little")[:count]
     return bool(bits[0]) if (bits == bits[0]).all() else None
+
+
+def is_one(value: Value) -> bool:
+    """Whether `value` is the constant 1 of a type of integers with more than a bit."""
+    owner = value.owner
+    data = owner.attrs.get("value") if isinstance(owner, Op) else None
+    if not isinstance(data, Dense) or not isinstance(data.type.element, Scalar):
+        return False
+    return data.type.element != I1 and int.from_bytes(data.data, "little") == 1
+
+
+def same_value(left: Value, right: Value) -> bool:
+    """Whether two values are one, or constants with the same elements."""
+    if left is right:
+        return True
+    constants = [v.owner for v in (left, right) if isinstance(v.owner, Op)]
+    if len(constants) < 2 or any(op.name != "constant" for op in constants):
+        return False
+    return constants[0].attrs["value"] == constants[1].attrs["value"]
+
+
+def only_computes(op: Op) -> bool:
+    """Whether all that is to know of `op` are its results: no memory, no way out of a loop."""
+    if op.spec.terminator:
+        return op.name == "yield"
+    if op.spec.effects == "recursive":
+        return all(only_computes(o) for r in op.regions for b in r.blocks for o in b.ops)
+    return op.name == "assume" or op.spec.effects in ("pure", "none")
 
 
 def negated(value: Value) -> Value | None:
@@ -90,6 +118,34 @@ def replaced(groups: tuple[Group, ...], values: Mapping[Value, Value]) -> tuple[
         tuple(map(one, g)) if isinstance(g, tuple) else None if g is None else one(g)
         for g in groups
     )
+
+
+def copied(
+    region: Region, values: dict[Value, Value], instead: Callable[[Op], Op | None] | None = None
+) -> Region:
+    """A copy of a region: what it uses is found in `values`, which learns what it makes. Where
+    `instead` has another operation, that one stands for the one asked about.
+    """
+    blocks: list[Block] = []
+    for block in region.blocks:
+        args = tuple(Value(arg.type) for arg in block.args)
+        values.update(zip(block.args, args, strict=True))
+        blocks.append(Block(args, [copied_op(op, values, instead) for op in block.ops]))
+    return Region(blocks)
+
+
+def copied_op(
+    op: Op, values: dict[Value, Value], instead: Callable[[Op], Op | None] | None = None
+) -> Op:
+    """A copy of one operation; as `copied`."""
+    made = None if instead is None else instead(op)
+    if made is None:
+        regions = tuple(copied(region, values, instead) for region in op.regions)
+        results = tuple(Value(r.type) for r in op.results)
+        operands = replaced(op.operands, values)
+        made = Op(op.spec, operands, results, dict(op.attrs), regions, op.loc)
+    values.update(zip(op.results, made.results, strict=True))
+    return made
 
 
 def defined(region: Region) -> set[Value]:

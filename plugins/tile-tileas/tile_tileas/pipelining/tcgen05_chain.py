@@ -41,6 +41,7 @@ from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.accumulators import tensor_products
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero, splat_integer
+from tile_tileas.analysis.pressure import used_values
 from tile_tileas.dot_plan import FREES, IN_FLIGHT, family_of
 from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.pipelining.prefetch import Prefetch
@@ -49,6 +50,7 @@ from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.writer import Writer
 
 _DOT, _COPY, _WAIT = "nv_tileas.dot", "nv_tileas.copy", "nv_tileas.dot_wait"
+_FOLD = "nv_tileas.reduce"
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,7 @@ class Turned:
         self._end(block, early.results[0])
         self._scores = scores
         awaited, scaled = self._late(block)
-        early.operation.move_after(scaled if self._tight else scores)
+        early.operation.move_after(scaled if self._tight else self._folded(scores))
         at.move(ir.InsertionPoint.after(new))
         for result in (new.results[len(new.results) - 1], new.results[chain.place]):
             self._await(result)
@@ -287,6 +289,24 @@ class Turned:
                 op.operation.move_before(chain.late)
             last = op.operation
         return awaited.opview, last
+
+    def _folded(self, scores: ir.Operation) -> ir.Operation:
+        """Behind what the first product of the next iteration begins: as a rule the wait for
+        `scores`, as the code generator folds rows while one thread waits for the others. It takes
+        no arithmetic past a branch: where what is folded comes out of one, as with a mask for the
+        last tiles, behind the fold.
+        """
+        given, branched = set(scores.results), False
+        for op in scores.block.operations:
+            if op.operation == self._chain.stored.operation:
+                break
+            if not given.intersection(used_values(op)):
+                continue
+            if op.operation.name == _FOLD:
+                return op.operation if branched else scores
+            branched |= len(op.regions) > 0
+            given.update(op.results)
+        return scores
 
     def _known(self, block: ir.Block) -> ir.OpView:
         """The operation behind which all is known that scales the sum, which is computed as early
