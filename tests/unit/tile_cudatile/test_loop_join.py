@@ -246,10 +246,16 @@ def test_the_pass_remarks_what_it_did() -> None:
         "tile<16x16xf32>, tile<16x16xf32>\n"
     )
     first, second = product + PLAIN, product + CHANGED
-    for given, name in (({}, "LoopsJoined"), ({"step": 2}, "LoopsNotJoined")):
-        text = print_text(program(first, second, **given))
-        for level, said in ((2, [name]), (1, [])):
-            made = compile_program(
-                text.encode(), "sm_80", opt_level=level, stop_after="convert-cudatile-to-tileaa"
-            )
-            assert [r.name for r in made.remarks] == said
+    most = "cuda-tile-loop-join.differences"
+    for given, level, options, said in (
+        ({}, 2, {}, ["LoopsJoined"]),
+        ({"step": 2}, 2, {}, ["LoopsNotJoined"]),
+        ({}, 2, {most: 0}, ["LoopsNotJoined"]),
+        ({}, 2, {most: -1}, []),
+        ({}, 1, {}, []),
+    ):
+        made = compile_program(
+            print_text(program(first, second, **given)).encode(), "sm_80", opt_level=level,
+            pass_options=options, stop_after="convert-cudatile-to-tileaa",
+        )  # fmt: skip
+        assert [r.name for r in made.remarks] == said
