@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -218,6 +219,46 @@ def test_tiles_that_a_loop_carries_are_cut(target: str, ctas: int, found: int) -
         np.testing.assert_array_equal(sums, x.sum(axis=0))
         np.testing.assert_array_equal(squares, (x * x).sum(axis=0))
         assert not report.findings
+
+
+#: Causal attention in two loops, whose stages lie in the same memory; with more arguments, without
+#: what makes blocks meet between them.
+_TWO_LOOPS = """
+import sys
+sys.path[:0] = sys.argv[1:3]
+from tile_sim import cutile
+from tile_tileas.passes import insert_barriers
+if sys.argv[3:]:
+    insert_barriers._goes_to_all = lambda op: False
+cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = "sm_90", "tilec", 3
+cutile.settings.strict = True
+cutile.settings.launch.update(schedule="late")
+cutile.settings.pass_options = {"cuda-tile-loop-join.differences": -1}
+import cuda.tile as ct
+import numpy as np
+from speed_kernels import attention
+rng = np.random.default_rng(0)
+q, k, v = (rng.normal(size=(1, 1, 256, 64)).astype(np.float16) for _ in range(3))
+out = np.zeros_like(q)
+hinted = attention.replace_hints(num_ctas=2)
+ct.launch(None, (4, 1, 1), hinted, (q, k, v, out, 0.125, 0, 64, 1, 64, 64, 1, True, True))
+a, b, c = (x[0, 0].astype(np.float64) for x in (q, k, v))
+scores = np.where(np.tril(np.ones((256, 256), bool)), 0.125 * (a @ b.T), -np.inf)
+weights = np.exp(scores - scores.max(1, keepdims=True))
+np.testing.assert_allclose(out[0, 0], weights / weights.sum(1, keepdims=True) @ c, atol=4e-3)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", [False, True])
+def test_blocks_meet_before_a_loop_fills_what_others_may_read(mutant: bool) -> None:
+    """One block copies to all, of which another one may still read stages of the loop before."""
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
+    command = [sys.executable, "-c", _TWO_LOOPS, str(EXAMPLES.parent / "benchmarks"), str(EXAMPLES)]
+    command += ["mutant"] * mutant
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode != 0) == mutant, done.stderr[-2000:]
+    assert not mutant or "still being written" in done.stderr
 
 
 MUTANTS = {

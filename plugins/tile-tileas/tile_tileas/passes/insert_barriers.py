@@ -15,6 +15,9 @@ products, of the next one at which blocks meet, too. No mbarrier whose phases th
 before all have seen the one before. What such mbarriers order needs no `sync`: the thread that
 begins products may have been waiting alone for all others (`analysis/heard.py`).
 
+Where copies of one block go to all of its cluster, the blocks meet before a loop fills stages in
+memory that one of them used for something else since they met.
+
 Agents of a switch run side by side: each is walked by itself, and its own threads meet. What goes
 from one to another waits for barriers that say so. At the switch's end all meet.
 
@@ -63,6 +66,7 @@ from tile_tileas.passes.convert_tileaa import SPEC, num_warps
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
 _RETURN, _FILL = "func.return", "nv_tileas.fill_tma_desc"
 _TMEM_FENCE = "nv_tileas.tmem_fence"
+_TO_ALL = "nv_tileas.async_tiled_tma_load"
 _ARRIVE, _TURN = "nv_tileas.barrier_arrive", "nv_tileas.barrier_turn"
 _TURNS = (_ARRIVE, "nv_tileas.barrier_wait")
 #: Where all threads of the block meet, among others; or of all blocks of a cluster.
@@ -77,13 +81,14 @@ _BULK, _BULK_READ = "bulk", "bulk.read"
 @dataclass
 class AsyncProxy:
     """What the asynchronous proxy reads and writes of shared memory, and the accesses of global
-    memory that come before its stores.
+    memory that come before its stores. `to_all`: copies of one block go to all of its cluster.
     """
 
     order: TokenOrder
     reads: set[Piece] = field(default_factory=set)
     writes: set[Piece] = field(default_factory=set)
     followed: set[ir.Value] = field(default_factory=set)
+    to_all: bool = False
 
     def add(self, region: ir.Region) -> AsyncProxy:
         """Take in what operations inside of `region` do."""
@@ -91,6 +96,7 @@ class AsyncProxy:
             for op in block.operations:
                 if reads_by_async_proxy(op):
                     self.reads |= set(pieces(op, "read"))
+                self.to_all |= _goes_to_all(op)
                 if writes_by_async_proxy(op):
                     self.writes |= set(pieces(op, "write"))
                 if is_bulk_store(op):
@@ -127,6 +133,8 @@ class _Pending:
     tensor: set[Piece] = field(default_factory=set)
     #: The same since blocks of a cluster have met, where products of pairs use it in both.
     tensor_of_pair: set[Piece] = field(default_factory=set)
+    #: What the block did to shared memory since then, where others copy into it.
+    filled_by_others: set[Piece] = field(default_factory=set)
 
     def _sets(self) -> list[set[Piece] | set[ir.Value]]:
         """All but what is told apart by who has heard of it."""
@@ -165,6 +173,12 @@ class _Pending:
 
     def _forget(self) -> None:
         self.older &= self.accesses | self.landing | self.unfenced_accesses
+
+    def met_in_cluster(self) -> None:
+        """All threads of all blocks of the cluster are about to meet."""
+        self.tensor |= self.tensor_of_pair
+        self.tensor_of_pair.clear()
+        self.filled_by_others.clear()
 
     def waited(self, group: str) -> None:
         """The thread that began bulk stores has waited for them; others know when they meet it."""
@@ -226,6 +240,7 @@ class _Walk:
     ) -> None:
         self.barriers = self.fences = self.waits = 0
         self._pairs = pairs
+        self._to_all = proxy.to_all
         self._proxy = proxy
         self._order, self._here = order, TokenOrder(carried=False)
         self._roots = roots
@@ -274,8 +289,7 @@ class _Walk:
                 self._wait_before(op, _BULK, pending)
             self._fence_before(op, pending)
             if op.name == _CLUSTER_SYNC:
-                pending.tensor |= pending.tensor_of_pair
-                pending.tensor_of_pair.clear()
+                pending.met_in_cluster()
             self._fence_tensor(op, pending)
             pending.clear()
         elif op.name == _FENCE:
@@ -346,8 +360,9 @@ class _Walk:
             if inner.name in ASYNC_LOADS:
                 self._follow(inner, op, pending)
         known = pending.unheard.any_thread
-        if overlap(filled, known.reads | known.writes):
-            self._meet_before(op, pending)
+        to_all = any(map(_goes_to_all, inside)) and overlap(filled, pending.filled_by_others)
+        if to_all or overlap(filled, known.reads | known.writes):
+            self._meet_before(op, pending, in_cluster=to_all)
             pending.clear()
 
     def _buffers(self, op: ir.OpView, pending: _Pending) -> None:
@@ -355,26 +370,27 @@ class _Walk:
         reads, writes = (set(pieces(op, kind)) for kind in ("read", "write"))
         if overlap(writes, pending.leaving) or (op.operation.name == _FILL and pending.leaving):
             self._wait_before(op, _BULK_READ, pending)
-        begins, unheard = op.operation.name in UMMA, pending.unheard
-        known = unheard.first_thread if begins else unheard.any_thread
+        to_all = _goes_to_all(op) and overlap(writes, pending.filled_by_others)
         if op.operation.name in EXCHANGES:
             # Writes, meets the others, and reads.
+            known = pending.unheard.any_thread
             if overlap(writes, known.reads | known.writes):
                 self._meet_before(op, pending)
             self._fence_tensor(op, pending)
             pending.clear()
-        elif (
-            overlap(reads, known.writes)
-            or overlap(writes, known.reads | known.writes)
-            or (reads_by_async_proxy(op) and touch(reads, pending.unfenced))
-            or (
-                writes_by_async_proxy(op)
-                and overlap(writes, pending.unfenced | pending.unfenced_reads)
-            )
-        ):
-            self._meet_before(op, pending)
+        elif to_all or _meets_others(op, reads, writes, pending):
+            self._meet_before(op, pending, in_cluster=to_all)
             pending.clear()
-        if begins:
+        self._remember(op, reads, writes, pending)
+
+    def _remember(
+        self, op: ir.OpView, reads: set[Piece], writes: set[Piece], pending: _Pending
+    ) -> None:
+        """What others have to hear of, before they use the same memory."""
+        unheard = pending.unheard
+        if self._to_all:
+            pending.filled_by_others |= (reads | writes) - in_tensor(reads | writes)
+        if op.operation.name in UMMA:
             return  # all threads wait for it, before its buffers are used for something else
         tensor = in_tensor(reads | writes)
         pending.tensor |= tensor
@@ -437,10 +453,13 @@ class _Walk:
         ir.Operation.create(_WAIT, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op))
         pending.waited(group)
 
-    def _meet_before(self, op: ir.OpView, pending: _Pending) -> None:
+    def _meet_before(self, op: ir.OpView, pending: _Pending, *, in_cluster: bool = False) -> None:
         self.barriers += 1
         self._fence_before(op, pending)
-        made = ir.Operation.create(_SYNC, loc=op.location, ip=ir.InsertionPoint(op))
+        name = _CLUSTER_SYNC if in_cluster else _SYNC
+        made = ir.Operation.create(name, loc=op.location, ip=ir.InsertionPoint(op))
+        if in_cluster:
+            pending.met_in_cluster()
         self._fence_tensor(made.opview, pending)
 
     def _fence_tensor(self, meeting: ir.OpView, pending: _Pending) -> None:
@@ -493,6 +512,24 @@ def _awaited(op: ir.OpView, writes: set[Piece]) -> set[Piece]:
     outside of loops. Stages of loops are ordered by the loop.
     """
     return {piece for piece in writes if piece[2] is None} if writes_by_async_proxy(op) else set()
+
+
+def _meets_others(op: ir.OpView, reads: set[Piece], writes: set[Piece], pending: _Pending) -> bool:
+    """Whether threads that `op` runs on have to hear of others before it."""
+    unheard = pending.unheard
+    known = unheard.first_thread if op.operation.name in UMMA else unheard.any_thread
+    unfenced = pending.unfenced | pending.unfenced_reads
+    return (
+        overlap(reads, known.writes)
+        or overlap(writes, known.reads | known.writes)
+        or (reads_by_async_proxy(op) and touch(reads, pending.unfenced))
+        or (writes_by_async_proxy(op) and overlap(writes, unfenced))
+    )
+
+
+def _goes_to_all(op: ir.OpView) -> bool:
+    """Whether an operation copies into shared memory of other blocks, too."""
+    return op.operation.name == _TO_ALL and operand_of(op, "mask") is not None
 
 
 def _is_counted(phase: ir.Value) -> bool:
