@@ -51,7 +51,7 @@ def _capture(name: str, target: str) -> Captured:
     launch = row.launch(int(machine_for(target).chip.sms))
     seen: list[Any] = []
     cutile.settings.instead = lambda *about: seen.append(about)
-    ct.launch(None, launch.grid, speed._kernel(row, None), launch.arguments)
+    ct.launch(None, launch.grid, speed.kernel_of(row, None), launch.arguments)
     compiled, _, grid, _, data, buffers = seen[-1]
     names = [a for a in launch.arguments if isinstance(a, np.ndarray)]
     program = compiled.module.program(compiled.symbol)

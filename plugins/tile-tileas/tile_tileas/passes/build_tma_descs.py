@@ -22,6 +22,7 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.proxies import is_bulk_store
 from tile_tileas.analysis.views import MemRef, maker, view_of_memref
+from tile_tileas.dialect.barriers import COPIER
 from tile_tileas.dialect.tma import axes_of, descriptor_parts
 from tile_tileas.kernel_products import operations
 from tile_tileas.materialize.exchange import Exchange
@@ -112,7 +113,10 @@ class _Build:
     def __init__(self, func: ir.Operation, maps: Sequence[_Map]) -> None:
         self._func, self._maps = func, maps
         self._block = func.regions[0].blocks[0]
-        self._agents = any(op.operation.name == _AGENTS for op in operations(func.regions[0]))
+        self._others_copy = any(
+            op.operation.name == _AGENTS or COPIER in op.attributes
+            for op in operations(func.regions[0])
+        )
         self._i64 = ir.IntegerType.get_signless(64)
         self._count = {"count": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), len(maps))}
 
@@ -156,7 +160,7 @@ class _Build:
         at, cx = Writer(group[0].op.location), Exchange(before)
         at.move(ir.InsertionPoint(before))
         made = [self._fill(at, cx, place, one) for one in group]
-        if self._agents:  # others than the warp that fills maps in begin copies
+        if self._others_copy:  # and not the warp that fills maps in
             at.sync()
         for one, desc in zip(group, made, strict=True):
             at.create("nv_tileas.acquire_tma_desc", [desc])
