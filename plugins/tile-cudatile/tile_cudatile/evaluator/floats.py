@@ -290,9 +290,10 @@ def function(block: Any, op: Op, *operands: Array) -> Array:
     operands = _flushed(block, op, *operands)
     element = _element(op)
     if element == F64:
-        wide = (np.asarray(o).astype(np.longdouble) for o in operands)
+        wide = (_quiet(np.asarray(o).astype(np.longdouble)) for o in operands)
         return np.asarray(_FUNCTIONS[op.name](*wide)).astype(np.float64)
-    return _finish(block, op, narrow(_FUNCTIONS[op.name](*map(widen, operands)), element))
+    wide = (_quiet(widen(o)) for o in operands)
+    return _finish(block, op, narrow(_FUNCTIONS[op.name](*wide), element))
 
 
 @handles("fpowi")
@@ -301,4 +302,11 @@ def fpowi(_: Any, op: Op, source: Array, exponent: Array) -> Array:
     whole = signed(exponent, element_of(op.operands[1].type))  # type: ignore[union-attr]
     wide = np.longdouble if _is_double(op) else np.float64
     base = widen(source) if wide is np.float64 else np.asarray(source).astype(wide)
-    return narrow(np.power(base, whole.astype(wide)), _element(op))
+    return narrow(np.power(_quiet(base), whole.astype(wide)), _element(op))
+
+
+def _quiet(numbers: Array) -> Array:
+    """Without signalling NaNs, of which some C libraries' functions make NaN even where any number
+    gives the same, as to the power of 0. Whether NumPy hands them on depends on the processor.
+    """
+    return np.where(np.isnan(numbers), np.nan, numbers)
