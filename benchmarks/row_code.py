@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
 
 from budget import Spent, measure
 from peer import find_tool
@@ -29,9 +28,6 @@ from static import Code, inspect, peer_cubin
 import tile_core
 from tile_core.diagnostics import TileError
 from tile_core.machines import builtin_machines, find_machine
-
-if TYPE_CHECKING:
-    from speed_rows import Row
 
 HERE = Path(__file__).resolve().parent
 #: Opcodes of the copy engine: tensor maps and bulk copies, in both directions.
@@ -96,6 +92,7 @@ def _rows(given: argparse.Namespace, cuobjdump: Path, tileiras: Path) -> Iterato
 def programs(target: str, sms: int, only: Sequence[str] = ()) -> Iterator[tuple[str, bytes]]:
     """(row, bytecode) of rows that `only` takes and the target has types for, no program twice."""
     import cuda.tile as ct
+    from speed import kernel_of
     from speed_rows import ROWS
     from tile_sim import cutile
 
@@ -108,15 +105,9 @@ def programs(target: str, sms: int, only: Sequence[str] = ()) -> Iterator[tuple[
             continue
         seen.clear()
         launch = row.launch(sms)
-        ct.launch(None, launch.grid, _kernel(row), launch.arguments)
+        ct.launch(None, launch.grid, kernel_of(row, None), launch.arguments)
         if seen:  # else an earlier row has the same program
             yield row.name, seen[-1]
-
-
-def _kernel(row: Row) -> Any:
-    from speed import kernel_of
-
-    return kernel_of(row, None)
 
 
 # --- the table ------------------------------------------------------------------------------------
