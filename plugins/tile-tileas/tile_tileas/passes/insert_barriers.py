@@ -28,7 +28,7 @@ orders behind them, and, as memory of a block ends with it, before the kernel re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
@@ -41,7 +41,6 @@ from tile_tileas.analysis.alias import (
     may_alias,
     tile_apart,
 )
-from tile_tileas.analysis.heard import Unheard
 from tile_tileas.analysis.pieces import Piece, in_tensor, overlap, piece_of, pieces, touch
 from tile_tileas.analysis.proxies import is_bulk_store, reads_by_async_proxy, writes_by_async_proxy
 from tile_tileas.analysis.tokens import (
@@ -51,6 +50,15 @@ from tile_tileas.analysis.tokens import (
     TokenOrder,
     is_weak,
     only_reads,
+)
+from tile_tileas.analysis.unmet import (
+    BULK,
+    BULK_READ,
+    GLOBAL_PROXY,
+    SHARED_PROXY,
+    AsyncProxy,
+    Pending,
+    goes_to_all,
 )
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
@@ -66,141 +74,11 @@ from tile_tileas.passes.convert_tileaa import SPEC, num_warps
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
 _RETURN, _FILL = "func.return", "nv_tileas.fill_tma_desc"
 _TMEM_FENCE = "nv_tileas.tmem_fence"
-_TO_ALL = "nv_tileas.async_tiled_tma_load"
 _ARRIVE, _TURN = "nv_tileas.barrier_arrive", "nv_tileas.barrier_turn"
 _TURNS = (_ARRIVE, "nv_tileas.barrier_wait")
 #: Where all threads of the block meet, among others; or of all blocks of a cluster.
 _CLUSTER_SYNC = "nv_tileas.cluster_sync"
 _MEETINGS = (_SYNC, _CLUSTER_SYNC)
-#: Fences between accesses of threads and of the asynchronous proxy.
-_SHARED, _GLOBAL = "async", "async.global"
-#: Groups of bulk stores: all is done, or all is read.
-_BULK, _BULK_READ = "bulk", "bulk.read"
-
-
-@dataclass
-class AsyncProxy:
-    """What the asynchronous proxy reads and writes of shared memory, and the accesses of global
-    memory that come before its stores. `to_all`: copies of one block go to all of its cluster.
-    """
-
-    order: TokenOrder
-    reads: set[Piece] = field(default_factory=set)
-    writes: set[Piece] = field(default_factory=set)
-    followed: set[ir.Value] = field(default_factory=set)
-    to_all: bool = False
-
-    def add(self, region: ir.Region) -> AsyncProxy:
-        """Take in what operations inside of `region` do."""
-        for block in region.blocks:
-            for op in block.operations:
-                if reads_by_async_proxy(op):
-                    self.reads |= set(pieces(op, "read"))
-                self.to_all |= _goes_to_all(op)
-                if writes_by_async_proxy(op):
-                    self.writes |= set(pieces(op, "write"))
-                if is_bulk_store(op):
-                    token = operand_of(op, "token")
-                    self.followed |= set() if token is None else self.order.before(token)
-                for inner in op.regions:
-                    self.add(inner)
-        return self
-
-
-@dataclass
-class _Pending:
-    """What happened since the last barrier: pieces of shared memory that were read and written,
-    global accesses made.
-
-    Accesses stand under their first result, since operations hash by content.
-    """
-
-    unheard: Unheard = field(default_factory=Unheard)
-    accesses: set[ir.Value] = field(default_factory=set)
-    #: Writes and reads of threads since the last fence, and writes of cp.async, which are done some
-    #: `wait` later.
-    unfenced: set[Piece] = field(default_factory=set)
-    unfenced_reads: set[Piece] = field(default_factory=set)
-    flying: set[Piece] = field(default_factory=set)
-    #: Accesses of threads since the last fence of global memory that a bulk store comes after.
-    unfenced_accesses: set[ir.Value] = field(default_factory=set)
-    #: Bulk stores that nobody has waited for: what they read, and the stores themselves.
-    leaving: set[Piece] = field(default_factory=set)
-    landing: set[ir.Value] = field(default_factory=set)
-    #: Those of the accesses above that an earlier iteration of a loop may have made.
-    older: set[ir.Value] = field(default_factory=set)
-    #: What threads read and wrote of tensor memory since the last fence of that.
-    tensor: set[Piece] = field(default_factory=set)
-    #: The same since blocks of a cluster have met, where products of pairs use it in both.
-    tensor_of_pair: set[Piece] = field(default_factory=set)
-    #: What the block did to shared memory since then, where others copy into it.
-    filled_by_others: set[Piece] = field(default_factory=set)
-
-    def _sets(self) -> list[set[Piece] | set[ir.Value]]:
-        """All but what is told apart by who has heard of it."""
-        return [getattr(self, one.name) for one in fields(self)[1:]]
-
-    def copy(self) -> _Pending:
-        copied = _Pending(self.unheard.copy())
-        copied.join(self)
-        return copied
-
-    def join(self, other: _Pending) -> bool:
-        """Add what `other` holds; whether that changed anything."""
-        before = [len(one) for one in self._sets()]
-        for mine, more in zip(self._sets(), other._sets(), strict=True):
-            mine.update(more)  # pyright: ignore[reportArgumentType]
-        grown = self.unheard.join(other.unheard)
-        return grown or before != [len(one) for one in self._sets()]
-
-    def become(self, branches: list[_Pending]) -> None:
-        """One of the branches was taken."""
-        for one in self._sets():
-            one.clear()
-        self.unheard = branches[0].unheard.copy()
-        for branch in branches:
-            self.join(branch)
-
-    def clear(self) -> None:
-        """All threads have met."""
-        self.unheard.met()
-        self.accesses.clear()
-        self._forget()
-
-    def grow_older(self) -> None:
-        """An iteration of a loop begins, or its last one has ended."""
-        self.older |= self.accesses | self.landing | self.unfenced_accesses
-
-    def _forget(self) -> None:
-        self.older &= self.accesses | self.landing | self.unfenced_accesses
-
-    def met_in_cluster(self) -> None:
-        """All threads of all blocks of the cluster are about to meet."""
-        self.tensor |= self.tensor_of_pair
-        self.tensor_of_pair.clear()
-        self.filled_by_others.clear()
-
-    def waited(self, group: str) -> None:
-        """The thread that began bulk stores has waited for them; others know when they meet it."""
-        self.unheard.add(reads=self.leaving)
-        self.leaving.clear()
-        if group == _BULK:
-            self.accesses |= self.landing
-            self.landing.clear()
-
-    def stores_done(self) -> None:
-        """Bulk stores that the thread which began them has waited for; the next comes from it."""
-        self.accesses = {one for one in self.accesses if not is_bulk_store(maker(one))}
-        self._forget()
-
-    def fence(self, proxy: str) -> None:
-        """All threads have fenced."""
-        if proxy == _SHARED:
-            self.unfenced.clear()
-            self.unfenced_reads.clear()
-        elif proxy == _GLOBAL:
-            self.unfenced_accesses.clear()
-            self._forget()
 
 
 @dataclass(frozen=True)
@@ -222,7 +100,7 @@ class InsertBarriers(Pass):
         threads = num_warps(op) * cx.target.warp_size if SPEC in op.attributes else 0
         roots, pairs = cx.analysis(AliasAnalysis, op), made_by_pairs(op)
         walk = _Walk(roots, order, proxy, threads, pairs=pairs)
-        walk.region(op.regions[0], _Pending())
+        walk.region(op.regions[0], Pending())
         cx.count("barriers", walk.barriers)
         cx.count("fences", walk.fences)
         cx.count("waits", walk.waits)
@@ -246,12 +124,12 @@ class _Walk:
         self._roots = roots
         self._threads = threads
 
-    def region(self, region: ir.Region, pending: _Pending) -> None:
+    def region(self, region: ir.Region, pending: Pending) -> None:
         for block in region.blocks:
             for op in block.operations:
                 self._operation(op, pending)
 
-    def _operation(self, op: ir.OpView, pending: _Pending) -> None:
+    def _operation(self, op: ir.OpView, pending: Pending) -> None:
         if op.name in ("scf.for", "scf.while"):
             self._loop(op, pending)
         elif op.name == SWITCH:
@@ -267,26 +145,26 @@ class _Walk:
                 self._access(op, pending)
             self._buffers(op, pending)
 
-    def _agents(self, op: ir.OpView, pending: _Pending) -> None:
+    def _agents(self, op: ir.OpView, pending: Pending) -> None:
         """Each agent leaves nothing behind that others would have to wait for."""
-        branches: list[_Pending] = []
+        branches: list[Pending] = []
         for agent in agents_of(op):
             branch, body = pending.copy(), agent.regions[0].blocks[0]
             self.region(agent.regions[0], branch)
             end = body.operations[len(body.operations) - 1]
             if branch.leaving:
-                self._wait_before(end, _BULK_READ, branch)
+                self._wait_before(end, BULK_READ, branch)
             self._fence_before(end, branch)
             self._fence_tensor(end, branch)
             branches.append(branch)
         pending.become(branches)
         pending.clear()
 
-    def _orders(self, op: ir.OpView, pending: _Pending) -> bool:
+    def _orders(self, op: ir.OpView, pending: Pending) -> bool:
         """Take in an operation that orders others, if `op` is one."""
         if op.name in _MEETINGS:
             if ORDERS_ACCESSES in op.attributes and pending.landing:
-                self._wait_before(op, _BULK, pending)
+                self._wait_before(op, BULK, pending)
             self._fence_before(op, pending)
             if op.name == _CLUSTER_SYNC:
                 pending.met_in_cluster()
@@ -302,12 +180,12 @@ class _Walk:
         elif op.name in _TURNS:
             self._turn(op, pending)
         elif op.name == _RETURN and pending.leaving:
-            self._wait_before(op, _BULK_READ, pending)
+            self._wait_before(op, BULK_READ, pending)
         else:
             return False
         return True
 
-    def _turn(self, op: ir.OpView, pending: _Pending) -> None:
+    def _turn(self, op: ir.OpView, pending: Pending) -> None:
         """A barrier whose turns threads count may end the next one when all have seen the last, as
         far as whoever arrives knows. It passes on what was known then.
         """
@@ -329,7 +207,7 @@ class _Walk:
             if not alone:
                 unheard.add(awaited={barrier})
 
-    def _loop(self, op: ir.OpView, pending: _Pending) -> None:
+    def _loop(self, op: ir.OpView, pending: Pending) -> None:
         """The body runs after itself: repeat until what it leaves behind adds nothing."""
         grown = True
         while grown:
@@ -342,35 +220,35 @@ class _Walk:
         pending.grow_older()
 
     @staticmethod
-    def _waited(op: ir.OpView, pending: _Pending) -> None:
+    def _waited(op: ir.OpView, pending: Pending) -> None:
         group = ir.StringAttr(op.attributes["group"]).value
         if group == "cp.async":
             pending.unfenced |= pending.flying
-        elif group in (_BULK, _BULK_READ) and not ir.IntegerAttr(op.attributes["pending"]).value:
+        elif group in (BULK, BULK_READ) and not ir.IntegerAttr(op.attributes["pending"]).value:
             pending.waited(group)
 
-    def _before_copies(self, op: ir.OpView, pending: _Pending) -> None:
+    def _before_copies(self, op: ir.OpView, pending: Pending) -> None:
         """Meet before a branch that fills stages of a loop, as others like it follow."""
         inside = [inner for block in op.regions[0].blocks for inner in block.operations]
         written = {piece for inner in inside for piece in pieces(inner, "write")}
         filled = {piece for piece in written if piece[2] is not None}
         if overlap(filled, pending.leaving):
-            self._wait_before(op, _BULK_READ, pending)
+            self._wait_before(op, BULK_READ, pending)
         for inner in inside:
             if inner.name in ASYNC_LOADS:
                 self._follow(inner, op, pending)
         known = pending.unheard.any_thread
-        to_all = any(map(_goes_to_all, inside)) and overlap(filled, pending.filled_by_others)
+        to_all = any(map(goes_to_all, inside)) and overlap(filled, pending.filled_by_others)
         if to_all or overlap(filled, known.reads | known.writes):
             self._meet_before(op, pending, in_cluster=to_all)
             pending.clear()
 
-    def _buffers(self, op: ir.OpView, pending: _Pending) -> None:
+    def _buffers(self, op: ir.OpView, pending: Pending) -> None:
         """Others' writes before reads, others' reads and writes before writes."""
         reads, writes = (set(pieces(op, kind)) for kind in ("read", "write"))
         if overlap(writes, pending.leaving) or (op.operation.name == _FILL and pending.leaving):
-            self._wait_before(op, _BULK_READ, pending)
-        to_all = _goes_to_all(op) and overlap(writes, pending.filled_by_others)
+            self._wait_before(op, BULK_READ, pending)
+        to_all = goes_to_all(op) and overlap(writes, pending.filled_by_others)
         if op.operation.name in EXCHANGES:
             # Writes, meets the others, and reads.
             known = pending.unheard.any_thread
@@ -384,7 +262,7 @@ class _Walk:
         self._remember(op, reads, writes, pending)
 
     def _remember(
-        self, op: ir.OpView, reads: set[Piece], writes: set[Piece], pending: _Pending
+        self, op: ir.OpView, reads: set[Piece], writes: set[Piece], pending: Pending
     ) -> None:
         """What others have to hear of, before they use the same memory."""
         unheard = pending.unheard
@@ -409,7 +287,7 @@ class _Walk:
         if not reads_by_async_proxy(op):
             pending.unfenced_reads |= reads - tensor
 
-    def _access(self, op: ir.OpView, pending: _Pending) -> None:
+    def _access(self, op: ir.OpView, pending: Pending) -> None:
         """Let an access follow those that it comes behind, and others this one."""
         self._follow(op, op, pending)
         if is_bulk_store(op):
@@ -421,14 +299,14 @@ class _Walk:
         if op.results[0] in self._proxy.followed:
             pending.unfenced_accesses.add(op.results[0])
 
-    def _follow(self, op: ir.OpView, place: ir.OpView, pending: _Pending) -> None:
+    def _follow(self, op: ir.OpView, place: ir.OpView, pending: Pending) -> None:
         """Before `place`, which is or holds `op`: meet who made accesses that `op` comes behind;
         wait for bulk stores among them.
         """
         token, stores = operand_of(op, "token"), is_bulk_store(op)
         earlier = frozenset() if token is None else self._earlier(token, pending)
         if earlier & pending.landing:
-            self._wait_before(place, _BULK, pending)
+            self._wait_before(place, BULK, pending)
             if stores:  # by the thread that has waited
                 pending.stores_done()
         unfenced = stores and self._conflicts(op, earlier & pending.unfenced_accesses)
@@ -436,14 +314,14 @@ class _Walk:
             self._meet_before(place, pending)
             pending.clear()
 
-    def _earlier(self, token: ir.Value, pending: _Pending) -> frozenset[ir.Value]:
+    def _earlier(self, token: ir.Value, pending: Pending) -> frozenset[ir.Value]:
         """The accesses that `token` waits for: of this iteration of the loops around, what it is
         made of here; of what may be left of earlier ones, whatever it may carry from those.
         """
         carried = self._order.before(token) & pending.older
         return carried | self._here.before(token)
 
-    def _wait_before(self, op: ir.OpView, group: str, pending: _Pending) -> None:
+    def _wait_before(self, op: ir.OpView, group: str, pending: Pending) -> None:
         """The thread that begins bulk stores waits for all of them."""
         self.waits += 1
         attributes = {
@@ -453,7 +331,7 @@ class _Walk:
         ir.Operation.create(_WAIT, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op))
         pending.waited(group)
 
-    def _meet_before(self, op: ir.OpView, pending: _Pending, *, in_cluster: bool = False) -> None:
+    def _meet_before(self, op: ir.OpView, pending: Pending, *, in_cluster: bool = False) -> None:
         self.barriers += 1
         self._fence_before(op, pending)
         name = _CLUSTER_SYNC if in_cluster else _SYNC
@@ -462,7 +340,7 @@ class _Walk:
             pending.met_in_cluster()
         self._fence_tensor(made.opview, pending)
 
-    def _fence_tensor(self, meeting: ir.OpView, pending: _Pending) -> None:
+    def _fence_tensor(self, meeting: ir.OpView, pending: Pending) -> None:
         """Fences on both sides of a meeting between threads that work on tensor memory in turn."""
         if not pending.tensor:
             return
@@ -473,7 +351,7 @@ class _Walk:
             attributes = {"side": ir.StringAttr.get(side)}
             ir.Operation.create(_TMEM_FENCE, attributes=attributes, loc=meeting.location, ip=place)
 
-    def _fence_before(self, op: ir.OpView, pending: _Pending) -> None:
+    def _fence_before(self, op: ir.OpView, pending: Pending) -> None:
         """Fences where the next thing behind `op` may be an access by the asynchronous proxy: of
         shared memory, a read of what threads wrote, or a write of what they wrote or read; of
         global memory, a store behind accesses of threads.
@@ -481,11 +359,11 @@ class _Walk:
         proxy = self._proxy
         written = touch(pending.unfenced, proxy.reads | proxy.writes)
         if written or touch(pending.unfenced_reads, proxy.writes):
-            self._fence(op, _SHARED, pending)
+            self._fence(op, SHARED_PROXY, pending)
         if pending.unfenced_accesses:
-            self._fence(op, _GLOBAL, pending)
+            self._fence(op, GLOBAL_PROXY, pending)
 
-    def _fence(self, op: ir.OpView, proxy: str, pending: _Pending) -> None:
+    def _fence(self, op: ir.OpView, proxy: str, pending: Pending) -> None:
         self.fences += 1
         pending.fence(proxy)
         attributes = {"proxy": ir.StringAttr.get(proxy)}
@@ -514,7 +392,7 @@ def _awaited(op: ir.OpView, writes: set[Piece]) -> set[Piece]:
     return {piece for piece in writes if piece[2] is None} if writes_by_async_proxy(op) else set()
 
 
-def _meets_others(op: ir.OpView, reads: set[Piece], writes: set[Piece], pending: _Pending) -> bool:
+def _meets_others(op: ir.OpView, reads: set[Piece], writes: set[Piece], pending: Pending) -> bool:
     """Whether threads that `op` runs on have to hear of others before it."""
     unheard = pending.unheard
     known = unheard.first_thread if op.operation.name in UMMA else unheard.any_thread
@@ -525,11 +403,6 @@ def _meets_others(op: ir.OpView, reads: set[Piece], writes: set[Piece], pending:
         or (reads_by_async_proxy(op) and touch(reads, pending.unfenced))
         or (writes_by_async_proxy(op) and overlap(writes, unfenced))
     )
-
-
-def _goes_to_all(op: ir.OpView) -> bool:
-    """Whether an operation copies into shared memory of other blocks, too."""
-    return op.operation.name == _TO_ALL and operand_of(op, "mask") is not None
 
 
 def _is_counted(phase: ir.Value) -> bool:
