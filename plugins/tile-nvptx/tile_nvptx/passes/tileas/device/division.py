@@ -18,8 +18,10 @@ def quotients(count: int) -> tuple[str, str]:
 
     The reciprocal y of d is within half a unit in its last place and a little, so that
     q + (a - d q) y is the quotient rounded, where q is a y (Markstein, "Computation of elementary
-    functions on the IBM RISC System/6000 processor", 1990); it is what ptxas makes of
-    `div.rn.f32`. Products of -y and d q - a give zeros the sign that they have to have. Where a
+    functions on the IBM RISC System/6000 processor", 1990). One pair of mantissas is an exception
+    of that theorem: a power of two divided by 2 - 2**-23 is right only where `rcp.approx` gives
+    that divisor's reciprocal rounded. It is what ptxas makes of `div.rn.f32`, which relies on the
+    same. Products of -y and d q - a give zeros the sign that they have to have. Where a
     numerator lies beyond those bounds and is not zero, or the divisor does or is negative, all are
     divided one by one.
     """
