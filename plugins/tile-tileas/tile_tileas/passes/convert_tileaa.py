@@ -167,6 +167,9 @@ class ConvertTileAAToTileAS(Pass):
         choices=(*SOURCES, "off"),
     )
     strategy: str = option("unspecialize", "'none': no load runs ahead of its loop")
+    occupancy: int = option(
+        0, "blocks of a multiprocessor at once, for kernels without a hint; 0 leaves it open"
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         self._attach_kernel_spec(op, cx)
@@ -186,6 +189,8 @@ class ConvertTileAAToTileAS(Pass):
             if name not in module:
                 raise error_at(parent, f"has no '{name}', which its kernels are launched with")
         hints = hints_of(func, cx.target.name)
+        if self.occupancy:
+            hints = {"occupancy": self.occupancy, **hints}
         spec = {
             "num_warps": self._warps(func, cx, ir.IntegerAttr(module["tt.num_warps"]).value, hints),
             "num_ctas": _ctas(func, cx, ir.IntegerAttr(module["tt.num_ctas"]).value, hints),
