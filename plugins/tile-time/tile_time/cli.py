@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tile_core.machines import Machine
     from tile_time.api import Program
     from tile_time.result import Result
+    from tile_time.tune import Subject
 
 _TRACE_CLK = 60_000.0
 
@@ -205,11 +206,10 @@ def _kernels(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[st
 
 
 def _tuned(app: Any, machine: Machine, given: dict[str, Any]) -> dict[str, Any]:
-    """The options of the command with those that the model finds best."""
+    """The options of the command with those that the model finds best for a kernel."""
     from tile_sim.arguments import parse_arguments, parse_extent, with_shape
 
-    from tile_core.cache import Cache
-    from tile_time.tune import Search, pipeline_file
+    from tile_time.tuned import Kernel
 
     if given["block"] or given["cluster"] or given["shared"]:
         raise UsageError("--tune takes kernels that say themselves how many threads they have")
@@ -220,11 +220,35 @@ def _tuned(app: Any, machine: Machine, given: dict[str, Any]) -> dict[str, Any]:
         values = parse_arguments(given["args"])
         return with_shape(values) if given["with_shape"] else values
 
-    search = Search(
+    kernel = Kernel(
         data, machine, parse_extent(given["grid"]), arguments, given["entry"], app.registry,
         given["warm_l2"], _chosen(given),
     )  # fmt: skip
-    tuning = search.run(Cache.of_environment())
+    return _searched(kernel, machine, given)
+
+
+def _tuned_script(machine: Machine, given: dict[str, Any]) -> dict[str, Any]:
+    """The same for all launches of a cuTile program, which have them in common."""
+    from tile_time.tuned import Script
+
+    command = ["time", "--cutile", f"--gpu={given['gpu']}"]
+    command += ["--warm-l2"] if given["warm_l2"] else []
+    command += [f"--machine={number}" for number in given["numbers"]]
+    command += [] if given["opt_level"] is None else [f"--opt-level={given['opt_level']}"]
+    command += [] if given["pipeline"] is None else [f"--pipeline={given['pipeline']}"]
+    command += [f"--set={one}" for one in given["settings"]]
+    command += [f"-D{one}" for one in given["pass_settings"]]
+    return _searched(
+        Script(command, [given["source"], "--", *given["script_args"]]), machine, given
+    )
+
+
+def _searched(subject: Subject, machine: Machine, given: dict[str, Any]) -> dict[str, Any]:
+    """Search, tell what was found, and write it where that is asked for."""
+    from tile_core.cache import Cache
+    from tile_time.tune import Search, pipeline_file
+
+    tuning = Search(subject, settings_of(given["settings"], None, None)).run(Cache.of_environment())
     click.echo(tuning.text, nl=False)
     if given["tuned"]:
         level = 3 if given["opt_level"] is None else given["opt_level"]
@@ -237,7 +261,7 @@ def _tuned(app: Any, machine: Machine, given: dict[str, Any]) -> dict[str, Any]:
 def _cutile(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[str, Result]]:
     from tile_time.programs import time_program
 
-    one = ("entry", "grid", "block", "cluster", "shared", "args", "with_shape", "tune", "tuned")
+    one = ("entry", "grid", "block", "cluster", "shared", "args", "with_shape")
     for name in one:
         if given[name]:
             flag = name.rstrip("s").replace("_", "-")
@@ -247,6 +271,8 @@ def _cutile(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[str
             "--with tileiras is for one kernel",
             hint="for a program: TILE_SIM_COMPILER=tileiras tilec time --cutile ...",
         )
+    if given["tune"] or given["tuned"]:
+        given = _tuned_script(machine, given)
     found, ended = time_program(machine, given)
     if ended is not None:
         click.echo(f"note: {ended}", err=True)

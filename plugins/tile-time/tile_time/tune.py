@@ -9,34 +9,49 @@ code are timed once; those that do not compile are told and left out.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from tile_core.cache import Cache, Entry, key_of
 from tile_core.diagnostics import TileError
-from tile_core.fingerprint import installed
 from tile_core.machines import Machine
-from tile_core.registry import Registry
-from tile_time.api import Dim, Program, compiled
-from tile_time.model import load_kernel, time_kernel
 
 #: Options of the pipeline and the values that are tried, in this order.
 AXES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("num-warps", ("4", "8")),
-    ("unspecialized-pipeline-num-stages", ("2", "3", "5", "6")),
-    ("tma-descriptors", ("off",)),
+    ("num-warps", ("4", "8", "16")),
+    ("occupancy", ("1", "2", "4")),
+    ("unspecialized-pipeline-num-stages", ("2", "3", "5", "6", "8")),
+    ("num-ctas", ("1", "2")),
+    ("pipeline-strategy", ("warp-specialize",)),
+    ("tma-stores", ("always", "never")),
+    ("tma-loads", ("always", "never")),
     ("mma", ("mma.sync",)),
-    ("persistent-stages", ("1", "2")),
+    ("persistent-stages", ("1", "3")),
 )
 #: How many candidates are compiled at most, the pipeline's own choice included.
-MOST = 12
+MOST = 24
 #: A candidate has to be so much faster than the best so far: less is within the model's noise.
 GAIN = 0.01
+
+
+class Subject(Protocol):
+    """What is tuned: something that compiles with options, and launches."""
+
+    def measure(self, options: Mapping[str, str], timed: Mapping[str, float]) -> tuple[str, float]:
+        """The code that the options make, however it is named, and the microseconds of its
+        launches; `timed` has those of codes that need not be timed again.
+
+        Raises:
+            TileError: it does not compile.
+            SimError: its code cannot be run.
+        """
+        ...
+
+    def decides(self) -> Mapping[str, Any] | None:
+        """All that decides what a search finds, as JSON has it; None where nobody knows."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -103,19 +118,10 @@ def _toml(value: str) -> str:
 
 @dataclass
 class Search:
-    """A search for one program on one launch.
+    """A search for one subject; options that were `given` stay as they are."""
 
-    `arguments` makes the arguments anew for each candidate, as kernels change them.
-    """
-
-    data: bytes
-    machine: Machine
-    grid: Dim
-    arguments: Callable[[], Sequence[Any]]
-    entry: str | None = None
-    registry: Registry | None = None
-    warm: bool = False
-    chosen: Mapping[str, Any] = field(default_factory=dict)  # of the compiler, for all candidates
+    subject: Subject
+    given: Mapping[str, Any] = field(default_factory=dict)
     axes: Sequence[tuple[str, Sequence[str]]] = AXES
     most: int = MOST
 
@@ -126,25 +132,28 @@ class Search:
             TileError: the program does not compile, or cannot be timed, with the pipeline's own
                 choices.
         """
-        key = key_of(self._parts()) if cache is not None else ""
-        found = cache.find(key) if cache is not None else None
+        decides = self.subject.decides() if cache is not None else None
+        if cache is None or decides is None:
+            return Tuning(tuple(self._search()))
+        bounds = {"axes": [[name, list(values)] for name, values in self.axes],
+                  "most": self.most, "gain": GAIN}  # fmt: skip
+        key = key_of({"kind": "tuning", **decides, **bounds})
+        found = cache.find(key)
         if found is not None:
             rows = json.loads(found.output)
             return Tuning(tuple(Candidate(*row) for row in rows), cached=True)
         tuning = Tuning(tuple(self._search()))
-        if cache is not None:
-            rows = [[dict(c.options), c.us, c.why] for c in tuning.candidates]
-            about = {"kind": "tuning", "gpu": self.machine.name}
-            cache.store(key, Entry(json.dumps(rows).encode(), text=True, about=about))
+        rows = [[dict(c.options), c.us, c.why] for c in tuning.candidates]
+        about = {"kind": "tuning", "gpu": str(decides.get("gpu", ""))}
+        cache.store(key, Entry(json.dumps(rows).encode(), text=True, about=about))
         return tuning
 
     def _search(self) -> list[Candidate]:
         timed: dict[str, float] = {}
         first = self._candidate({}, timed, raising=True)
         found, best = [first], first
-        given = self.chosen.get("options") or {}
         for option, values in self.axes:
-            if option in given:
+            if option in self.given:
                 continue  # it was asked for: nobody else chooses
             base = best
             for value in values:
@@ -161,38 +170,13 @@ class Search:
     ) -> Candidate:
         from tile_sim.errors import SimError
 
-        chosen = {**self.chosen, "options": {**(self.chosen.get("options") or {}), **options}}
         try:
-            program = compiled(self.data, self.machine, self.registry, "program", **chosen)
-            if program.ptx in timed:
-                return Candidate(options, timed[program.ptx], "the same code as before")
-            timed[program.ptx] = self._us(program)
-            return Candidate(options, timed[program.ptx])
+            code, us = self.subject.measure(options, timed)
         except (TileError, SimError) as error:
             if raising:
                 raise
-            return Candidate(options, None, str(error).splitlines()[0])
-
-    def _us(self, program: Program) -> float:
-        kernel = load_kernel(program.ptx, self.machine, self.entry, program.hidden)
-        result = time_kernel(kernel, self.grid, None, self.arguments(), warm=self.warm)
-        return round(result.us, 3)
-
-    def _parts(self) -> dict[str, Any]:
-        """All that decides what a search finds."""
-        machine = asdict(self.machine)
-        machine.pop("sources")
-        return {
-            "kind": "tuning", "program": hashlib.sha256(self.data).hexdigest(), "machine": machine,
-            "grid": self.grid, "arguments": [_digest(a) for a in self.arguments()],
-            "entry": self.entry, "warm": self.warm, "chosen": dict(self.chosen),
-            "axes": [[name, list(values)] for name, values in self.axes], "most": self.most,
-            "gain": GAIN, "sources": installed(),
-        }  # fmt: skip
-
-
-def _digest(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        data = hashlib.sha256(value.tobytes()).hexdigest()
-        return [value.dtype.str, list(value.shape), list(value.strides), data]
-    return repr(value)
+            why = error.message if isinstance(error, TileError) else str(error)
+            return Candidate(options, None, why.splitlines()[0])
+        again = code in timed
+        timed[code] = us
+        return Candidate(options, us, "the same code as before" if again else "")

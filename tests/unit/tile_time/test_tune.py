@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import tile_sim
 import tomli
 from tile_time.tune import AXES, MOST, Candidate, Search, Tuning
+from tile_time.tuned import Kernel, Script
 
 from tile_core.cache import Cache
 from tile_core.cli.main import run
@@ -29,8 +31,10 @@ def _arguments() -> list[Any]:
     return with_shape([np.zeros((SIZE, SIZE), np.float16) for _ in range(3)])
 
 
-def _search(axes: Sequence[tuple[str, Sequence[str]]], **more: Any) -> Search:
-    return Search(PROGRAM.read_bytes(), A100, (4, 4, 1), _arguments, axes=axes, **more)
+def _search(
+    axes: Sequence[tuple[str, Sequence[str]]], grid: tuple[int, int, int] = (4, 4, 1), **more: Any
+) -> Search:
+    return Search(Kernel(PROGRAM.read_bytes(), A100, grid, _arguments), axes=axes, **more)
 
 
 WARPS = (("num-warps", ("4", "8")),)
@@ -52,14 +56,13 @@ def test_the_best_candidate_is_what_the_model_gives_for_its_options(tmp_path: Pa
     again = _search(WARPS).run(cache)
     assert again.cached
     assert again.candidates == tuning.candidates
-    other = Search(PROGRAM.read_bytes(), A100, (4, 2, 1), _arguments, axes=())
-    assert not other.run(cache).cached  # another launch, another search
+    assert not _search((), (4, 2, 1)).run(cache).cached  # another launch, another search
 
 
 def test_a_search_is_bounded_and_what_was_asked_for_stays() -> None:
     assert 1 + sum(len(values) for _, values in AXES) <= MOST
     assert len(_search(WARPS, most=2).run().candidates) == 2
-    given = _search(WARPS, chosen={"options": {"num-warps": "8"}}).run()
+    given = _search(WARPS, given={"num-warps": "8"}).run()
     assert [c.options for c in given.candidates] == [{}]
 
 
@@ -105,7 +108,6 @@ def test_a_tuned_pipeline_compiles_to_the_same_code(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--cutile", "--tune"], "--tune is for one kernel"),
         (["--cutile", "--with", "tileiras"], "--with tileiras is for one kernel"),
         (["--grid", "1", "--tune", "--block", "32"], "how many threads"),
     ],
@@ -115,6 +117,62 @@ def test_what_cannot_be_tuned(
 ) -> None:
     assert run(["time", str(PROGRAM), *arguments]) != 0
     assert words in capsys.readouterr().err
+
+
+PROGRAM_OF_TWO_LAUNCHES = """
+import sys
+import cuda.tile as ct
+import numpy as np
+
+@ct.kernel
+def product(a, b, c, tile: ct.Constant[int]):
+    sums = ct.full((tile, tile), 0, np.float32)
+    for k in range(ct.cdiv(a.shape[1], tile)):
+        left = ct.load(a, (ct.bid(0), k), (tile, tile))
+        sums = ct.mma(left, ct.load(b, (k, 0), (tile, tile)), sums)
+    ct.store(c, (ct.bid(0), 0), sums.astype(c.dtype))
+
+a, b, c = (np.zeros((int(sys.argv[1]), 64), np.float16) for _ in range(3))
+for _ in range(2):
+    ct.launch(None, (a.shape[0] // 64,), product, (a, b[:64], c, 64))
+"""
+
+
+def _script(folder: Path) -> list[str]:
+    path = folder / "program.py"
+    path.write_text(PROGRAM_OF_TWO_LAUNCHES)
+    return [str(path), "--", "128"]
+
+
+def test_a_program_is_measured_with_all_its_launches(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.tile")
+    subject = Script(["time", "--cutile", "--gpu=a100"], _script(tmp_path))
+    tuning = Search(subject, axes=(("num-warps", ("3", "16")),)).run()
+    own, wrong, many = tuning.candidates
+    assert wrong.why.startswith("option 'num-warps' must be one of")
+    assert own.us is not None
+    assert many.us is not None
+    assert 2 < own.us < many.us  # 16 warps of one tile of 64 rows have less to do each
+
+
+def test_a_program_is_timed_with_what_was_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cuda.tile")
+    tuned, times = tmp_path / "tuned.toml", tmp_path / "times.json"
+    found = {"": 3.0, "num-warps=16": 2.0}
+    monkeypatch.setattr(Script, "measure", lambda _, options, __: _named(options, found))
+    given = ["--gpu", "a100", "--tuned", str(tuned), "--json", str(times)]
+    assert run(["time", "--cutile", *given, *_script(tmp_path)]) == 0
+    assert "*       2.00 us  num-warps=16" in capsys.readouterr().out
+    assert "num-warps = 16" in tuned.read_text()
+    results = json.loads(times.read_text())
+    assert [one["block"] for one in results.values()] == [512, 512]
+
+
+def _named(options: Mapping[str, str], us: Mapping[str, float]) -> tuple[str, float]:
+    name = " ".join(f"{k}={v}" for k, v in options.items())
+    return name, us.get(name, 9.0)
 
 
 def test_ptx_is_not_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
