@@ -218,7 +218,8 @@ class Module:
         depend on: registers of `tcgen05.ld` before the wait, threads that race to write the same
         value, `mbarrier.inval` of what is no mbarrier, `mbarrier.init` with a count of 0 where
         nobody uses that mbarrier, shared memory behind the last variable up to a multiple of 128
-        bytes, which is what hardware gives out. None is `Module.strict`. `check_uninitialised`
+        bytes and memory of `malloc` up to one of 16, which is what hardware and heap give out.
+        None is `Module.strict`. `check_uninitialised`
         False lets memory be read that nobody wrote; in check mode that is full of values that
         show, else of 0.
         `trace` is told what every warp does; `clusters` are the numbers of those clusters of

@@ -304,6 +304,37 @@ def test_an_mbarrier_of_count_0_is_for_nobody(kernel: Kernel, use: str, word: st
         kernel(text).launch("k", (1, 1, 1), (1, 1, 1), [], check=True, strict=False)
 
 
+MALLOC = """
+.extern .func (.param .b64 found) malloc (.param .b64 size);
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "offset", "strict", "fine"),
+    [
+        (19, 16, True, False), (19, 16, False, True), (19, 28, False, True),
+        (19, 32, False, False), (16, 16, False, False), (20, 16, True, True),
+    ],
+)  # fmt: skip
+def test_what_malloc_rounds_up_to(
+    kernel: Kernel, size: int, offset: int, strict: bool, fine: bool
+) -> None:
+    """tileiras takes 19 bytes for 8 numbers of 4 (random program 60053): unless `strict`, those
+    that the heap keeps for it anyway are its own."""
+    body = f"""
+    {{ .param .b64 size; .param .b64 found;
+    st.param.b64 [size], {size}; call.uni (found), malloc, (size); ld.param.b64 %rd1, [found]; }}
+    mov.u32 %r1, 7; st.global.u32 [%rd1 + {offset}], %r1; ld.global.u32 %r2, [%rd1 + {offset}];
+    st.global.u32 [out], %r2;
+    """
+    out = np.zeros(1, np.uint32)
+    module = kernel(body, "u64 out", outside=MALLOC)
+    outcome = nullcontext() if fine else pytest.raises(SimError, match=f"of malloc {size}, ")
+    with outcome:
+        module.launch("k", (1, 1, 1), (1, 1, 1), [out], check=True, strict=strict)
+    assert out[0] == (7 if fine else 0)
+
+
 def test_a_count_of_0_among_others(kernel: Kernel) -> None:
     """Lanes whose count is not 0 make mbarriers that work."""
     body = """

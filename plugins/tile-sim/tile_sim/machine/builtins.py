@@ -13,11 +13,15 @@ from tile_sim.machine.access import load
 from tile_sim.machine.group import Group
 from tile_sim.machine.local import read_local, write_local
 from tile_sim.machine.memory import ALIGNMENT
+from tile_sim.program.layout import align_up
 from tile_sim.program.names import Var
 
 _FORMAT = re.compile(
     r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|j|z|t|L)?([diouxXeEfFgGaAcsp%])"
 )
+#: `malloc` gives addresses that are multiples of it ("Heap Memory Allocation", CUDA C++ Programming
+#: Guide), so that nobody else has the bytes up to the next one.
+_HEAP_ALIGNMENT = 16
 System = Callable[[Group, list[Var], list[Var]], None]
 
 
@@ -97,7 +101,8 @@ def _malloc(g: Group, inputs: list[Var], outputs: list[Var]) -> None:
     sizes = read_local(g, inputs[0].offset, "<u8")
     result = np.zeros(len(sizes), np.uint64)
     for i, size in enumerate(sizes):
-        data = np.zeros(max(int(size), 1), np.uint8)
+        given = int(size) if g.wave.settings.strict else align_up(int(size), _HEAP_ALIGNMENT)
+        data = np.zeros(max(given, 1), np.uint8)
         buffer = g.wave.memory.place(f"malloc {int(size)}", data)
         buffer.valid = np.zeros(len(data) + 8, np.uint8)[: len(data) // 8 * 8 + 8]
         result[i] = buffer.base
