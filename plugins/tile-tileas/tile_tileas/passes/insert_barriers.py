@@ -232,11 +232,12 @@ class _Walk:
         inside = [inner for block in op.regions[0].blocks for inner in block.operations]
         written = {piece for inner in inside for piece in pieces(inner, "write")}
         filled = {piece for piece in written if piece[2] is not None}
-        if overlap(filled, pending.leaving):
+        loads = [inner for inner in inside if inner.name in ASYNC_LOADS]
+        done = any(self._comes_behind(load, pending) & pending.landing for load in loads)
+        if overlap(filled, pending.leaving) and not done:  # else they are done, not only read
             self._wait_before(op, BULK_READ, pending)
-        for inner in inside:
-            if inner.name in ASYNC_LOADS:
-                self._follow(inner, op, pending)
+        for load in loads:
+            self._follow(load, op, pending)
         known = pending.unheard.any_thread
         to_all = any(map(goes_to_all, inside)) and overlap(filled, pending.filled_by_others)
         if to_all or overlap(filled, known.reads | known.writes):
@@ -303,8 +304,7 @@ class _Walk:
         """Before `place`, which is or holds `op`: meet who made accesses that `op` comes behind;
         wait for bulk stores among them.
         """
-        token, stores = operand_of(op, "token"), is_bulk_store(op)
-        earlier = frozenset() if token is None else self._earlier(token, pending)
+        earlier, stores = self._comes_behind(op, pending), is_bulk_store(op)
         if earlier & pending.landing:
             self._wait_before(place, BULK, pending)
             if stores:  # by the thread that has waited
@@ -314,10 +314,14 @@ class _Walk:
             self._meet_before(place, pending)
             pending.clear()
 
-    def _earlier(self, token: ir.Value, pending: Pending) -> frozenset[ir.Value]:
-        """The accesses that `token` waits for: of this iteration of the loops around, what it is
-        made of here; of what may be left of earlier ones, whatever it may carry from those.
+    def _comes_behind(self, op: ir.OpView, pending: Pending) -> frozenset[ir.Value]:
+        """The accesses that the token of `op` waits for: of this iteration of the loops around,
+        what it is made of here; of what may be left of earlier ones, whatever it may carry from
+        those.
         """
+        token = operand_of(op, "token")
+        if token is None:
+            return frozenset()
         carried = self._order.before(token) & pending.older
         return carried | self._here.before(token)
 
