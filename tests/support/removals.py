@@ -10,6 +10,20 @@ def without(text: str, instruction: str) -> list[str]:
     return [text[:start] + text[end:] for start, end in places]
 
 
+def without_meetings(text: str) -> list[str]:
+    """The program as often as the blocks of its cluster meet, each time without one meeting: what
+    arrives at it, and what waits, which may stand further on.
+    """
+    arrive, wait = (
+        [match.span() for match in re.finditer(rf"barrier\.cluster\.{half}[^;]*;", text)]
+        for half in ("arrive", "wait")
+    )
+    return [
+        text[:first] + text[end:second] + text[rest:]
+        for (first, end), (second, rest) in zip(arrive, wait, strict=True)
+    ]
+
+
 def wrong_waits(text: str) -> Iterator[str]:
     """The program with each wait for a phase of an mbarrier dropped, and for the other phase.
 

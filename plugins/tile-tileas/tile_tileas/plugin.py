@@ -151,6 +151,11 @@ def tile_passes() -> Iterable[Lazy]:
             "accumulators of tcgen05 in tensor memory",
         ),
         Lazy(
+            "tileas-store-in-slices",
+            "tile_tileas.passes.store_in_slices:StoreInSlices",
+            "sums leave tensor memory, and the block, a slice at a time",
+        ),
+        Lazy(
             "tileas-allocate-tensor-memory",
             "tile_tileas.passes.allocate_tensor_memory:AllocateTensorMemory",
             "columns of buffers in tensor memory",
@@ -169,6 +174,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tileas-insert-barriers",
             "tile_tileas.passes.insert_barriers:InsertBarriers",
             "barriers where threads meet each other's data",
+        ),
+        Lazy(
+            "tileas-part-meetings",
+            "tile_tileas.passes.part_meetings:PartMeetings",
+            "blocks of a cluster arrive early at their first meeting, and wait late",
         ),
         Lazy(
             "tileas-remark-choices",

@@ -5,6 +5,10 @@
 // CHECK: nvvm.read.ptx.sreg.tid.x
 // CHECK: nvvm.cluster.arrive
 // CHECK-NEXT: nvvm.cluster.wait
+// CHECK: nvvm.cluster.arrive.relaxed
+// CHECK: nvvm.cluster.wait
+// CHECK: nvvm.cluster.arrive
+// CHECK: nvvm.cluster.wait
 // CHECK-COUNT-2: llvm.call @__tile_mbarrier_arrive_at(%{{.*}}, %{{.*}}) : (!llvm.ptr<3>, i32)
 // CHECK: llvm.call @__tile_mbarrier_try_wait
 // CHECK: nvvm.bar.warp.sync
@@ -16,6 +20,10 @@ gpu.module @m {
     %words = "nv_tileas.alloc_tensor"() {alignment = 8 : i32, shared_offset = 0 : i32} : () -> !words
     %read = "nv_tileas.barrier_init"(%words) : (!words) -> !barrier
     "nv_tileas.cluster_sync"() : () -> ()
+    "nv_tileas.cluster_arrive"() {relaxed} : () -> ()
+    "nv_tileas.cluster_wait"() : () -> ()
+    "nv_tileas.cluster_arrive"() : () -> ()
+    "nv_tileas.cluster_wait"() : () -> ()
     %stage = "nv_tileas.cta_rank"() : () -> i32
     "nv_tileas.barrier_arrive_in_cluster"(%read, %stage) {ctas = 2 : i32} : (!barrier, i32) -> ()
     "nv_tileas.barrier_wait"(%read, %stage, %stage) {leader, with_warp} : (!barrier, i32, i32) -> ()

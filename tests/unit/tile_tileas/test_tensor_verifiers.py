@@ -102,6 +102,8 @@ PAIR = ATOM.replace("group::1", "group::2").replace("m64n8", "m256n32")
 WAIT = '"nv_tileas.barrier_wait"(%bar, %i, %i) {pair} : (!bar, i32, i32) -> ()'
 ARRIVE = '"nv_tileas.barrier_arrive"(%bar, %i) {by = "warp", kind = "tcgen05"} : (!bar, i32) -> ()'
 TOLD = ARRIVE.replace("warp", "agent").replace('"tcgen05"', '"generic", pair')
+VIEW = '%v = "nv_tileas.tmem_view"(%c, %i) : (!c, i32) -> !a'
+AT = '%v = "nv_tileas.tmem_view"(%c, %l) : (!c, i64) -> !c'
 FENCE = '"nv_tileas.tmem_fence"() {side = "between"} : () -> ()'
 CASES = [
     (alloc(48), "expects a power of two from 32 to 512 columns, but got 48"),
@@ -109,6 +111,8 @@ CASES = [
     (alloc(storage="!a"), "expects a buffer of one i32 in shared memory, but got !nv_tileas."),
     (address("!a"), "expects a buffer of one i32 in shared memory, but got !nv_tileas."),
     (address(result="i64"), "expects an address of i32, but got i64"),
+    (VIEW, "expects one stage in tensor memory, but got !nv_tileas.buffer<"),
+    (AT, "expects a column of i32, but got i64"),
     (placed(address="i64"), "expects an address of i32, but got i64"),
     (placed(result="!a"), "expects a buffer in tensor memory, but got !nv_tileas.buffer<"),
     (placed(508), "has no columns from 508 on for !nv_tileas.buffer<"),

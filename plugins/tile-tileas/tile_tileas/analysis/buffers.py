@@ -21,7 +21,12 @@ OFFSET = "shared_offset"
 #: is on its way to them any more when that one has read them last.
 DRAINED = "drained"
 _LOOPS = ("scf.for", "scf.while")
-_SAME_MEMORY = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret", "nv_tileas.barrier_init")
+_SAME_MEMORY = (
+    "nv_tileas.buffer_view",
+    "nv_tileas.buffer_reinterpret",
+    "nv_tileas.barrier_init",
+    "nv_tileas.tmem_view",
+)
 _FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")
 _PIPE = "nv_tileas.async_pipeline_create_pipeline"
 

@@ -17,7 +17,7 @@ from tile_tileas.pipelining.multistage import PIPELINED
 #: Columns of tensor memory are numbered from `_TENSOR` on, behind all bytes of shared memory.
 Piece = tuple[int, int, ir.Value | None]
 _TENSOR = 1 << 20
-_TMEM_BUFFER = "nv_tileas.tmem_buffer"
+_TMEM_BUFFER, _TMEM_VIEW = "nv_tileas.tmem_buffer", "nv_tileas.tmem_view"
 
 
 def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
@@ -43,7 +43,10 @@ def pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
             continue
         if is_shared(value.type):
             yield piece_of(op, value)
-        elif not isinstance(value.owner, ir.Block) and value.owner.name == _TMEM_BUFFER:
+            continue
+        while not isinstance(value.owner, ir.Block) and value.owner.name == _TMEM_VIEW:
+            value = value.owner.operands[0]  # all columns of the buffer, whichever it has
+        if not isinstance(value.owner, ir.Block) and value.owner.name == _TMEM_BUFFER:
             yield _columns_of(value, value.owner)
     if op.operation.name == "nv_tileaa.print" and kind == "read":
         yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))

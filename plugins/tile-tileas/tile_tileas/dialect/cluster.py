@@ -15,6 +15,8 @@ from tile_tileas.dialect.staging import is_index
 #: Blocks of a cluster at most, and what every GPU with clusters takes (CUDA programming guide,
 #: "Thread Block Clusters").
 MOST_CTAS, PORTABLE_CTAS = 16, 8
+#: Attribute of `cluster_arrive`: nothing is handed over but barriers whose making was fenced.
+RELAXED = "relaxed"
 #: Attribute of `cluster_sync`: accesses behind it come after accesses of other blocks before it, so
 #: that stores by the copy engine are waited for.
 ORDERS_ACCESSES = "orders_accesses"
@@ -52,6 +54,21 @@ SPECS = (
         {},
         "All threads of all blocks of the cluster meet; what each did to memory is visible to all. "
         "With `orders_accesses` that includes stores by the copy engine.",
+        (ReadsAndWrites,),
+    ),
+    OperationSpec(
+        "cluster_arrive",
+        {},
+        "The first half of a meeting: what the thread did to memory so far is visible to all "
+        "threads of all blocks of the cluster behind the `cluster_wait` that follows. Blocks meet "
+        "nowhere else between both. With `relaxed` nothing is handed over but barriers that were "
+        "made, with a `fence` behind that.",
+        (ReadsAndWrites,),
+    ),
+    OperationSpec(
+        "cluster_wait",
+        {},
+        "The second half: until all threads of all blocks of the cluster have arrived.",
         (ReadsAndWrites,),
     ),
     OperationSpec(

@@ -9,10 +9,13 @@ such a buffer and registers, and has come to its end when it is over.
 
 # pyright: reportGeneralTypeIssues=false
 
+from collections.abc import Sequence
 from typing import Any
 
+from tile_cute import gf2
 from tile_cute.atoms.records import TENSOR
 from tile_cute.atoms.tensor_memory import COLUMNS
+from tile_cute.linear import LinearLayout
 
 from tile_core.dialect import Operand, OperationSpec, Pure, ReadsAndWrites, Result, declare
 from tile_core.mlir import ir
@@ -75,6 +78,55 @@ def _placed(op: ir.OpView) -> str | None:
     if column < 0 or column + tensor_columns(buffer) > COLUMNS:
         return f"has no columns from {column} on for {op.result.type}"
     return None
+
+
+def _viewed(op: ir.OpView) -> str | None:
+    """A part of the columns, in which elements lie as they do in the source, or one stage."""
+    problem = buffer_problem(op.source.type) or buffer_problem(op.result.type)
+    if problem is None and not is_index(op.column):
+        problem = f"expects a column of i32, but got {op.column.type}"
+    if problem is not None:
+        return problem
+    source, result = Buffer.of(op.source.type), Buffer.of(op.result.type)
+    assert source is not None
+    assert result is not None
+    if source.space != TENSOR or result.space != TENSOR or result.stages != 1:
+        return f"expects one stage in tensor memory, but got {op.result.type}"
+    assert source.layout is not None
+    same = source.tile.element_type == result.tile.element_type
+    if not same or result.layout != column_slice(source.layout, result.shape):
+        return f"cannot view {op.source.type} as {op.result.type}"
+    return None
+
+
+def column_slice(layout: LinearLayout, shape: Sequence[int]) -> LinearLayout | None:
+    """The layout of a tile of `shape` that begins at a multiple of that in tensor memory of
+    `layout`: columns that choose the tile are none of its own. None if rows would choose it.
+    """
+
+    def inside(vector: Sequence[int]) -> bool:
+        return all(x < extent for x, extent in zip(vector, shape, strict=True))
+
+    if len(shape) != len(layout.shape) or not all(map(inside, layout.bases["row"])):
+        return None
+    if not all(
+        inside(v) or all(x % extent == 0 for x, extent in zip(v, shape, strict=True))
+        for v in layout.bases["column"]
+    ):
+        return None
+    nothing = (0,) * len(shape)
+    kept = [v if inside(v) else nothing for v in layout.bases["column"]]
+    while kept and kept[-1] == nothing:
+        kept.pop()
+    bases = {space: layout.bases[space] for space in layout.spaces}
+    return LinearLayout({**bases, "column": kept}, tuple(shape))
+
+
+def column_of(layout: LinearLayout, origin: Sequence[int]) -> int:
+    """The column in which the element at `origin` lies, which is in the first row."""
+    column = gf2.Span(list(layout.flat("column"))).solve(layout.flatten(origin))
+    assert column is not None, "a multiple of a slice's shape"
+    return column
 
 
 def _side(op: ir.OpView) -> str | None:
@@ -162,6 +214,14 @@ SPECS = (
         "The buffer that begins so many columns behind an address.",
         (Pure,),
         (_placed,),
+    ),
+    OperationSpec(
+        "tmem_view",
+        {"source": Operand[Any], "column": Operand[Any], "result": Result[Any]},
+        "The same memory from a column on: one of its stages, or the tile of the result's shape "
+        "that begins there. No data moves.",
+        (Pure,),
+        (_viewed,),
     ),
     OperationSpec(
         "tmem_fence",

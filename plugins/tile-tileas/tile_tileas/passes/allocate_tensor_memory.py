@@ -7,7 +7,7 @@ hundred clk; the others do what comes before tensor memory is used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tile_cute.atoms.records import TENSOR
@@ -22,8 +22,11 @@ from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.allocate_shared import place
 from tile_tileas.passes.convert_tileaa import occupancy
+from tile_tileas.pipelining.slices import is_pure
 
 _MEETINGS = ("nv_tileas.sync", "nv_tileas.cluster_sync")
+#: Where blocks of a cluster meet, or `tileas-insert-barriers` may let them.
+_OF_CLUSTERS = ("nv_tileas.cluster_sync", "nv_tileas.barrier_arrive_in_cluster")
 
 
 @dataclass(frozen=True)
@@ -89,11 +92,40 @@ def _take(func: ir.Operation, columns: int, first: ir.Operation, *, pair: bool) 
     if pair:
         count[PAIR] = ir.UnitAttr.get()
     block = func.regions[0].blocks[0]
-    # The first block's products write tensor memory of both, which have met since.
-    at = Exchange(block.operations[0]) if pair else _behind_meetings(block, first)
+    at = _behind_meetings(block, first)
     word = at.run_of(1, i32)
-    at.create("nv_tileas.alloc_tmem", [word], [], count)
+    taken = at.create("nv_tileas.alloc_tmem", [word], [], count)
+    if pair:
+        # The first block's products write tensor memory of both.
+        _meet_in_pair(taken, first)
     address = Exchange(first).create("nv_tileas.tmem_address", [word], [i32]).result
     end = block.operations[len(block.operations) - 1]
     Exchange(end).create("nv_tileas.dealloc_tmem", [address], [], count)
     return address
+
+
+def _meet_in_pair(taken: ir.Operation, first: ir.Operation) -> None:
+    """Let blocks meet between `taken` and `first`; all arrive before copies begin, and wait behind
+    them, where blocks do not meet in between for another reason.
+    """
+    between = _between(taken, first)
+    begins = [op for op in between if len(op.regions) or not is_pure(op.opview)]
+    if not begins or any(name in _OF_CLUSTERS for op in between for name in _names(op)):
+        Exchange(first).create("nv_tileas.cluster_sync")
+        return
+    Exchange(begins[0]).create("nv_tileas.cluster_arrive")
+    Exchange(first).create("nv_tileas.cluster_wait")
+
+
+def _between(taken: ir.Operation, first: ir.Operation) -> list[ir.Operation]:
+    ops = [op.operation for op in taken.block.operations]
+    return ops[ops.index(taken) + 1 : ops.index(first)]
+
+
+def _names(op: ir.Operation | ir.OpView) -> Iterator[str]:
+    """The name of an operation, and of all inside."""
+    yield op.operation.name
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from _names(inner)

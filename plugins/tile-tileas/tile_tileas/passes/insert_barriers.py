@@ -79,6 +79,9 @@ _TURNS = (_ARRIVE, "nv_tileas.barrier_wait")
 #: Where all threads of the block meet, among others; or of all blocks of a cluster.
 _CLUSTER_SYNC = "nv_tileas.cluster_sync"
 _MEETINGS = (_SYNC, _CLUSTER_SYNC)
+#: A meeting of a cluster in two halves, and what stands for its barrier.
+_PART, _REST = "nv_tileas.cluster_arrive", "nv_tileas.cluster_wait"
+_OF_CLUSTER: Piece = (-1, -1, None)
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,11 @@ class _Walk:
                 pending.met_in_cluster()
             self._fence_tensor(op, pending)
             pending.clear()
+        elif op.name == _PART:
+            self._fence_before(op, pending)
+            pending.unheard.all_arrive(_OF_CLUSTER)
+        elif op.name == _REST:
+            pending.unheard.wait(_OF_CLUSTER, first_alone=False)
         elif op.name == _FENCE:
             pending.fence(ir.StringAttr(op.attributes["proxy"]).value)
         elif op.name == _TMEM_FENCE:

@@ -29,21 +29,28 @@ from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import updates_of
 from tile_tileas.tma.filling import Tma, TmaLoads
 
-#: Attribute of a loop that an agent of its own runs, which begins copies.
+#: Attribute of a loop that an agent of its own runs, which begins copies. On operations of several
+#: agents beside the first one, the number of theirs.
 PRODUCER = "nv_tileas.producer"
 
 
 #: What orders threads with others than by tokens: each of them would have to do it.
 FOR_ALL = (
     "nv_tileas.cluster_sync",
+    "nv_tileas.cluster_arrive",
+    "nv_tileas.cluster_wait",
     "nv_tileas.async_cancel_next_program_id",
     "nv_tileaa.gdc_wait",
 )
 
 
-def refusal(func: ir.Operation, loop: ir.OpView, loads: Sequence[Prefetch]) -> str | None:
-    """Why no other agent can copy the `loads` of `loop`; None if one can."""
-    if num_ctas(func) > 1:
+def refusal(
+    func: ir.Operation, loop: ir.OpView, loads: Sequence[Prefetch], *, pair: bool = False
+) -> str | None:
+    """Why no other agent can copy the `loads` of `loop`; None if one can. `pair`: two blocks make
+    the products together, of whose operands each copies its own.
+    """
+    if num_ctas(func) > 1 + pair:
         return "blocks of a cluster share tiles"
     found = next((name for name in names_in(func.regions[0]) if name in FOR_ALL), None)
     if found is not None:
@@ -74,9 +81,13 @@ class Apart(Multistage):
         stages: int,
         lag: int,
         readers: int,
+        *,
+        pair: bool = False,
     ) -> None:
-        """`lag`: stages that are still read in the next step. `readers`: warps that read."""
-        self.filling: Tma = maps.apart(readers)
+        """`lag`: stages that are still read in the next step. `readers`: warps that read. `pair`:
+        two blocks make the products together.
+        """
+        self.filling: Tma = maps.apart(readers, pair=pair)
         parts = [(self.filling, [maps.aligned(load) for load in loads])]
         super().__init__(loop, parts, stages, lag, released=True)
         self._entry = func.regions[0].blocks[0]

@@ -17,7 +17,7 @@ _SYNC, _INIT = "nv_tileas.sync", "nv_tileas.barrier_init"
 
 
 #: The meeting behind which all threads see barriers that are made where the kernel begins.
-_BEGINS = "barriers_made"
+BEGINS = "barriers_made"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class BarrierPlace:
             return
         outer = at.place
         block = self.func.regions[0].blocks[0]
-        found = [op for op in block.operations if _BEGINS in op.attributes]
+        found = [op for op in block.operations if BEGINS in op.attributes]
         if found and (not in_cluster or found[0].operation.name != _SYNC):
             return
         if found:
@@ -67,7 +67,7 @@ class BarrierPlace:
             at.move(ir.InsertionPoint.after(_last_made(block)))
             at.fence("mbarrier_init")
         meeting = at.meet(in_cluster=in_cluster)
-        meeting.attributes[_BEGINS] = ir.UnitAttr.get()
+        meeting.attributes[BEGINS] = ir.UnitAttr.get()
         for op in found:
             op.operation.erase()
         at.move(outer)

@@ -75,9 +75,11 @@ class TmaLoads:
             for tile, copy in self.copies.items()
         )
 
-    def apart(self, readers: int) -> Tma:
-        """What copies them in an agent of its own, for `readers` warps of another one."""
-        return Tma(dict(self.copies), self._place, readers=readers, apart=True)
+    def apart(self, readers: int, *, pair: bool = False) -> Tma:
+        """What copies them in an agent of its own, for `readers` warps of another one; for products
+        of a `pair` each block what it has of them.
+        """
+        return Tma(dict(self.copies), self._place, readers=readers, apart=True, pair=pair)
 
     def filling(
         self, readers: int = 0, *, pair: bool = False, copier: bool = False, once: bool = False
@@ -238,6 +240,12 @@ class Tma:
         assert self._apart, "others know their slots"
         assert barrier is not None, "prepared"
         return Slot(*at.create("nv_tileas.barrier_next", [barrier], [at.i32, at.i32]).results)
+
+    @property
+    def emptied(self) -> ir.Value:
+        """The barriers at which readers of stages arrive."""
+        assert self._empty is not None, "there are readers that say so"
+        return self._empty
 
     @property
     def is_apart(self) -> bool:

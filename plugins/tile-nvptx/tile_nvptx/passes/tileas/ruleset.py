@@ -25,7 +25,8 @@ FAMILIES = {
         "arith.extui", "arith.trunci", "nv_tileaa.fp_to_int",
     ),
     "cluster": (
-        "nv_tileas.cta_rank", "nv_tileas.cluster_sync", "nv_tileas.barrier_arrive_in_cluster",
+        "nv_tileas.cta_rank", "nv_tileas.cluster_sync", "nv_tileas.cluster_arrive",
+        "nv_tileas.cluster_wait", "nv_tileas.barrier_arrive_in_cluster",
     ),
     "convert_layout": ("nv_tileas.convert_layout", "nv_tileas.convert_in_parts"),
     "count": ("nv_tileas.count",),
@@ -60,7 +61,8 @@ FAMILIES = {
     ),
     "tensor_memory": (
         "nv_tileas.alloc_tmem", "nv_tileas.dealloc_tmem", "nv_tileas.tmem_address",
-        "nv_tileas.tmem_buffer", "nv_tileas.tmem_fence", "nv_tileas.umma", "nv_tileas.umma_scaled",
+        "nv_tileas.tmem_buffer", "nv_tileas.tmem_view", "nv_tileas.tmem_fence", "nv_tileas.umma",
+        "nv_tileas.umma_scaled",
     ),
     "tma": (
         "nv_tileas.async_tiled_tma_load", "nv_tileas.async_gather_tma_load",

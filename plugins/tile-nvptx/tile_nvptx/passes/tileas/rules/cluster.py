@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tile_tileas.dialect.cluster import RELAXED
+
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device import asynchronous as device
 from tile_nvptx.passes.tileas.rules.synchronization import barrier_at, first_thread, run
@@ -24,12 +26,34 @@ def cluster_sync(op: ir.OpView, cx: Kernel) -> None:
     meet_in_cluster(cx)
 
 
+@rules.on("nv_tileas.cluster_arrive")
+def cluster_arrive(op: ir.OpView, cx: Kernel) -> None:
+    """cluster_arrive => barrier.cluster.arrive, which is .relaxed where nothing is handed over"""
+    _arrive(cx, relaxed=RELAXED in op.attributes)
+
+
+@rules.on("nv_tileas.cluster_wait")
+def cluster_wait(op: ir.OpView, cx: Kernel) -> None:
+    """cluster_wait => barrier.cluster.wait"""
+    _await(cx)
+
+
 def meet_in_cluster(cx: Kernel) -> None:
     """All threads of all blocks of the cluster meet."""
-    # Operations, as LLVM may copy inline assembly to where a warp's threads have parted.
-    aligned = {"aligned": ir.UnitAttr.get()}
-    cx.create("nvvm.cluster.arrive", attributes=aligned)
-    cx.create("nvvm.cluster.wait", attributes=aligned)
+    _arrive(cx)
+    _await(cx)
+
+
+# Operations, as LLVM may copy inline assembly to where a warp's threads have parted.
+
+
+def _arrive(cx: Kernel, *, relaxed: bool = False) -> None:
+    name = "nvvm.cluster.arrive.relaxed" if relaxed else "nvvm.cluster.arrive"
+    cx.create(name, attributes={"aligned": ir.UnitAttr.get()})
+
+
+def _await(cx: Kernel) -> None:
+    cx.create("nvvm.cluster.wait", attributes={"aligned": ir.UnitAttr.get()})
 
 
 @rules.on("nv_tileas.barrier_arrive_in_cluster")

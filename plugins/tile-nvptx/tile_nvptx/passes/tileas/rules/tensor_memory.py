@@ -77,6 +77,12 @@ def tmem_buffer(op: ir.OpView, cx: Kernel) -> ir.Value:
     return Builder(cx).with_constant("addi", op.operands[0], op.column.value)
 
 
+@rules.on("nv_tileas.tmem_view")
+def tmem_view(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """tmem_view => its address"""
+    return Builder(cx).binary("addi", op.operands[0], op.operands[1])
+
+
 @rules.on("nv_tileas.tmem_fence")
 def tmem_fence(op: ir.OpView, cx: Kernel) -> None:
     """tmem_fence => tcgen05.fence"""
