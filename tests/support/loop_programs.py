@@ -283,6 +283,22 @@ def dealt(several_a, several_b, keep, several_out, steps: int):
         before += count
 
 
+WIDE = (128, 64, 256)  # M, K and N of a tile that leaves no room for all of it beside stages
+
+
+@ct.kernel
+def in_turn(a, b, keep, out, steps: int):
+    """Tiles one after the other, of which each is stored while the next one is multiplied."""
+    m, k, n = WIDE
+    for tile in range(ct.bid(0), ct.num_tiles(out, 0, (m, n)), ct.num_blocks(0)):
+        total = ct.full((m, n), 0, dtype=ct.float32)
+        for i in range(steps):
+            left = ct.load(a, index=(tile, i), shape=(m, k), padding_mode=ZERO)
+            right = ct.load(b, index=(i, 0), shape=(k, n), padding_mode=ZERO)
+            total = ct.mma(left, right, total)
+        ct.store(out, index=(tile, 0), tile=total)
+
+
 @dataclass(frozen=True)
 class Case:
     """One launch: arrays, how many steps, what `out` holds afterwards (float64)."""
@@ -472,6 +488,18 @@ def _several(kernel: Any) -> Callable[[int], Case]:
     return case
 
 
+def _in_turn(steps: int) -> Case:
+    """Three tiles, the last one of fewer rows."""
+    m, k, n = WIDE
+    draw = np.random.default_rng(steps)
+    rows, depth = 2 * m + 72, max(steps * k - 8, 8)
+    a, b = (draw.integers(-3, 4, shape).astype(np.float16) for shape in ((rows, depth), (depth, n)))
+    out = np.full((rows, n), 7, np.float32)
+    used = min(depth, steps * k)
+    wanted = a[:, :used].astype(np.float64) @ b[:used].astype(np.float64)
+    return Case(in_turn, (a, b, np.ones(1, np.int32), out), steps, wanted)
+
+
 CASES: dict[str, Callable[[int], Case]] = {
     "conditional load": _simple(conditional_load, _kept),
     "conditional use": _simple(conditional_use, _kept),
@@ -495,4 +523,5 @@ CASES: dict[str, Callable[[int], Case]] = {
     "counted once": _counted,
     "arrays of a list": _several(listed),
     "tiles dealt out": _several(dealt),
+    "sums in turn": _in_turn,
 }

@@ -2,12 +2,12 @@
 
 // Each box of the store: its columns are read where the loop has run, scaled, rounded and staged.
 // CHECK: func.func @in_slices
+// CHECK-COUNT-2: "nv_tileas.alloc_tensor"() {alignment = 1024 : i32}
 // CHECK: "nv_tileas.tmem_view"
 // CHECK-NEXT: scf.if
 // CHECK: "nv_tileas.copy"
 // CHECK: arith.mulf
 // CHECK: "nv_tileaa.fp_to_fp"
-// CHECK: "nv_tileas.alloc_tensor"() {alignment = 1024 : i32}
 // CHECK: "nv_tileas.copy"
 // CHECK: "nv_tileas.async_tiled_tma_store"
 // CHECK: arith.constant 32 : i32

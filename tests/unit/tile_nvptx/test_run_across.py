@@ -36,7 +36,10 @@ def made(steps: Steps, blocks: int = 1, *, stages: int = 2, across: bool = True)
     return tile_core.compile(
         str(tile_cudatile.to_mlir(module)), "sm_100", opt_level=2, emit="ptx",
         start_at="convert-cudatile-to-tileaa", options=options, keep_stages=False,
-        pass_options={"tileas-unspecialized-pipeline.across": across},
+        pass_options={
+            "tileas-unspecialized-pipeline.across": across,
+            "tileas-unspecialized-pipeline.in-turn": False,
+        },
     )  # fmt: skip
 
 

@@ -42,6 +42,8 @@ def made(steps: Steps, options: Mapping[str, object], target: str = "sm_100") ->
     return tile_core.compile(
         str(tile_cudatile.to_mlir(module)), target, opt_level=2, emit="ptx",
         start_at="convert-cudatile-to-tileaa", options=given, keep_stages=False,
+        # Pairs with agents of their own: test_run_in_turn.
+        pass_options={"tileas-unspecialized-pipeline.in-turn": False},
     )  # fmt: skip
 
 

@@ -86,7 +86,10 @@ def test_a_loop_in_a_loop_makes_its_barriers_again(tensor_maps: str, schedule: s
         str(tile_cudatile.to_mlir(module)), "sm_100", opt_level=2, emit="ptx",
         start_at="convert-cudatile-to-tileaa",
         options={"tma-descriptors": tensor_maps},
-        pass_options={"tileas-unspecialized-pipeline.across": False},
+        pass_options={
+            "tileas-unspecialized-pipeline.across": False,
+            "tileas-unspecialized-pipeline.in-turn": False,
+        },
     )  # fmt: skip
     text = str(made.stage("ptx"))
     assert "tcgen05.mma" in text

@@ -23,7 +23,7 @@ NAMES = (
     "through memory", "stored before", "overwritten behind", "unlocked behind", "two users",
     "carried twice", "loaded address", "dynamic step", "padding of minus infinity",
     "padding of NaN", "ragged", "base off by 8 bytes", "stride of 8 bytes", "boxes of 512 rows",
-    "counted once", "arrays of a list", "tiles dealt out",
+    "counted once", "arrays of a list", "tiles dealt out", "sums in turn",
 )  # fmt: skip
 
 
@@ -71,6 +71,7 @@ def test_nothing_of_maps_that_are_made_again_can_go(name: str, target: str) -> N
     assert told(target, "unspecialize", (name,), 3, of=maps) == []
 
 
+<<<<<<< HEAD
 #: What others make good in these programs, by kind. Whoever places them does not know that:
 #: - meeting and fence behind the initialisation of barriers: threads meet again, and fence, before
 #:   the first copy, for operands that they store themselves, or for a bulk store (both programs);
@@ -90,6 +91,15 @@ def test_what_others_make_good(name: str) -> None:
     missed = told("sm_90", "unspecialize", (name,), 9)
     kinds = Counter(one.split(": ")[1].split(",")[0] for one in missed)
     assert kinds == COVERED[name], missed
+=======
+def test_nothing_between_agents_can_go() -> None:
+    """Waits and arrivals of stages and accumulators, and groups of stores whose slices of memory
+    are used again.
+    """
+    between = r"bulk\.(wait|commit)_group|mbarrier\.(try_wait|arrive)|tcgen05\.commit"
+    missed = told("sm_100", "unspecialize", ("sums in turn",), 3, of=between)
+    assert missed == []
+>>>>>>> 9595414 (Loops of products that run again have two accumulators in turn)
 
 
 @pytest.mark.slow

@@ -122,8 +122,8 @@ def _arrive(op: ir.OpView) -> str | None:
         return f"expects every thread to arrive for its own copies, but got '{by}'"
     if kind == "tcgen05" and by != "agent":
         return f"expects one thread of the agent to arrive for its products, but got '{by}'"
-    if PAIR in op.attributes and kind != "tcgen05":
-        return f"expects products to arrive for a pair, but got '{kind}'"
+    if PAIR in op.attributes and (by, kind) != ("warp", "generic") and kind != "tcgen05":
+        return f"expects products or warps to arrive for a pair, but got '{kind}' by '{by}'"
     return None
 
 
@@ -202,7 +202,8 @@ SPECS = (
         "barrier_arrive",
         {**_STAGE, "by": ir.StringAttr, "kind": ir.StringAttr},
         "Arrive with release semantics: one arrival per thread, warp or agent, as `by` says. With "
-        "`pair` products of a pair arrive at the barriers of both blocks.",
+        "`pair` products of a pair arrive at the barriers of both blocks, and so do warps, which "
+        "hand over nothing to the other block that they wrote.",
         (ReadsAndWrites,),
         (_at, _arrive),
     ),

@@ -31,6 +31,8 @@ from tile_tileas.mma.tiers import SCALED_TIERS, tier_of
 SIDES = ("before", "after")
 #: Columns are taken as a power of two, this at least (PTX ISA, "tcgen05.alloc").
 LEAST_COLUMNS = 32
+#: Attribute of what says that threads have read an accumulator, and of the fence before it.
+GIVES_BACK = "gives_back"
 #: Products that a thread begins.
 UMMA = ("nv_tileas.umma", "nv_tileas.umma_scaled")
 

@@ -69,6 +69,11 @@ class Exchange(Inserter):
         self.store(tile, buffer)
         return buffer
 
+    def put(self, op: ir.Operation) -> None:
+        """Move an operation there."""
+        assert self._ip is not None
+        self._ip.insert(op.detach_from_parent())
+
     def index(self, value: int) -> ir.Value:
         """A constant i32."""
         i32 = ir.IntegerType.get_signless(32)

@@ -16,7 +16,8 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.accumulators import made_by_pairs
-from tile_tileas.analysis.buffers import lives_of
+from tile_tileas.analysis.buffers import Life, lives_of
+from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.materialize.exchange import Exchange
@@ -51,6 +52,10 @@ class AllocateTensorMemory(Pass):
             raise error_at(worst.op, f"allocated tmem out of resource: {needed} vs {COLUMNS}")
         columns = max(LEAST_COLUMNS, 1 << (needed - 1).bit_length())
         first = _first_user(op.regions[0].blocks[0], [life.op.results[0] for life in lives])
+        cx.count("columns", columns)
+        if first.name == SWITCH:
+            _take_for_agents(op, columns, first, lives)
+            return
         address = _take(op, columns, first, pair=made_by_pairs(op))
         for life in lives:
             at = Exchange(first if life.op.operation.block == first.block else life.op)
@@ -59,7 +64,6 @@ class AllocateTensorMemory(Pass):
             made = at.create("nv_tileas.tmem_buffer", [address], [type_], column)
             life.op.results[0].replace_all_uses_with(made.result)
             life.op.operation.erase()
-        cx.count("columns", columns)
 
 
 def _first_user(block: ir.Block, buffers: Sequence[ir.Value]) -> ir.Operation:
@@ -87,10 +91,7 @@ def _take(func: ir.Operation, columns: int, first: ir.Operation, *, pair: bool) 
     """The address, for `first` and what follows it, of columns that the kernel takes before and has
     to its end.
     """
-    i32 = ir.IntegerType.get_signless(32)
-    count: dict[str, ir.Attribute] = {"columns": ir.IntegerAttr.get(i32, columns)}
-    if pair:
-        count[PAIR] = ir.UnitAttr.get()
+    i32, count = ir.IntegerType.get_signless(32), _count(columns, pair=pair)
     block = func.regions[0].blocks[0]
     at = _behind_meetings(block, first)
     word = at.run_of(1, i32)
@@ -102,6 +103,52 @@ def _take(func: ir.Operation, columns: int, first: ir.Operation, *, pair: bool) 
     end = block.operations[len(block.operations) - 1]
     Exchange(end).create("nv_tileas.dealloc_tmem", [address], [], count)
     return address
+
+
+def _take_for_agents(
+    func: ir.Operation, columns: int, switch: ir.Operation, lives: Sequence[Life]
+) -> None:
+    """The first of the agents takes columns for all; others use theirs when it has said that they
+    are free. They are given back behind the agents.
+    """
+    count = _count(columns, pair=made_by_pairs(func))
+    block = func.regions[0].blocks[0]
+    i32 = ir.IntegerType.get_signless(32)
+    word = Exchange(block.operations[0]).run_of(1, i32)
+    bodies = [agent.regions[0].blocks[0] for agent in agents_of(switch)]
+    at = Exchange(bodies[0].operations[0])
+    at.create("nv_tileas.alloc_tmem", [word], [], count)
+    known = at.create("nv_tileas.tmem_address", [word], [i32]).result
+    for life in lives:
+        for use in list(life.op.results[0].uses):
+            own = Exchange(use.owner)
+            first = _is_inside(use.owner.operation, bodies[0])
+            address = known if first else own.create("nv_tileas.tmem_address", [word], [i32]).result
+            column = {"column": ir.IntegerAttr.get(i32, life.offset)}
+            type_ = life.op.results[0].type
+            made = own.create("nv_tileas.tmem_buffer", [address], [type_], column)
+            use.owner.operands[use.operand_number] = made.result
+        life.op.operation.erase()
+    end = Exchange(block.operations[len(block.operations) - 1])
+    address = end.create("nv_tileas.tmem_address", [word], [i32]).result
+    end.create("nv_tileas.dealloc_tmem", [address], [], count)
+
+
+def _is_inside(op: ir.Operation, block: ir.Block) -> bool:
+    while op.block != block:
+        if op.parent is None or op.parent.operation.name == "func.func":
+            return False
+        op = op.parent.operation
+    return True
+
+
+def _count(columns: int, *, pair: bool) -> dict[str, ir.Attribute]:
+    """How many columns are taken or given back, and whether by pairs."""
+    i32 = ir.IntegerType.get_signless(32)
+    count: dict[str, ir.Attribute] = {"columns": ir.IntegerAttr.get(i32, columns)}
+    if pair:
+        count[PAIR] = ir.UnitAttr.get()
+    return count
 
 
 def _meet_in_pair(taken: ir.Operation, first: ir.Operation) -> None:

@@ -20,9 +20,10 @@ from typing import ClassVar
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_core.target import Target
-from tile_tileas.agents.needs import Needs, used_outside
+from tile_tileas.agents.needs import FOR, Needs, used_outside
 from tile_tileas.agents.registers import Warps, warps_for
 from tile_tileas.agents.replica import Replica
+from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.dialect.agents import AGENT, SWITCH, YIELD
 from tile_tileas.dialect.buffers import BarrierType, BufferType
@@ -30,6 +31,7 @@ from tile_tileas.passes.convert_tileaa import SPEC, num_warps, occupancy
 from tile_tileas.pipelining.apart import PRODUCER
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
+from tile_tileas.tma.barriers import BEGINS
 
 _INIT, _DEALLOC = "nv_tileas.barrier_init", "nv_tileas.dealloc"
 _SEGMENTS = 16
@@ -47,12 +49,13 @@ class SpecializeWarps(Pass):
     }
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        loops = list(_marked(op.regions[0]))
-        if not loops:
+        marked = list(_marked(op.regions[0]))
+        if not marked:
             return
-        _Split(op, loops, cx.target).run()
-        cx.count("agents", 2)
-        cx.count("loops", len(loops))
+        split = _Split(op, marked, cx.target)
+        split.run()
+        cx.count("agents", 1 + len(split.parts))
+        cx.count("loops", sum(one.name == FOR for one in marked))
 
 
 def _marked(region: ir.Region) -> Iterator[ir.Operation]:
@@ -64,20 +67,39 @@ def _marked(region: ir.Region) -> Iterator[ir.Operation]:
                 yield from _marked(inner)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What one agent beside the first does: marked operations, and what it needs for them."""
+
+    marked: Sequence[ir.Operation]
+    needs: Needs
+
+    @staticmethod
+    def of(marked: Sequence[ir.Operation]) -> _Part:
+        needs, own = Needs(), {result for op in marked for result in op.results}
+        for op in marked:
+            used = [value for value in used_outside(op) if value not in own]
+            values = [value for value in used if not _is_storage(value)]
+            problem = needs.add_places(values, op.opview)
+            if problem is not None:  # who marks operations asks before
+                raise error_at(op, f"cannot be an agent's of its own: {problem}")
+        return _Part(marked, needs)
+
+
 class _Split:
     """One kernel."""
 
-    def __init__(self, func: ir.Operation, loops: Sequence[ir.Operation], target: Target) -> None:
-        self._func, self._loops = func, loops
+    def __init__(self, func: ir.Operation, marked: Sequence[ir.Operation], target: Target) -> None:
+        self._func, self._marked = func, marked
         self._block = func.regions[0].blocks[0]
         self._at = Writer(func.location)
-        self._warps = warps_for(num_warps(func), occupancy(func), target)
-        self._needs = Needs()
-        for loop in loops:
-            values = [value for value in used_outside(loop) if not _is_storage(value)]
-            problem = self._needs.add_places(values, loop.opview)
-            if problem is not None:  # who marks loops asks before
-                raise error_at(loop, f"cannot be an agent's of its own: {problem}")
+        numbers = sorted({_agent_of(op) for op in marked})
+        self.parts = [_Part.of([op for op in marked if _agent_of(op) == n]) for n in numbers]
+        if len(numbers) == 1:
+            self._works, copies = warps_for(num_warps(func), occupancy(func), target)
+            self._warps = [copies]
+        else:
+            self._works, self._warps = Warps(num_warps(func)), [Warps(1) for _ in numbers]
 
     def run(self) -> None:
         """Make the agents."""
@@ -90,36 +112,37 @@ class _Split:
         for op in shared:
             at.place.insert(op.operation.detach_from_parent())
         at.fence("mbarrier_init")
-        at.sync()
-        sizes = ir.DenseI32ArrayAttr.get([1, 1])
+        pair = made_by_pairs(self._func)
+        at.meet(in_cluster=pair).attributes[BEGINS] = ir.UnitAttr.get()
+        sizes = ir.DenseI32ArrayAttr.get([1] * (1 + len(self.parts)))
         switch = at.create(
             SWITCH, [], [],
             {"num_agents_per_group": sizes, "isolated": ir.BoolAttr.get(False)},
             regions=1,
         )  # fmt: skip
         agents = switch.regions[0].blocks.append()
-        works, copies = self._warps
-        body = self._agent(agents, copies)
-        at.move(ir.InsertionPoint(body))
-        Replica(at, self._needs, self._loops).of(rest)
-        self._end(body)
-        body = self._agent(agents, works, first=True)
+        for part, warps in zip(self.parts, self._warps, strict=True):
+            body = self._agent(agents, warps)
+            at.move(ir.InsertionPoint(body))
+            Replica(at, part.needs, part.marked).of(rest)
+            rest = [op for op in rest if op.operation not in part.marked]
+            self._end(body)
+        body = self._agent(agents, self._works, first=True)
         at.move(ir.InsertionPoint(body))
         for op in rest:
-            if op.operation not in self._loops:
-                at.place.insert(op.operation.detach_from_parent())
+            at.place.insert(op.operation.detach_from_parent())
         self._end(body)
-        for loop in self._loops:
-            del loop.attributes[PRODUCER]
+        for op in self._marked:
+            del op.attributes[PRODUCER]
         for op in behind:
             op.operation.move_before(ops[-1].operation)
-        self._launch(works.number + copies.number)
+        self._launch(sum(one.number for one in (self._works, *self._warps)))
 
     def _shared(self, ops: Sequence[ir.OpView]) -> list[ir.OpView]:
         """What comes before the agents part: scalars without effects that follow from arguments,
         stages and barriers of the loops that copy, memory that lasts as long as the kernel.
         """
-        used = {value for loop in self._loops for value in used_outside(loop)}
+        used = {value for op in self._marked for value in used_outside(op)}
         found: list[ir.OpView] = []
         known: set[ir.Value] = set(self._block.arguments)
         for op in ops[:-1]:
@@ -158,6 +181,12 @@ class _Split:
         found = {item.name: item.attr for item in spec}
         found["num_warps"] = ir.IntegerAttr.get(self._at.i32, warps)
         self._func.attributes[SPEC] = ir.DictAttr.get(found)
+
+
+def _agent_of(op: ir.Operation) -> int:
+    """The number of the agent that a marked operation is for."""
+    mark = op.attributes[PRODUCER]
+    return mark.value if isinstance(mark, ir.IntegerAttr) else 1
 
 
 def _is_storage(value: ir.Value) -> bool:

@@ -21,17 +21,21 @@ from tile_cute.linear import LinearLayout, subtile
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
-from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.analysis.buffers import ALLOC, stage_bytes
 from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.dialect import distributed, layout_of
-from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.tensor import UMMA, column_of, column_slice
+from tile_tileas.dialect.buffers import Buffer, async_token
+from tile_tileas.dialect.tensor import GIVES_BACK, UMMA, column_of, column_slice
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.tile_graph import kind_of, only_computes
 
 _COPY, _VIEW, _IF = "nv_tileas.copy", "nv_tileas.buffer_view", "scf.if"
-_STORE = "nv_tileas.async_tiled_tma_store"
+_STORE, _COMMIT = "nv_tileas.async_tiled_tma_store", "nv_tileas.async_commit_group"
+#: Slices that are staged at once where others are stored while the next product is made anyway.
+IN_TURN = 2
+#: Attribute of what says that an accumulator has been read: it is staged in so many slices.
+IN_SLICES = "in_slices"
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,15 @@ def _staged(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
         for block in region.blocks:
             for inner in block.operations:
                 yield from _staged(inner)
-                if inner.operation.name == _COPY and not len(inner.results):
-                    buffer = Buffer.of(inner.operands[1].type)
-                    if buffer is not None and buffer.space == SHARED:
-                        yield inner
+            yield from _staged_in(block)
+
+
+def _staged_in(block: ir.Block) -> Iterator[ir.OpView]:
+    for op in block.operations:
+        if op.operation.name == _COPY and not len(op.results):
+            buffer = Buffer.of(op.operands[1].type)
+            if buffer is not None and buffer.space == SHARED:
+                yield op
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,12 @@ class _Box:
     view: ir.OpView
     store: ir.OpView
     origin: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        buffer = Buffer.of(self.view.results[0].type)
+        assert buffer is not None, "verified"
+        return tuple(buffer.shape)
 
 
 @dataclass(frozen=True)
@@ -95,18 +110,10 @@ class _Tile:
     @staticmethod
     def of(copy: ir.OpView) -> _Tile | None:
         """The tile that `copy` stages, if it can be cut."""
-        boxes = _boxes_of(copy)
-        chain: list[ir.OpView] = []
-        op = _maker(copy.operands[0], copy)
-        while op is not None and _is_elementwise(op):
-            chain.append(op)
-            wide = [value for value in op.operands if not _is_splat(value)]
-            op = _maker(wide[0], op) if len(wide) == 1 else None
+        boxes, (chain, op) = _boxes_of(copy), _chain_of(copy)
         if not boxes or op is None or _source(op) is None:
             return None
-        buffer = Buffer.of(boxes[0].view.results[0].type)
-        assert buffer is not None, "verified"
-        tile = _Tile(copy, tuple(chain), op, tuple(boxes), tuple(buffer.shape))
+        tile = _Tile(copy, tuple(chain), op, tuple(boxes), boxes[0].shape)
         return tile if tile._can_be_cut() and tile._is_undisturbed() else None
 
     @property
@@ -119,16 +126,10 @@ class _Tile:
     def _can_be_cut(self) -> bool:
         """Whether each thread has its own part of a slice, and reads that by itself."""
         layouts = [layout_of(op.results[0].type) for op in (self.read, *self.chain)]
-        memory = self.memory
-        try:
-            parts = [None if one is None else subtile(one, self.shape) for one in layouts]
-            if None in parts or memory is None:
-                return False
-            assert parts[0] is not None
-            tensor_access(parts[0], memory)
-        except LayoutError:
-            return False
-        return True
+        buffer = Buffer.of(self.buffer.type)
+        assert buffer is not None
+        assert buffer.layout is not None, "buffers in tensor memory are made with their layouts"
+        return _is_cut_by(self.shape, layouts, buffer.layout)
 
     @property
     def memory(self) -> LinearLayout | None:
@@ -144,6 +145,53 @@ class _Tile:
         last = ops.index(self.boxes[-1].store.operation)
         between = ops[ops.index(self.read.operation) + 1 : last]
         return not any(_writes_tensor_memory(op) for op in between)
+
+
+def _chain_of(copy: ir.OpView) -> tuple[list[ir.OpView], ir.OpView | None]:
+    """What computes the tile that `copy` stages, element by element, the last operation first; and
+    what gives that what it begins with.
+    """
+    chain: list[ir.OpView] = []
+    op = _maker(copy.operands[0], copy)
+    while op is not None and _is_elementwise(op):
+        chain.append(op)
+        wide = [value for value in op.operands if not _is_splat(value)]
+        op = _maker(wide[0], op) if len(wide) == 1 else None
+    return chain, op
+
+
+def spared_by_slices(sums: ir.Value, memory: LinearLayout) -> int:
+    """Bytes of shared memory that are not needed if a tile is staged in `IN_TURN` slices, one after
+    the other: what is stored of `sums`, a loop's result, which will lie in tensor memory as
+    `memory` says. 0 if it cannot be cut.
+    """
+    loop = sums.owner
+    assert not isinstance(loop, ir.Block), "a loop's result"
+    for copy in _staged_in(loop.operation.block):
+        boxes, (chain, op) = _boxes_of(copy), _chain_of(copy)
+        if op is None or op.operation != loop.operation or len(boxes) <= IN_TURN:
+            continue
+        layouts = [layout_of(value.type) for value in (sums, *(one.results[0] for one in chain))]
+        if _is_cut_by(boxes[0].shape, layouts, memory):
+            buffer = Buffer.of(boxes[0].view.results[0].type)
+            assert buffer is not None, "verified"
+            return (len(boxes) - IN_TURN) * stage_bytes(buffer)
+    return 0
+
+
+def _is_cut_by(
+    shape: Sequence[int], layouts: Sequence[LinearLayout | None], memory: LinearLayout
+) -> bool:
+    """Whether each thread has its own part of a slice of each tile, and reads that by itself."""
+    slice_ = column_slice(memory, shape)
+    try:
+        parts = [None if one is None else subtile(one, shape) for one in layouts]
+        if None in parts or parts[0] is None or slice_ is None:
+            return False
+        tensor_access(parts[0], slice_)
+    except LayoutError:
+        return False
+    return True
 
 
 def _boxes_of(copy: ir.OpView) -> list[_Box]:
@@ -243,21 +291,47 @@ def _writes_tensor_memory(op: ir.Operation | ir.OpView) -> bool:
 
 
 def _cut(tile: _Tile) -> None:
-    alloc = tile.copy.operands[1].owner
-    for box in tile.boxes:
-        at = Exchange(box.store)
+    alloc, last = tile.copy.operands[1].owner, tile.boxes[-1]
+    said = _said_behind(tile)
+    # All slices have memory of their own, so that none waits for the copies of another one; unless
+    # nobody waits for those either.
+    first, several = Exchange(tile.boxes[0].store), len(tile.boxes)
+    several = IN_TURN if any(IN_SLICES in op.attributes for op in said) else several
+    attributes = {"alignment": alloc.attributes["alignment"]}
+    types = [box.view.results[0].type for box in tile.boxes[:several]]
+    buffers = [first.create(ALLOC, [], [type_], attributes).result for type_ in types]
+    for number, box in enumerate(tile.boxes):
+        at, buffer = Exchange(box.store), buffers[number % several]
         value = _read(at, tile, box.origin)
+        if box is last:
+            for op in said:
+                at.put(op)
         for op in reversed(tile.chain):
             value = _on_slice(at, op, value, tile.shape)
-        type_ = box.view.results[0].type
-        attributes = {"alignment": alloc.attributes["alignment"]}
-        buffer = at.create(ALLOC, [], [type_], attributes).result
         at.store(value, buffer)
         box.view.results[0].replace_all_uses_with(buffer)
         box.view.operation.erase()
+        if box is not last and number % several == several - 1:
+            _commit(box.store)
     for op in (tile.copy, *tile.chain, tile.read):
         op.operation.erase()
     alloc.operation.erase()
+
+
+def _commit(store: ir.OpView) -> None:
+    """End a group of copies behind this one, as the memory that they leave is used again: who waits
+    for them waits for groups that have ended.
+    """
+    group = {"group": ir.StringAttr.get("bulk")}
+    begun = [store.results[0]]
+    Exchange(store, behind=True).create(_COMMIT, begun, [async_token()], group)
+
+
+def _said_behind(tile: _Tile) -> list[ir.Operation]:
+    """What says that all has been read, behind that."""
+    ops = [op.operation for op in tile.copy.operation.block.operations]
+    between = ops[ops.index(tile.read.operation) : ops.index(tile.boxes[-1].store.operation)]
+    return [op for op in between if GIVES_BACK in op.attributes]
 
 
 def _read(at: Exchange, tile: _Tile, origin: Sequence[int]) -> ir.Value:

@@ -26,7 +26,7 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape, tensor_plan_of
 from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
-from tile_tileas.pipelining import tcgen05_in_flight
+from tile_tileas.pipelining import in_turn, tcgen05_in_flight
 from tile_tileas.pipelining.across import Across, Runs
 from tile_tileas.pipelining.awaited import wait_for_no_reads
 from tile_tileas.pipelining.budget import demand_of, expecting, registers_of, room_of
@@ -92,6 +92,11 @@ class UnspecializedPipeline(Pass):
         True, "fragments of mma.sync are read while the part of K before them is multiplied"
     )
 
+    in_turn: bool = option(
+        True,
+        "products by tcgen05 of loops that run again have two accumulators in turn, and agents of "
+        "their own",
+    )
     across: bool = option(
         True, "loops that two threads lead fill stages of their next run before what follows them"
     )
@@ -193,6 +198,8 @@ class UnspecializedPipeline(Pass):
         """Whether single threads lead the loop for all, and it is made so now."""
         if not tcgen05_in_flight.is_led(loop, loads, products, len(engines.tma.copies)):
             return False
+        if self._pipelined_in_turn(func, loop, loads, engines, products, cx):
+            return True
         if self._pipelined_across(func, loop, loads, engines, products, cx):
             return True
         overhead = engines.overhead + tcgen05_in_flight.OVERHEAD
@@ -205,6 +212,45 @@ class UnspecializedPipeline(Pass):
         made = Multistage(loop, fillings, stages, phased=True, led=True)
         tcgen05_in_flight.keep_in_flight(func, made.run(), made, products, copier=copier)
         self._count(cx, stages, len(products))
+        return True
+
+    def _pipelined_in_turn(
+        self,
+        func: ir.Operation,
+        loop: ir.OpView,
+        loads: list[Prefetch],
+        engines: EngineLoads,
+        products: list[Kept],
+        cx: PassContext,
+    ) -> bool:
+        """Whether the products of the loop have two accumulators in turn now."""
+        if not (self.in_turn and is_inside_loop(loop)):
+            return False
+        why = in_turn.problem_of(func, loop, loads, products)
+        overhead = engines.overhead + tcgen05_in_flight.OVERHEAD
+        stages, in_slices = 0, False
+        if why is None:
+            spared = in_turn.spared(loop, products[0], func)
+            whole, fewer = (
+                self._stages(func, loop, loads, cx, 0, bytes_, products, led=True, apart=True)
+                for bytes_ in (overhead, overhead - spared)
+            )
+            stages, in_slices = max(whole, fewer), fewer > whole
+            why = None if stages else "two stages do not fit beside what follows it"
+        if why is not None:
+            cx.missed(
+                loop.operation,
+                f"makes products of a run when sums of the one before have been read: {why}",
+                category="pipeline",
+                name="SumsNotInTurn",
+                hint=remedy([why]),
+            )
+            return False
+        kept, maps = products[0], engines.tma
+        new = in_turn.InTurn(func, loop, loads, maps, stages, kept, in_slices=in_slices).run()
+        self._count(cx, stages, len(products))
+        cx.passed(new, "has two accumulators in turn, and agents that copy and multiply",
+                  category="pipeline", name="SumsInTurn")  # fmt: skip
         return True
 
     def _pipelined_across(

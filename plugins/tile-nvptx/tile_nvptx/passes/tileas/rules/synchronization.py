@@ -171,7 +171,12 @@ def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
         lane = b.with_constant("andi", index, LANES - 1)
         leads = b.compare(_EQ, lane, b.constant(0))
     with when(cx, leads):
-        run(cx, arrive, place)
+        if PAIR not in op.attributes:
+            run(cx, arrive, place)
+            return
+        for rank in range(_OF_PAIR):
+            there = b.with_constant("addi", first_of_pair(cx), rank)
+            run(cx, device.barrier_arrive_at(), place, there)
 
 
 def _both(cx: Kernel) -> ir.Value:

@@ -12,7 +12,7 @@ from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name, product_shape
 from tile_tileas.mma.operands import read_operand
-from tile_tileas.mma.tensor import TensorPlan
+from tile_tileas.mma.tensor import WARPS, TensorPlan
 from tile_tileas.mma.tensor_scaled import COPIED, ScaledTensorPlan
 from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.tiers import planned_tensor
@@ -206,7 +206,8 @@ def _check_scales(op: ir.OpView, cx: Kernel, plan: ScaledTensorPlan) -> None:
 def _plan(op: ir.OpView, cx: Kernel) -> TensorPlan:
     shapes = [Buffer.of(cx.before(value)) for value in list(op.operands)[:3]]
     a, _, c = (tuple(one.shape) for one in shapes if one is not None)
-    planned = Planned(atom_name(op), product_shape(a, c), 2, cx.state.num_warps)
+    # Which warps read the accumulator is the affair of those; another agent may begin products.
+    planned = Planned(atom_name(op), product_shape(a, c), 2, WARPS)
     try:
         plan = planned_tensor(planned)
     except LayoutError as error:
