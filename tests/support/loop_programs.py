@@ -299,6 +299,21 @@ def in_turn(a, b, keep, out, steps: int):
         ct.store(out, index=(tile, 0), tile=total)
 
 
+TALL = (256, 32, 256)  # a tile whose sums of f32 shared memory does not hold
+
+
+@ct.kernel
+def of_a_batch(a, b, keep, out, steps: int):
+    """Sums with an axis of one element more, too many to be staged at once."""
+    m, k, n = TALL
+    total = ct.full((m, n), 0, dtype=ct.float32)
+    for i in range(steps):
+        left = ct.load(a, index=(0, i), shape=(m, k), padding_mode=ZERO)
+        right = ct.load(b, index=(i, 0), shape=(k, n), padding_mode=ZERO)
+        total = ct.mma(left, right, total)
+    ct.store(out, index=(0, 0, 0), tile=ct.reshape(total, (1, m, n)))
+
+
 @dataclass(frozen=True)
 class Case:
     """One launch: arrays, how many steps, what `out` holds afterwards (float64)."""
@@ -488,6 +503,17 @@ def _several(kernel: Any) -> Callable[[int], Case]:
     return case
 
 
+def _of_a_batch(steps: int) -> Case:
+    """A matrix of fewer rows than the tile has."""
+    m, k, n = TALL
+    draw, depth = np.random.default_rng(steps), max(steps, 1) * k
+    shapes = ((m - 40, depth), (depth, n))
+    a, b = (draw.integers(-3, 4, shape).astype(np.float16) for shape in shapes)
+    wanted = a[:, : steps * k].astype(np.float64) @ b[: steps * k].astype(np.float64)
+    out = np.full((1, m - 40, n), 7, np.float32)
+    return Case(of_a_batch, (a, b, np.ones(1, np.int32), out), steps, wanted[None])
+
+
 def _in_turn(steps: int) -> Case:
     """Three tiles, the last one of fewer rows."""
     m, k, n = WIDE
@@ -524,4 +550,5 @@ CASES: dict[str, Callable[[int], Case]] = {
     "arrays of a list": _several(listed),
     "tiles dealt out": _several(dealt),
     "sums in turn": _in_turn,
+    "sums of a batch": _of_a_batch,
 }

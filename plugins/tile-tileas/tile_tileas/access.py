@@ -22,6 +22,9 @@ TMA, BULK, CP_ASYNC, GENERIC = WAYS = ("tma", "bulk", "cp.async", "generic")
 UNDECIDED = ""
 #: What speaks for a way that another one left.
 FALLEN_BACK = "what was planned cannot be"
+#: Attribute of a store by threads: a tensor map may store slices of the tile instead, if they are
+#: read and staged one after the other.
+MAY_LEAVE_IN_SLICES = "may_leave_in_slices"
 
 
 @dataclass(frozen=True)

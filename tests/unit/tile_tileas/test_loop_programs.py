@@ -24,6 +24,7 @@ NAMES = (
     "carried twice", "loaded address", "dynamic step", "padding of minus infinity",
     "padding of NaN", "ragged", "base off by 8 bytes", "stride of 8 bytes", "boxes of 512 rows",
     "counted once", "arrays of a list", "tiles dealt out", "sums in turn",
+    "sums of a batch",
 )  # fmt: skip
 
 
@@ -72,6 +73,7 @@ def test_nothing_of_maps_that_are_made_again_can_go(name: str, target: str) -> N
 
 
 <<<<<<< HEAD
+<<<<<<< HEAD
 #: What others make good in these programs, by kind. Whoever places them does not know that:
 #: - meeting and fence behind the initialisation of barriers: threads meet again, and fence, before
 #:   the first copy, for operands that they store themselves, or for a bulk store (both programs);
@@ -93,11 +95,23 @@ def test_what_others_make_good(name: str) -> None:
     assert kinds == COVERED[name], missed
 =======
 def test_nothing_between_agents_can_go() -> None:
+=======
+_GROUPS = r"bulk\.(wait|commit)_group"
+
+
+@pytest.mark.parametrize(
+    ("name", "between"),
+    [
+        ("sums in turn", rf"{_GROUPS}|mbarrier\.(try_wait|arrive)|tcgen05\.commit"),
+        ("sums of a batch", _GROUPS),
+    ],
+)
+def test_nothing_between_agents_and_slices_can_go(name: str, between: str) -> None:
+>>>>>>> 93a3fd4 (Sums that threads would store leave in slices by tensor maps)
     """Waits and arrivals of stages and accumulators, and groups of stores whose slices of memory
     are used again.
     """
-    between = r"bulk\.(wait|commit)_group|mbarrier\.(try_wait|arrive)|tcgen05\.commit"
-    missed = told("sm_100", "unspecialize", ("sums in turn",), 3, of=between)
+    missed = told("sm_100", "unspecialize", (name,), 3, of=between)
     assert missed == []
 >>>>>>> 9595414 (Loops of products that run again have two accumulators in turn)
 

@@ -107,6 +107,15 @@ class Ways:
             reasons = [staged] if isinstance(staged, str) else []
         return reasons
 
+    def leaves_in_slices(self, access: ir.OpView, plan: AccessPlan) -> bool:
+        """Whether tensor maps may store slices of a tile that threads are to store, as sums of
+        products leave tensor memory.
+        """
+        if self._known is None or access.name != _STORE or plan.copy != GENERIC or not plan.order:
+            return False
+        wanted = self._wishes.tma_stores != NEVER and benefit.is_sum_of_products(access.value)
+        return wanted and not refusals(access, self._known)
+
     def _no_maps(self) -> str:
         if self._target.sm < SINCE:
             return f"{self._target.name} has no tensor maps"
@@ -126,6 +135,7 @@ class Ways:
         return rows.refusal(access, plan, self._order)
 
 
+_STORE = "nv_tileas.tiled_store"
 _POINTERS = "it goes through pointers, and not through a view"
 _STORES = "bulk copies of runs are made for loads alone"
 _INTO = "it copies into shared memory alone"

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
-from tile_tileas.access import BULK, TMA, AccessPlan, plan_pointers, plan_tiled, without_checks
+from tile_tileas.access import (
+    BULK,
+    MAY_LEAVE_IN_SLICES,
+    TMA,
+    AccessPlan,
+    plan_pointers,
+    plan_tiled,
+    without_checks,
+)
 from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS, STORES
@@ -91,6 +99,8 @@ class PlanAccesses(Pass):
                 narrow = narrowness_of_pointers(access, plan, known, bits)
             if access.name in _PLANNED:
                 plan, refused = ways.chosen(access, plan)
+                if ways.leaves_in_slices(access, plan):
+                    access.attributes[MAY_LEAVE_IN_SLICES] = ir.UnitAttr.get()
                 _remark_way(access, plan, refused, cx)
             access.attributes["access"] = plan.attribute()
             if plan.vector > 1:

@@ -154,6 +154,38 @@ def comes_from_product(tile: ir.Value) -> bool:
     return False
 
 
+def is_sum_of_products(tile: ir.Value) -> bool:
+    """Whether `tile` is what products by tcgen05 add up to, each element by itself changed, with
+    other axes of one element.
+    """
+    for _ in range(_EFFORT):
+        owner = tile.owner
+        if isinstance(owner, ir.Block):
+            return False
+        if owner.name == _DOT:
+            return _family(owner) in _BY_ONE_THREAD
+        if owner.name == "scf.for":
+            (tile,) = _origins(tile, owner)
+            continue
+        wide = [one for one in owner.operands if _is_computed(one)]
+        if len(owner.regions) or len(wide) != 1 or _long(wide[0]) != _long(tile):
+            return False
+        tile = wide[0]
+    return False
+
+
+def _is_computed(value: ir.Value) -> bool:
+    """Whether a value is a tile, and no constant."""
+    owner = value.owner
+    constant = not isinstance(owner, ir.Block) and owner.name == "arith.constant"
+    return shape_of(value) != () and not constant
+
+
+def _long(tile: ir.Value) -> list[int]:
+    """Extents of axes of more than one element."""
+    return [extent for extent in shape_of(tile) if extent > 1]
+
+
 def _origins(value: ir.Value, owner: ir.Operation | ir.OpView) -> list[ir.Value]:
     number = ir.OpResult(value).result_number
     if owner.name == "nv_tileaa.permute":
