@@ -72,8 +72,6 @@ def test_nothing_of_maps_that_are_made_again_can_go(name: str, target: str) -> N
     assert told(target, "unspecialize", (name,), 3, of=maps) == []
 
 
-<<<<<<< HEAD
-<<<<<<< HEAD
 #: What others make good in these programs, by kind. Whoever places them does not know that:
 #: - meeting and fence behind the initialisation of barriers: threads meet again, and fence, before
 #:   the first copy, for operands that they store themselves, or for a bulk store (both programs);
@@ -93,9 +91,8 @@ def test_what_others_make_good(name: str) -> None:
     missed = told("sm_90", "unspecialize", (name,), 9)
     kinds = Counter(one.split(": ")[1].split(",")[0] for one in missed)
     assert kinds == COVERED[name], missed
-=======
-def test_nothing_between_agents_can_go() -> None:
-=======
+
+
 _GROUPS = r"bulk\.(wait|commit)_group"
 
 
@@ -107,13 +104,11 @@ _GROUPS = r"bulk\.(wait|commit)_group"
     ],
 )
 def test_nothing_between_agents_and_slices_can_go(name: str, between: str) -> None:
->>>>>>> 93a3fd4 (Sums that threads would store leave in slices by tensor maps)
     """Waits and arrivals of stages and accumulators, and groups of stores whose slices of memory
     are used again.
     """
     missed = told("sm_100", "unspecialize", (name,), 3, of=between)
     assert missed == []
->>>>>>> 9595414 (Loops of products that run again have two accumulators in turn)
 
 
 @pytest.mark.slow
