@@ -10,12 +10,15 @@ from math import prod
 from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
+from tile_tileas.analysis.pressure import used_values
 from tile_tileas.mma.tier import choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.passes.dot import product_of
 from tile_tileas.storage import storage_bits
 
 _DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
+#: Rows of tensor memory.
+_ROWS = 128
 #: Operands of a product without block scales.
 _PLAIN = 3
 #: Operations behind which a tile is the same data.
@@ -42,6 +45,43 @@ def operand_bytes(func: ir.Operation) -> int:
             block = use.owner.operation.block
             found[block] = found.get(block, 0) + _bytes(load.results[0])
     return max(found.values(), default=0)
+
+
+def chained_columns(func: ir.Operation) -> int:
+    """Columns of the sums of two products of a loop of which the second reads what is made of the
+    first, at most; 0 if a block of code has other products.
+    """
+    found: dict[ir.Block, list[ir.OpView]] = {}
+    for op in operations(func.regions[0]):
+        if op.operation.name == _DOT:
+            found.setdefault(op.operation.block, []).append(op)
+    if not all(len(dots) == 2 and _reads(dots[1], dots[0]) for dots in found.values()):
+        return 0
+    sums = [sum(map(_columns, dots)) for dots in found.values()]
+    return max(sums, default=0)
+
+
+def _columns(dot: ir.OpView) -> int:
+    """Columns of tensor memory for the sum of a product."""
+    *_, rows, columns = shape_of(dot.results[0])
+    return columns * max(1, rows // _ROWS)
+
+
+def _reads(op: ir.OpView, other: ir.OpView) -> bool:
+    """Whether A of a product depends on another product of the same block."""
+    seen: set[ir.Value] = set()
+    pending = [op.operands[0]]
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if value in seen or isinstance(owner, ir.Block):
+            continue
+        seen.add(value)
+        if owner.operation == other.operation:
+            return True
+        if owner.operation.block == other.operation.block:
+            pending += used_values(owner.operation.opview)
+    return False
 
 
 def _bytes(tile: ir.Value) -> int:

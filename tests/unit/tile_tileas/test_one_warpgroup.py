@@ -115,6 +115,7 @@ def blocks(rows: int, keys: int, depth: int, gpu: str, wanted: int = 2) -> int:
     ("rows", "keys", "depth", "gpu", "found"),
     [
         (128, 128, 64, "sm_100", 2),
+        (128, 128, 128, "sm_100", 2),  # beside each other in tensor memory
         (128, 128, 64, "sm_80", 1),  # sums are in registers while they are made
         (256, 128, 64, "sm_100", 1),  # too many registers
         (64, 256, 128, "sm_100", 1),  # operands of two blocks do not fit

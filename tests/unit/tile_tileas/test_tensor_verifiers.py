@@ -67,6 +67,14 @@ def placed(column: int = 0, address: str = "i32", result: str = "!c") -> str:
     )
 
 
+def columns(column: int = 0, source: str = "!c", result: str = "!c") -> str:
+    given = "%c" if source == "!c" else "%b"
+    return (
+        f'%x = "nv_tileas.tmem_columns"({given}) {{column = {column} : i32}} : '
+        f"({source}) -> {result}"
+    )
+
+
 def umma(operands: str = "%a, %b, %c, %f", types: str = "!a, !b, !c, i1", atom: str = ATOM) -> str:
     return f'"nv_tileas.umma"({operands}) {{atom = "{atom}"}} : ({types}) -> ()'
 
@@ -165,6 +173,16 @@ CASES = [
         packed().replace("{atom", "{blocks = 2 : i32, atom"),
         "expects blocks to be 2 and no block scales, but got 2 : i32",
     ),
+    (columns(-1), "has no columns from -1 on of"),
+    (columns(1), "has no columns from 1 on of"),
+    (columns(source="!b"), "expects buffers in tensor memory, but got"),
+    (columns(result="!b"), "expects buffers in tensor memory, but got"),
+    (columns(result="i32"), "expects a buffer, but got i32"),
+    (
+        umma().replace("{atom", "{steps = array<i32: 1, 1>, atom"),
+        "expects a first step and one behind the last, but got array<i32: 1, 1>",
+    ),
+    (umma().replace("{atom", "{steps, atom"), "expects a first step and one behind the last"),
     (WAIT, "expects a leader to wait for a pair"),
     (WAIT.replace("pair", "copier"), "expects a leader to wait in the place of another"),
     (TOLD, "expects products or warps to arrive for a pair, but got 'generic' by 'agent'"),
@@ -184,11 +202,16 @@ def test_refusals(body: str, message: str) -> None:
 
 
 HELD = umma("%at, %b, %c, %f", "!at, !b, !c, i1")
+SOME = umma().replace("{atom", "{steps = array<i32: 0, 1>, atom")
 
 
 @pytest.mark.parametrize(
-    "body", [alloc(), address(), placed(504), umma(), HELD, scaled(), packed(), turn(), following()]
-)
+    "body",
+    [
+        alloc(), address(), placed(504), columns(), umma(), HELD, SOME, scaled(), packed(), turn(),
+        following(),
+    ],
+)  # fmt: skip
 def test_what_is_right_is_taken(body: str) -> None:
     with function(f"{HEAD}func.func @f({ARGUMENTS}) {{\n{body}\nreturn\n}}"):
         pass

@@ -47,15 +47,18 @@ class TensorAccess:
     warps: tuple[int, ...]
 
 
-def tensor_access(tile: LinearLayout, buffer: LinearLayout) -> TensorAccess:
-    """How threads that hold `tile` (register, lane, warp) reach it in `buffer` (row, column).
+def tensor_access(
+    tile: LinearLayout, buffer: LinearLayout, most: int = _MOST_REGISTERS
+) -> TensorAccess:
+    """How threads that hold `tile` (register, lane, warp) reach it in `buffer` (row, column), by
+    instructions of at most so many registers (`most`), or of the fewest that there are.
 
     Where elements of less than a word have a place in it (`element`), registers are words, which
     hold neighbours as threads do. LayoutError if no instruction does.
     """
     words = _addresses(tile, buffer)
     for shape in _SHAPES:
-        found = _by(shape, words)
+        found = _by(shape, words, most)
         if found is not None:
             return found
     raise LayoutError(f"no tcgen05.ld reads {buffer} as {tile}")
@@ -91,7 +94,7 @@ def _word(place: tuple[int, ...]) -> int:
     return place[0] << 16 | place[1]
 
 
-def _by(shape: str, words: dict[str, list[int]]) -> TensorAccess | None:
+def _by(shape: str, words: dict[str, list[int]], most: int) -> TensorAccess | None:
     """The access by instructions of one shape; None if lanes or registers lie otherwise."""
     one = load_fragment(shape, 1)
     columns = one.shape[1]
@@ -105,7 +108,7 @@ def _by(shape: str, words: dict[str, list[int]]) -> TensorAccess | None:
     taken = [_word(v) for v in one.bases["register"]]
     repeat = 1
     while 2 * repeat in load_repeats(shape) and columns * repeat in number:
-        if 2 << len(taken) > _MOST_REGISTERS:
+        if 2 << len(taken) > most:
             break
         taken.append(columns * repeat)
         repeat *= 2

@@ -25,6 +25,7 @@ _SAME_MEMORY = (
     "nv_tileas.buffer_view",
     "nv_tileas.buffer_reinterpret",
     "nv_tileas.barrier_init",
+    "nv_tileas.tmem_columns",
     "nv_tileas.tmem_view",
 )
 _FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")

@@ -17,7 +17,8 @@ from tile_tileas.pipelining.multistage import PIPELINED
 #: Columns of tensor memory are numbered from `_TENSOR` on, behind all bytes of shared memory.
 Piece = tuple[int, int, ir.Value | None]
 _TENSOR = 1 << 20
-_TMEM_BUFFER, _TMEM_VIEW = "nv_tileas.tmem_buffer", "nv_tileas.tmem_view"
+_TMEM_BUFFER, _TMEM_COLUMNS = "nv_tileas.tmem_buffer", "nv_tileas.tmem_columns"
+_TMEM_VIEW = "nv_tileas.tmem_view"
 
 
 def piece_of(op: ir.OpView, buffer: ir.Value) -> Piece:
@@ -43,21 +44,30 @@ def pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
             continue
         if is_shared(value.type):
             yield piece_of(op, value)
-            continue
-        while not isinstance(value.owner, ir.Block) and value.owner.name == _TMEM_VIEW:
-            value = value.owner.operands[0]  # all columns of the buffer, whichever it has
-        if not isinstance(value.owner, ir.Block) and value.owner.name == _TMEM_BUFFER:
-            yield _columns_of(value, value.owner)
+        else:
+            piece = _columns_of(value)
+            if piece is not None:
+                yield piece
     if op.operation.name == "nv_tileaa.print" and kind == "read":
         yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))
 
 
-def _columns_of(value: ir.Value, made: ir.Operation | ir.OpView) -> Piece:
-    """The columns of a buffer in tensor memory."""
+def _columns_of(value: ir.Value) -> Piece | None:
+    """The columns of a buffer in tensor memory that has some; None for all else."""
+    owner, start = value.owner, _TENSOR
+    while not isinstance(owner, ir.Block) and owner.name in (_TMEM_COLUMNS, _TMEM_VIEW):
+        if owner.name == _TMEM_VIEW:
+            value, start = owner.operands[0], _TENSOR  # all columns of it, whichever it has
+        else:
+            start += ir.IntegerAttr(owner.attributes["column"]).value
+        owner = owner.operands[0].owner
+    if isinstance(owner, ir.Block) or owner.name != _TMEM_BUFFER:
+        return None
     buffer = Buffer.of(value.type)
     assert buffer is not None
-    start = _TENSOR + ir.IntegerAttr(made.attributes["column"]).value
-    return start, start + tensor_columns(buffer), None
+    start += ir.IntegerAttr(owner.attributes["column"]).value
+    pipelined = owner.results[0] if PIPELINED in owner.attributes else None
+    return start, start + tensor_columns(buffer), pipelined
 
 
 def in_tensor(found: set[Piece]) -> set[Piece]:

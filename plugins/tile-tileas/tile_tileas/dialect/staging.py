@@ -2,7 +2,8 @@
 
 An operation runs in the agent that its region belongs to, with all of the agent's threads.
 Optional attributes: `shared_offset` of `alloc_tensor` (bytes; set by allocation), `atom` of `copy`
-(a copy of tile_cute's registry; without one, code generation takes the widest vectors).
+(a copy of tile_cute's registry; without one, code generation takes the widest vectors), `few` of
+one from tensor memory (how many registers are read before the next ones).
 """
 
 # pyright: reportGeneralTypeIssues=false
@@ -22,6 +23,9 @@ from tile_tileas.dialect.buffers import SPACES, Buffer
 from tile_tileas.dialect.effects import effects
 from tile_tileas.dialect.fields import operand_of
 
+#: On a copy from tensor memory: it is made in pieces of so many registers, of which each may be
+#: worked on before the next one is read.
+FEW = "few"
 #: Residencies that one copy connects (Tile IR specification, "nv_tileas verifiers").
 PAIRS = frozenset(
     {

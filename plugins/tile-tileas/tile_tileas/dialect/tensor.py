@@ -27,6 +27,8 @@ from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.mma.tensor import ctas_of
 from tile_tileas.mma.tiers import SCALED_TIERS, tier_of
 
+#: On a product: which of its instruction's steps along K are made, from one to before another.
+STEPS, _NUMBERS = "steps", ir.DenseI32ArrayAttr
 #: Sides of a meeting of threads (PTX ISA, "tcgen05.fence").
 SIDES = ("before", "after")
 #: Columns are taken as a power of two, this at least (PTX ISA, "tcgen05.alloc").
@@ -131,6 +133,30 @@ def column_of(layout: LinearLayout, origin: Sequence[int]) -> int:
     return column
 
 
+def _steps(op: ir.OpView) -> str | None:
+    """Some of the steps along K, in order."""
+    if STEPS not in op.attributes:
+        return None
+    found = list(op.attributes[STEPS]) if isinstance(op.attributes[STEPS], _NUMBERS) else []
+    if len(found) == 2 and 0 <= found[0] < found[1]:
+        return None
+    return f"expects a first step and one behind the last, but got {op.attributes[STEPS]}"
+
+
+def _some_columns(op: ir.OpView) -> str | None:
+    problem = buffer_problem(op.source.type) or buffer_problem(op.result.type)
+    if problem is not None:
+        return problem
+    source, result, column = Buffer.of(op.source.type), Buffer.of(op.result.type), op.column.value
+    assert source is not None
+    assert result is not None
+    if source.space != TENSOR or result.space != TENSOR:
+        return f"expects buffers in tensor memory, but got {op.source.type} and {op.result.type}"
+    if column < 0 or column + tensor_columns(result) > tensor_columns(source):
+        return f"has no columns from {column} on of {op.source.type} for {op.result.type}"
+    return None
+
+
 def _side(op: ir.OpView) -> str | None:
     side = op.side.value
     return None if side in SIDES else f"expects a side of {', '.join(SIDES)}, but got '{side}'"
@@ -226,6 +252,14 @@ SPECS = (
         (_viewed,),
     ),
     OperationSpec(
+        "tmem_columns",
+        {"source": Operand[Any], "column": ir.IntegerAttr, "result": Result[Any]},
+        "Columns of a buffer in tensor memory, from the one of that number on, as a buffer of "
+        "their own, of tiles of any type. No data moves.",
+        (Pure,),
+        (_some_columns,),
+    ),
+    OperationSpec(
         "tmem_fence",
         {"side": ir.StringAttr},
         "Accesses to tensor memory stay on their side of a meeting of threads: 'before' it those "
@@ -244,11 +278,13 @@ SPECS = (
             "atom": ir.StringAttr,
         },
         "One thread of the agent begins accumulator = A B, + accumulator if `accumulate`; A is in "
-        "shared or tensor memory. It is done, and A, B free, when an arrival of kind 'tcgen05' "
-        "behind it is. With an atom of a pair one thread of its first block begins it for both: "
-        "each has its rows of A and of the accumulator, and half of the columns of B.",
+        "shared or tensor memory. With `steps`, two numbers, it begins the instruction's steps "
+        "along K from the first to before the second, and no others. It is done, and A, B free, "
+        "when an arrival of kind 'tcgen05' behind it is. With an atom of a pair one thread of its "
+        "first block begins it for both: each has its rows of A and of the accumulator, and half "
+        "of the columns of B.",
         (effects(reads=("a", "b"), writes=("accumulator",)),),
-        (_product,),
+        (_product, _steps),
     ),
     OperationSpec(
         "umma_scaled",

@@ -23,6 +23,7 @@ from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.allocate_shared import place
 from tile_tileas.passes.convert_tileaa import occupancy
+from tile_tileas.pipelining.multistage import PIPELINED
 from tile_tileas.pipelining.slices import is_pure
 
 _MEETINGS = ("nv_tileas.sync", "nv_tileas.cluster_sync")
@@ -59,7 +60,10 @@ class AllocateTensorMemory(Pass):
         address = _take(op, columns, first, pair=made_by_pairs(op))
         for life in lives:
             at = Exchange(first if life.op.operation.block == first.block else life.op)
-            column = {"column": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), life.offset)}
+            i32 = ir.IntegerType.get_signless(32)
+            column: dict[str, ir.Attribute] = {"column": ir.IntegerAttr.get(i32, life.offset)}
+            if PIPELINED in life.op.attributes:
+                column[PIPELINED] = ir.UnitAttr.get()
             type_ = life.op.results[0].type
             made = at.create("nv_tileas.tmem_buffer", [address], [type_], column)
             life.op.results[0].replace_all_uses_with(made.result)

@@ -28,8 +28,21 @@ from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.tensor import LEAST_COLUMNS, UMMA
-from tile_tileas.dot_plan import FREES, IN_FLIGHT, atom_name, tensor_plan_of
+from tile_tileas.dialect.tensor import LEAST_COLUMNS, STEPS, UMMA
+from tile_tileas.dot_plan import (
+    AGAIN,
+    FREES,
+    IN_FLIGHT,
+    atom_name,
+    tensor_plan_of,
+)
+from tile_tileas.materialize.tensor_parts import (
+    few_of,
+    follows_product,
+    lay_over,
+    parts_of,
+    read_parts,
+)
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.writer import Writer
@@ -75,6 +88,8 @@ class PlaceAccumulators(Pass):
             place = carried_place(product) if stay else None
             if late:
                 placing.later(product)
+            elif IN_FLIGHT in product.attributes and place is None:
+                placing.here(product)
             elif place is None:
                 placing.alone(product)
             else:
@@ -131,6 +146,32 @@ class _Placing:
         op.operation.erase()
         _read_behind(at, loop, place, held.sums, initial, type_)
 
+    def here(self, op: ir.OpView) -> None:
+        """The product is read where somebody waits for it, behind what begins meanwhile."""
+        assert not self._pair, "loops of a cluster are not turned so"
+        (use,) = op.results[0].uses
+        wait = use.owner.operation
+        assert wait.name == _WAIT, "carried otherwise"
+        at = Writer(op.location)
+        assert op.operation.parent is not None, "in a loop"
+        at.move(ir.InsertionPoint(op.operation.parent))
+        held, done, initial = self._held(at, op), self._barrier_made(), op.operands[2]
+        parts = parts_of(op, self._warps)
+        for number, (place, steps) in enumerate(parts):
+            at.move(place)
+            self._gather(at)
+            self._begin(at, op, held, _flag(at, value=number > 0), steps)
+        commit_products(at, done, at.constant(0))
+        at.move(ir.InsertionPoint(wait))
+        self._await(at, done, at.constant(0))
+        user = _first_user(wait.results[0], wait.block)
+        if FREES in wait.attributes and user is not None and not _begins_between(wait, user):
+            at.move(ir.InsertionPoint(user))
+        result = _sum(at, at.read(held.sums, op.results[0].type, few_of(wait)), initial)
+        wait.results[0].replace_all_uses_with(result)
+        wait.erase()
+        op.operation.erase()
+
     def later(self, op: ir.OpView) -> None:
         """The product is read in the next iteration of its loop, and behind that: where somebody
         waits for what is carried, which is what there is to add to it.
@@ -144,6 +185,7 @@ class _Placing:
         at = Writer(op.location)
         at.move(ir.InsertionPoint(loop if first is None else first))
         held, done = self._held(at, op), self._barrier_made()
+        lay_over(at, held.sums, loop)
         if first is not None:
             # What it reads lives in the loop, which waits for it.
             self._begin(at, first, held, _flag(at, value=False))
@@ -155,7 +197,7 @@ class _Placing:
             at.sync()  # here, and not in the loop
         commit_products(at, done, at.constant(0))
         at.move(ir.InsertionPoint(op))
-        if _is_awaited_before(op, block.arguments[place + 1]):
+        if _is_awaited_before(op, block.arguments[place + 1]) and not follows_product(op):
             self._gather(at)
         self._begin(at, op, held, _flag(at, value=False))
         commit_products(at, done, at.constant(0))
@@ -165,12 +207,15 @@ class _Placing:
         for value in (block.arguments[place + 1], loop.results[place]):
             for wait in [user.owner.operation for user in value.uses]:
                 at.move(ir.InsertionPoint(wait))
+                if AGAIN in wait.attributes:
+                    read_parts(at, held.sums, wait)
+                    continue
                 self._await(at, done, at.constant(0))
                 user = _first_user(wait.results[0], wait.block)
                 if user is not None:
                     if FREES in wait.attributes and not _begins_between(wait, user):
                         at.move(ir.InsertionPoint(user))
-                    found = at.read(held.sums, wait.results[0].type)
+                    found = at.read(held.sums, wait.results[0].type, few_of(wait))
                     if adds:
                         found = _added(at, found, wait.operands[0])
                     wait.results[0].replace_all_uses_with(found)
@@ -191,9 +236,18 @@ class _Placing:
         places = zip(tiles, plan.scale_places, strict=True)
         return _Held(sums, [_allocate(at, tile, place, _SCALE_COLUMNS) for tile, place in places])
 
-    def _begin(self, at: Writer, op: ir.OpView, held: _Held, accumulate: ir.Value) -> None:
+    def _begin(
+        self,
+        at: Writer,
+        op: ir.OpView,
+        held: _Held,
+        accumulate: ir.Value,
+        steps: tuple[int, int] | None = None,
+    ) -> None:
         a, b, _, *scales = op.operands
         attributes = {"atom": op.attributes["atom"]}
+        if steps is not None:
+            attributes[STEPS] = ir.DenseI32ArrayAttr.get(steps)
         for name in ("signedness_a", "signedness_b"):
             if name in op.attributes:
                 attributes[name] = op.attributes[name]
@@ -332,11 +386,7 @@ def _fill(at: Writer, buffer: ir.Value, type_: ir.Type) -> None:
     )
     value = {"value": ir.DenseElementsAttr.get_splat(type_, zero)}
     nothing = at.create("arith.constant", [], [type_], value).result
-    sizes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
-        "resultSegmentSizes": ir.DenseI32ArrayAttr.get([0]),
-    }
-    at.create("nv_tileas.copy", [nothing, buffer], [], sizes)
+    at.store(nothing, buffer)
 
 
 def _sum(at: Writer, product: ir.Value, initial: ir.Value) -> ir.Value:

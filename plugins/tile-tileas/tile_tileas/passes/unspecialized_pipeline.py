@@ -25,7 +25,7 @@ from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape, tensor_plan_of
 from tile_tileas.mma.families import TENSOR, WARPGROUP
-from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
+from tile_tileas.passes.convert_tileaa import num_ctas, num_warps, occupancy
 from tile_tileas.pipelining import in_turn, tcgen05_in_flight
 from tile_tileas.pipelining.across import Across, Runs
 from tile_tileas.pipelining.awaited import wait_for_no_reads
@@ -40,6 +40,7 @@ from tile_tileas.pipelining.released import can_be_released, release
 from tile_tileas.pipelining.specialized import Specialized
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.tcgen05_chain import Turned, chain_of
+from tile_tileas.pipelining.tcgen05_paired import turned_for
 from tile_tileas.pipelining.wgmma_in_flight import LAG, Kept, keep_in_flight, products_to_keep
 from tile_tileas.remedies import remedy
 from tile_tileas.storage import storage_bits
@@ -316,7 +317,7 @@ class UnspecializedPipeline(Pass):
         chain = chain_of(loop, loads, lambda load: load.load.results[0] in engines.tma.copies)
         if chain is None:
             return None
-        stages = 0
+        stages = taken = 0
         if not isinstance(chain, str):
             # Sums that other loops keep in tensor memory all count, as they do for those; those
             # of other chains are there while their own loops run.
@@ -335,7 +336,8 @@ class UnspecializedPipeline(Pass):
             cx.missed(loop.operation, f"makes its products one after the other: {chain}",
                       category="pipeline", name="ProductsNotOverlapped")  # fmt: skip
             return None
-        return Turned(loop, chain, tight=stages == 1)
+        blocks = occupancy(func)
+        return turned_for(loop, chain, (taken, blocks, num_warps(func)), cx, tight=stages == 1)
 
     def _stages_of_chain(
         self,

@@ -3,10 +3,11 @@
 As `Multistage`, but that nobody meets where an iteration begins: stages are read by products that
 somebody waits for in the body. Of S stages that of iteration i is filled anew for i+S
 
-    in i            where its product was begun in i-1 (`Spot.first`), and i has waited for it
-    in i+1          where its product was begun in i
+    in i            where its product was begun in i-1 (`Spot.first`), or in i (`Spot.own`), and i
+                    has waited for it
+    in i+1          where its product was begun in i, and i+1 waits for it
 
-Where there is but one, the second kind is filled before the loop, too, and not in the first
+Where there is but one, the last kind is filled before the loop, too, and not in the first
 iteration; and of products the thread alone that begins them waits for it.
 """
 
@@ -33,11 +34,13 @@ class Spot:
         first: a product before the loop that reads the first tile from a buffer of its own, which
             the stage takes the place of. What the body reads is the tile of the iteration after
             its own then, one more than the loop has.
+        own: the iteration that reads a stage is the one that frees it.
     """
 
     read: ir.OpView
     free: ir.OpView
     first: ir.OpView | None = None
+    own: bool = False
 
 
 #: Iterations whose stages are still read when the next filling begins, less one: stages are filled
@@ -65,7 +68,7 @@ class Spotted(Multistage):
             if spot.first is not None:
                 always = at.constant(1, ir.IntegerType.get_signless(1))
                 exists = self._later(self.lower, ahead - 1)[1] if ahead else always
-            elif ahead and ahead == self.stages - 1:
+            elif ahead and ahead == self.stages - 1 and not spot.own:
                 continue  # the first iteration fills it
             self._fetch(self.lower, ahead, slot, [], fillings=_alone(part), exists=exists)
         return places
@@ -92,11 +95,12 @@ class Spotted(Multistage):
     def _fill_again(self, spot: Spot, part: _Part, slot: Slot) -> None:
         """Fill the stage that was read last for the next iteration whose turn it is."""
         at, now = self._at, self.block.arguments[0]
-        _, exists = self._later(now, self.stages - 1)
-        if spot.first is None and self.stages == 1:
+        later = spot.first is None and not spot.own
+        _, exists = self._later(now, self.stages if spot.own else self.stages - 1)
+        if later and self.stages == 1:
             begun = at.is_less(at.wide(self.lower), at.wide(now))
             exists = at.binary("andi", exists, begun)
-        ahead = self.stages - (spot.first is None)
+        ahead = self.stages - later
         refilled = self._refilled(slot, ahead)
         self._fetch(now, ahead, refilled, [], again=True, fillings=_alone(part), exists=exists)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from tile_core.insertion import Inserter
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.staging import FEW
 
 _SLT, _EQ = 2, 0  # arith.CmpIPredicate
 
@@ -82,13 +83,23 @@ class Writer(Inserter):
             return buffer
         return self.create("nv_tileas.buffer_reinterpret", [buffer], [type_]).result
 
-    def read(self, buffer: ir.Value, type_: ir.Type) -> ir.Value:
-        """Copy a stage to registers."""
-        sizes = {
+    def read(self, buffer: ir.Value, type_: ir.Type, few: int = 0) -> ir.Value:
+        """Copy a stage to registers, `few` at a time if it is not 0."""
+        sizes: dict[str, ir.Attribute] = {
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
             "resultSegmentSizes": ir.DenseI32ArrayAttr.get([1]),
         }
+        if few:
+            sizes[FEW] = ir.IntegerAttr.get(self.i32, few)
         return self.create("nv_tileas.copy", [buffer], [type_], sizes).result
+
+    def store(self, tile: ir.Value, buffer: ir.Value) -> ir.Operation:
+        """Copy a tile to a stage."""
+        sizes = {
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
+            "resultSegmentSizes": ir.DenseI32ArrayAttr.get([0]),
+        }
+        return self.create("nv_tileas.copy", [tile, buffer], [], sizes)
 
     # -- integers -----------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ of inline assembly that ends with it: nothing can be put in between.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -14,7 +15,7 @@ from tile_cute.atoms.descriptors import (
     SmemOperand,
     scaled_instruction_descriptor,
 )
-from tile_cute.atoms.tensor_access import TensorAccess
+from tile_cute.atoms.tensor_access import TensorAccess, TensorMove
 from tile_tileas.mma.tensor import TensorPlan
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan, ScalePlan
 
@@ -70,27 +71,54 @@ def commit(*, pair: bool) -> Routine:
 # --- copies between registers and tensor memory --------------------------------------------------
 
 
-def load(access: TensorAccess) -> Routine:
-    """`(i32 address) -> vector of words`, in order of registers."""
+def load(access: TensorAccess, *, apart: bool = False) -> Routine:
+    """`(i32 address) -> vector of words`, in order of registers. `apart`: there is a wait for each
+    instruction, and not one for all, so that what the first one gives may be worked on, and its
+    registers used again, before the next one is issued.
+    """
     count = sum(len(move.registers) for move in access.moves)
-    lines = [_moved(access, move.offset, count) + _words(access, move.registers, load=True)
-             for move in access.moves]  # fmt: skip
-    body = "{ .reg .b32 place; " + " ".join(lines) + " tcgen05.wait::ld.sync.aligned; }"
     words = f"vector<{count}xi32>"
-    struct = "i32" if count == 1 else f"!llvm.struct<({', '.join(['i32'] * count)})>"
-    constraints = ",".join(["=r"] * count + ["r", "~{memory}"])
-    name = _name("ld", access)
+    name = _name("ld", access) + "_apart" * apart
     text = [
         f"llvm.func internal @{name}(%x: i32) -> {words} attributes {{always_inline}} {{",
-        f"  %m = llvm.inline_asm has_side_effects asm_dialect = att {quoted(body)}, "
-        f'"{constraints}" %x : (i32) -> {struct}',
-        f"  %o0 = llvm.mlir.poison : {words}",
+        f"  %o = llvm.mlir.poison : {words}",
     ]
-    for i in range(count):
-        text.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
-        text.append(f"  %r{i} = llvm.extractvalue %m[{i}] : {struct}")
-        text.append(f"  %o{i + 1} = llvm.insertelement %r{i}, %o{i}[%i{i} : i32] : {words}")
-    return name, "\n".join([*text, f"  llvm.return %o{count} : {words}", "}"])
+    value, registers = "%o", 0
+    for number, moves in enumerate([[m] for m in access.moves] if apart else [access.moves]):
+        order = [register for move in moves for register in sorted(move.registers)]
+        text += _loaded(access, moves, order, f"%m{number}")
+        for at, register in enumerate(order):
+            struct = _struct(len(order))
+            text.append(f"  %i{registers} = llvm.mlir.constant({register} : i32) : i32")
+            got = f"%m{number}"
+            if len(order) > 1:
+                got = f"%r{registers}"
+                text.append(f"  {got} = llvm.extractvalue %m{number}[{at}] : {struct}")
+            text.append(f"  %o{registers} = llvm.insertelement {got}, {value}"
+                        f"[%i{registers} : i32] : {words}")  # fmt: skip
+            value = f"%o{registers}"
+            registers += 1
+    return name, "\n".join([*text, f"  llvm.return {value} : {words}", "}"])
+
+
+def _loaded(
+    access: TensorAccess, moves: Sequence[TensorMove], order: Sequence[int], name: str
+) -> list[str]:
+    """One statement that reads the registers of `order`, and waits for them."""
+    place = {register: at for at, register in enumerate(order)}
+    lines = [_moved(access, move.offset, len(order))
+             + _words(access, tuple(place[one] for one in move.registers), load=True)
+             for move in moves]  # fmt: skip
+    body = "{ .reg .b32 place; " + " ".join(lines) + " tcgen05.wait::ld.sync.aligned; }"
+    constraints = ",".join(["=r"] * len(order) + ["r", "~{memory}"])
+    return [
+        f"  {name} = llvm.inline_asm has_side_effects asm_dialect = att {quoted(body)}, "
+        f'"{constraints}" %x : (i32) -> {_struct(len(order))}'
+    ]
+
+
+def _struct(count: int) -> str:
+    return "i32" if count == 1 else f"!llvm.struct<({', '.join(['i32'] * count)})>"
 
 
 def store(access: TensorAccess) -> Routine:
@@ -135,13 +163,14 @@ def _words(access: TensorAccess, registers: tuple[int, ...], *, load: bool) -> s
 
 @dataclass(frozen=True)
 class TensorProduct:
-    """What one thread begins: all instructions of a product, K innermost. A is None where it is
-    in tensor memory.
+    """What one thread begins: all instructions of a product, K innermost, or those `steps` along K
+    from one to before another. A is None where it is in tensor memory.
     """
 
     plan: TensorPlan
     a: SmemOperand | None
     b: SmemOperand
+    steps: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -150,6 +179,8 @@ class TensorProduct:
         atom = self.plan.atom
         row = f"{atom.row.kind}_{atom.row.acc}_{atom.row.a}_{atom.row.b}_m{atom.m}n{atom.n}"
         row += _of(pair=self.plan.ctas > 1)
+        if self.steps is not None:
+            row += "_k{}_{}".format(*self.steps)
         return f"tcgen05_mma_{row}_{shape}_{_spelt(self.a)}_{_spelt(self.b)}"
 
     @property
@@ -184,6 +215,7 @@ def multiply(made: TensorProduct) -> Routine:
     is not 0.
     """
     ms, ns, ks = made.plan.counts
+    steps = range(*made.steps or (ks,))
     lines = [
         ".reg .pred begin, add;",
         f".reg .{made.left} left;",
@@ -193,18 +225,20 @@ def multiply(made: TensorProduct) -> Routine:
         "setp.eq.b32 add, 0, 0;",
         f"mov.b32 kind, {made.descriptor};",
     ]
-    lines += [_one(made, m, n, k) for m, n, k in product(range(ms), range(ns), range(ks))]
+    lines += [
+        f"{_places(made, m, n, k)}{_instruction(made, first=k == steps.start)}"
+        for m, n, k in product(range(ms), range(ns), steps)
+    ]
     asm = "{ " + " ".join(lines) + " }"
     left = "i32" if made.a is None else "i64"
     return routine(made.name, ["i32", left, "i64", "i32"], asm)
 
 
-def _one(made: TensorProduct, m: int, n: int, k: int) -> str:
-    atom, left = made.plan.atom, "left" if made.a is not None else "[left]"
-    return (
-        f"{_places(made, m, n, k)}"
-        f"{atom.instruction} [place], {left}, right, kind, {'add' if k else 'begin'};"
-    )
+def _instruction(made: TensorProduct, *, first: bool) -> str:
+    """One instruction; the `first` one of a sum adds to what was there only if the product does."""
+    left = "left" if made.a is not None else "[left]"
+    adds = "begin" if first else "add"
+    return f"{made.plan.atom.instruction} [place], {left}, right, kind, {adds};"
 
 
 def _places(made: TensorProduct, m: int, n: int, k: int) -> str:

@@ -9,6 +9,7 @@ from tile_cute.atoms.records import TENSOR
 from tile_cute.linear import LinearLayout, MatrixSide, SharedSide, matrix_side, memory_access
 from tile_cute.linear.layout import log2
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.staging import FEW
 from tile_tileas.storage import storage_bits
 
 from tile_core.mlir import ir
@@ -156,7 +157,9 @@ def _tensor_copy(op: ir.OpView, cx: Kernel) -> ir.Value | None:
     """Between tensor memory and registers."""
     source = op.operands[0]
     if len(op.results):
-        return tensor_memory.load(cx, source, op.results[0])
+        few = op.attributes.get(FEW, None)
+        registers = None if few is None else ir.IntegerAttr(few).value
+        return tensor_memory.load(cx, source, op.results[0], registers)
     if is_buffer(cx, source):
         raise error_at(op, "has no rule for this pair of residencies")
     tensor_memory.store(cx, source, op.operands[1])

@@ -10,6 +10,7 @@ from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
 from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.tensor import STEPS
 from tile_tileas.dot_plan import atom_name, product_shape
 from tile_tileas.mma.operands import read_operand
 from tile_tileas.mma.tensor import WARPS, TensorPlan
@@ -83,6 +84,12 @@ def tmem_view(op: ir.OpView, cx: Kernel) -> ir.Value:
     return Builder(cx).binary("addi", op.operands[0], op.operands[1])
 
 
+@rules.on("nv_tileas.tmem_columns")
+def tmem_columns(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """tmem_columns => the address of the first of them"""
+    return Builder(cx).with_constant("addi", op.operands[0], op.column.value)
+
+
 @rules.on("nv_tileas.tmem_fence")
 def tmem_fence(op: ir.OpView, cx: Kernel) -> None:
     """tmem_fence => tcgen05.fence"""
@@ -93,12 +100,13 @@ def tmem_fence(op: ir.OpView, cx: Kernel) -> None:
 # -- copies ----------------------------------------------------------------------------------------
 
 
-def _access(cx: Kernel, tile: ir.Value, buffer: ir.Value) -> TensorAccess:
+def _access(cx: Kernel, tile: ir.Value, buffer: ir.Value, most: int | None = None) -> TensorAccess:
     known = Buffer.of(cx.before(buffer))
     assert known is not None
     assert known.layout is not None, "buffers in tensor memory are made with their layouts"
     try:
-        return tensor_access(tile_layout(cx, tile), known.layout)
+        layouts = tile_layout(cx, tile), known.layout
+        return tensor_access(*layouts) if most is None else tensor_access(*layouts, most)
     except LayoutError as error:
         raise cx.error(f"has no code: {error}") from error
 
@@ -122,15 +130,18 @@ def _words(type_: ir.Type, *, packed: bool) -> int:
     return count_of(type_) * bits // _WORD_BITS
 
 
-def load(cx: Kernel, source: ir.Value, result: ir.Value) -> ir.Value:
-    """The thread's part of a tile in tensor memory, where a word holds one element or is full."""
-    b, access = Builder(cx), _access(cx, result, source)
+def load(cx: Kernel, source: ir.Value, result: ir.Value, registers: int | None = None) -> ir.Value:
+    """The thread's part of a tile in tensor memory, where a word holds one element or is full; so
+    many registers of it after each other, if it says so.
+    """
+    b, access = Builder(cx), _access(cx, result, source, registers)
     type_ = cx.type(result.type)
     stored = storage_type(element_of(type_))
     packed = _is_packed(cx, source)
     words = vector_of(_words(type_, packed=packed), b.i32)
     place = _place(cx, access, source)
-    found = cx.state.helpers.call(cx, *device.load(access), [place], words).result
+    made = device.load(access, apart=registers is not None)
+    found = cx.state.helpers.call(cx, *made, [place], words).result
     if stored.width < _WORD_BITS and not packed:
         narrow = vector_of(count_of(type_), ir.IntegerType.get_signless(stored.width))
         found = cx.create("arith.trunci", [found], [narrow]).result
@@ -167,7 +178,13 @@ def umma(op: ir.OpView, cx: Kernel) -> None:
     plan = _plan(op, cx)
     held, right_side = _held(op, cx, plan), _in_memory(op, cx, plan, 1)
     left_side = None if held else _in_memory(op, cx, plan, 0)
-    made = device.TensorProduct(plan, left_side, right_side)
+    steps = None
+    if STEPS in op.attributes:
+        first, end = ir.DenseI32ArrayAttr(op.attributes[STEPS])
+        if end > plan.counts[2]:
+            raise error_at(op, f"has {plan.counts[2]} steps along K, not {end}")
+        steps = first, end
+    made = device.TensorProduct(plan, left_side, right_side, steps)
     with when(cx, leads_pair(cx) if plan.ctas > 1 else first_thread(cx)):
         left = a if left_side is None else _descriptor(cx, a, left_side)
         right = _descriptor(cx, b, right_side)
@@ -184,7 +201,7 @@ def umma_scaled(op: ir.OpView, cx: Kernel) -> None:
     assert isinstance(plan, ScaledTensorPlan), "verified"
     _check_scales(op, cx, plan)
     operands = [_in_memory(op, cx, plan, at) for at in (0, 1)]
-    made = device.ScaledProduct(plan, *operands)
+    made = device.ScaledProduct(plan, operands[0], operands[1])
     with when(cx, first_thread(cx)):
         for scale, value, place in zip(plan.scales, scales, places, strict=True):
             run(cx, device.copy_scales(scale), place, _descriptor(cx, value, COPIED))

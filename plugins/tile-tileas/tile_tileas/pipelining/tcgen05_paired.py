@@ -1,0 +1,201 @@
+"""Two chained products by tcgen05, of blocks that share a multiprocessor and its tensor memory.
+
+    S(0) = Q K(0)
+    for i:
+        wait for S(i); read it; K's stage is filled anew
+        P = softmax(S(i)); scaled O          another block's products are made meanwhile
+        store P where S(i) was; begin P V(i), then S(i+1) = Q K(i+1)
+        wait for P V(i), add it to scaled O; V's stage is filled anew
+
+`tcgen05_chain.Turned` overlaps the products of a block with its own threads, for which S(i+1) needs
+columns beside P(i). Two blocks overlap as well where each takes half of the columns, and what one
+of them waits for does not matter then. B200 (model), attention of 32 heads, 4096 x 4096 x 128, in
+128 x 128: 293 us by one block in 320 columns, 259 by two in 256.
+
+P lies where S was. A thread stores there what it made of what it has read itself, so that the rows
+of S that a warp reads have to be those of P that it stores. Products are made in the order in which
+one thread begins them (PTX ISA, "tcgen05 memory consistency": pipelined instructions), so that the
+second may write what the first one reads.
+"""
+
+from __future__ import annotations
+
+from tile_cute.atoms.records import TENSOR
+from tile_cute.atoms.tensor_memory import COLUMNS
+from tile_cute.linear import LinearLayout
+
+from tile_core.mlir import ir
+from tile_core.passes import PassContext
+from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.staging import FEW
+from tile_tileas.dialect.tensor import tensor_columns
+from tile_tileas.dot_plan import AGAIN, BEGINS, FREES, IN_FLIGHT, OVER, tensor_plan_of
+from tile_tileas.pipelining.sliced import Dependents, Part, columns_of
+from tile_tileas.pipelining.spotted import Spot
+from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
+from tile_tileas.pipelining.writer import Writer
+
+_WAIT = "nv_tileas.dot_wait"
+#: Of P that are made one after the other.
+_PARTS = 2
+#: Registers of a sum that are read at a time: threads that have 128 hold no more beside O.
+_FEW = 32
+
+
+def pairing(chain: Chain, sums: int, blocks: int) -> bool | str:
+    """Whether what lies between a chain's products takes the place of the first one's sum, so that
+    `blocks` of a multiprocessor have columns; why not, if they need it. `sums`: columns of both.
+    """
+    held = Buffer.of(chain.late.operands[0].type)
+    share = COLUMNS // blocks
+    if blocks < 2 or held is None or held.space != TENSOR:
+        return False
+    columns = tensor_columns(held)
+    if sums + columns <= share:
+        return False
+    if sums > share:
+        return f"their sums take {sums} columns of tensor memory, of {share} for each block"
+    if columns > _columns_of(chain.early) or not _own_rows(chain):
+        return "threads store rows between them that others read"
+    return True
+
+
+def _columns_of(product: ir.OpView) -> int:
+    """Columns of a sum of words."""
+    return product.results[0].type.shape[-1]
+
+
+def _own_rows(chain: Chain) -> bool:
+    """Whether each warp stores rows of which it has read all, and nobody else any."""
+    read = layout_of(chain.early.results[0].type)
+    stored = layout_of(chain.stored.operands[0].type)
+    return read is not None and stored is not None and _rows(read) == _rows(stored)
+
+
+def _rows(layout: LinearLayout) -> tuple[frozenset[int], tuple[int, ...]]:
+    """The bits of rows that a warp has by registers and lanes, and those of each bit of warps."""
+    own = {vector[-2] for space in ("register", "lane") for vector in layout.bases[space]}
+    return frozenset(own - {0}), tuple(vector[-2] for vector in layout.bases["warp"])
+
+
+def _some_of(at: Writer, held: ir.Value, number: int, width: int) -> ir.Value:
+    """The columns of a buffer in tensor memory that hold part `number` of its tile."""
+    whole = Buffer.of(held.type)
+    assert whole is not None, "asked before"
+    some = columns_of(whole, width)
+    assert some is not None, "asked before"
+    assert some.layout is not None, "buffers in tensor memory are made with their layouts"
+    column = number * some.layout.in_size("column")
+    where = {"column": ir.IntegerAttr.get(at.i32, column)}
+    return at.create("nv_tileas.tmem_columns", [held], [some.type], where).result
+
+
+class Paired(Turned):
+    """Rewrites the loop of a chain whose first product's columns take what the second reads.
+
+    Attributes:
+        divided: whether P is made in halves.
+    """
+
+    def __init__(self, loop: ir.OpView, chain: Chain, warps: int, *, tight: bool) -> None:
+        self._warps, self.divided = warps, False
+        super().__init__(loop, chain, tight=tight)
+
+    def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
+        at, chain = self._at, self._chain
+        early, late = chain.early, chain.late
+        late.operands[0].owner.attributes[OVER] = ir.UnitAttr.get()
+        self._hoist()
+        first = self._first()
+        new, block = self._carrying(first.results[0])
+        for product in (early, late):
+            product.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+        at.move(ir.InsertionPoint.at_block_begin(block))
+        scores = self._await(block.arguments[len(block.arguments) - 1])
+        early.results[0].replace_all_uses_with(scores.results[0])
+        self._end(block, early.results[0])
+        stored = self._in_parts(scores, block) or late
+        early.operation.move_after(late.operation)
+        at.move(ir.InsertionPoint.after(early))
+        awaited = self._await(late.results[0])
+        at.move(ir.InsertionPoint.after(new))
+        self._await(new.results[len(new.results) - 1])
+        for wait in (scores, awaited):
+            wait.attributes[FREES] = ir.UnitAttr.get()
+        for wait in (scores, awaited) if self.divided else (awaited,):
+            wait.attributes[FEW] = ir.IntegerAttr.get(at.i32, _FEW)
+        return new.opview, {
+            early.operands[1]: Spot(early, scores.opview, first.opview),
+            late.operands[1]: Spot(stored, awaited.opview, own=True),
+        }
+
+    def _in_parts(self, scores: ir.Operation, block: ir.Block) -> ir.OpView | None:
+        """Make P in halves, and begin the first half's product while threads make the second; the
+        copy of the first half. None, and nothing is done, where P is not elementwise.
+        """
+        stored, held = self._chain.stored, self._chain.late.operands[0]
+        known = Dependents(scores.results[0], stored.operands[0], stored)
+        width = scores.results[0].type.shape[-1] // _PARTS
+        if not self._may_be_divided(known, width):
+            return None
+        at, type_ = self._at, scores.results[0].type
+        at.move(ir.InsertionPoint(stored))
+        argument = block.arguments[len(block.arguments) - 1]
+        again = at.create(_WAIT, [argument], [type_], {AGAIN: ir.UnitAttr.get()}).result
+        copies: list[ir.Operation] = []
+        found: list[list[ir.Value]] = []
+        for number in range(_PARTS):
+            part = Part(at, known, number, width, again)
+            made = part.of(stored.operands[0])
+            found.append([part.folded(fold) for fold in known.folds])
+            copies.append(at.store(made, _some_of(at, held, number, width)))
+        copies[0].attributes[BEGINS] = ir.UnitAttr.get()
+        # Behind the products, which nobody is to wait for longer.
+        at.move(ir.InsertionPoint(stored))
+        known.combine(at, found)
+        stored.operation.erase()
+        self.divided = True
+        for op in reversed(known.late):
+            if not any(len(list(result.uses)) for result in op.results):
+                op.operation.erase()
+        return copies[0].opview
+
+    def _may_be_divided(self, known: Dependents, width: int) -> bool:
+        """Whether threads make P in parts of `width` columns, which are steps of its product."""
+        late = self._chain.late
+        held, sums = Buffer.of(late.operands[0].type), self._chain.early
+        assert held is not None, "asked before"
+        steps = tensor_plan_of(late, self._warps)
+        layout = tensor_plan_of(sums, self._warps).buffer
+        tile = ir.RankedTensorType(sums.results[0].type)
+        plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
+        scores = Buffer(ir.RankedTensorType(distributed(plain, layout)), TENSOR, 1)
+        buffers = [columns_of(buffer, width) for buffer in (held, scores)]
+        whole = steps.counts[2] % _PARTS == 0 and steps.shape[2] == _PARTS * width
+        return whole and None not in buffers and known.is_divisible(width)
+
+
+def turned_for(
+    loop: ir.OpView, chain: Chain, shares: tuple[int, int, int], cx: PassContext, *, tight: bool
+) -> Turned:
+    """The loop of a chain, so that several blocks of a multiprocessor have columns, if they are to.
+    `shares`: columns of its sums, blocks, warps of one.
+    """
+    sums, blocks, warps = shares
+    paired = pairing(chain, sums, blocks)
+    if isinstance(paired, str):
+        cx.missed(loop.operation, f"leaves no columns to {blocks} blocks: {paired}",
+                  category="pipeline", name="BlocksNotPaired")  # fmt: skip
+    if paired is not True:
+        return Turned(loop, chain, tight=tight)
+    made = Paired(loop, chain, warps, tight=tight)
+    how = ", in halves," if made.divided else ""
+    cx.passed(
+        made.loop.operation,
+        f"stores what lies between its products{how} where the first one's sum was, so that "
+        f"{blocks} blocks of a multiprocessor have columns",
+        category="pipeline",
+        name="BlocksPaired",
+    )
+    return made

@@ -1,0 +1,216 @@
+"""Attention of blocks that share a multiprocessor: weights lie where scores were."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+import tile_sim
+from tile_sim import SimError
+
+import tile_core
+
+ROOT = Path(__file__).resolve().parents[3]
+SCHEDULES = ("late", "early", "random")
+_MOST_STEPS = 60_000  # of a kernel that ends; mutants may wait for ever
+SIZE = 128
+#: Writes the bytecode of attention of the benchmarks, of 128 x 128 x 128, with hints.
+_PROGRAM = """
+import sys
+sys.path[:0] = sys.argv[3:]
+from pathlib import Path
+from tile_sim import cutile
+cutile.settings.arch, cutile.settings.compiler = "sm_100", "none"
+cutile.compiler.watch = lambda done: Path(sys.argv[1]).write_bytes(done.bytecode)
+import cuda.tile as ct
+import numpy as np
+from speed_kernels import attention
+q, k, v, out = (np.zeros((1, 1, 384, 128), np.float16) for _ in range(4))
+kernel = attention.replace_hints(occupancy=2, num_worker_warps=int(sys.argv[2]))
+ct.launch(None, (3, 1, 1), kernel, (q, k, v, out, 1.0, 0, 128, 1, 128, 128, 1, CAUSAL, True))
+"""
+
+
+@cache
+def attention(warps: int, *, causal: bool = False) -> str:
+    """The PTX for sm_100 at -O3, of so many warps in each of two blocks."""
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "attention.tileirbc")
+        paths = [str(ROOT / "benchmarks"), str(ROOT / "examples")]
+        program = _PROGRAM.replace("CAUSAL", str(causal))
+        command = [sys.executable, "-c", program, str(file), str(warps), *paths]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert file.exists(), done.stderr[-2000:]
+        made = tile_core.compile(file.read_bytes(), "sm_100", opt_level=3, emit="ptx")
+    return str(made.stage("ptx"))
+
+
+def attend(text: str, schedule: str, block: int = 0, *, causal: bool = False) -> np.ndarray:
+    """One block of queries, three tiles of keys, or as many as causal ones have."""
+    rng = np.random.default_rng(0)
+    shape = (1, 1, 3 * SIZE, SIZE)
+    q, k, v = (rng.normal(size=shape).astype(np.float16) for _ in range(3))
+    out = np.zeros(shape, np.float16)
+    arguments: list[Any] = []
+    for array in (q, k, v, out):
+        strides = [one // array.itemsize for one in array.strides]
+        arguments += [array, *map(np.int32, (*shape, *strides))]
+    arguments += [np.float32(SIZE**-0.5), np.int32(0)]
+    name = re.findall(r"\.entry (\w+)", text)[0]
+    # All blocks before it are so many: the simulator is given a grid that ends with it.
+    report = tile_sim.Module(text).launch(
+        name, (block + 1, 1, 1), None, arguments, check=True, schedule=schedule,
+        max_steps=_MOST_STEPS * (block + 1),
+    )  # fmt: skip
+    assert not report.findings
+    rows = slice(SIZE * block, SIZE * (block + 1))
+    scores = q[0, 0, rows].astype(np.float64) @ k[0, 0].astype(np.float64).T * SIZE**-0.5
+    if causal:
+        seen = np.arange(SIZE * block, SIZE * (block + 1))[:, None] >= np.arange(3 * SIZE)
+        scores = np.where(seen, scores, -np.inf)
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    wanted = weights / weights.sum(1, keepdims=True) @ v[0, 0].astype(np.float64)
+    np.testing.assert_allclose(out[0, 0, rows], wanted, atol=4e-3)
+    return out
+
+
+def test_two_blocks_have_room() -> None:
+    """Half of the columns each; both halves of the weights' product begin where they are stored."""
+    for warps in (4, 8):
+        text = attention(warps)
+        assert re.findall(r"tcgen05\.alloc[^;]*, (\d+);", text) == ["256"]
+        assert ".minnctapersm 2" in text
+        # Queries by the first keys; in the loop four steps of 16 keys twice, then all of depth.
+        sizes = [len(re.findall(r"tcgen05\.mma", one)) for one in text.splitlines()]
+        assert [size for size in sizes if size] == [8, 4, 4, 8]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_results(schedule: str) -> None:
+    attend(attention(4), schedule)
+
+
+@pytest.mark.parametrize("schedule", ["late", "random"])
+def test_results_of_threads_that_share_rows(schedule: str) -> None:
+    """Eight warps: four lanes have a row, and what each adds is added up behind the products."""
+    attend(attention(8), schedule)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_with_a_mask(schedule: str) -> None:
+    """A branch around the mask: weights are made at once."""
+    attend(attention(8, causal=True), schedule, 1, causal=True)
+
+
+def fails(text: str) -> bool:
+    for schedule in SCHEDULES:
+        try:
+            attend(text, schedule)
+        except (AssertionError, SimError):
+            return True
+    return False
+
+
+#: By instruction, how many of those in the loop the simulator does not miss.
+IN_LOOP = {
+    r"tcgen05\.commit": 0,
+    r"mbarrier\.arrive\.shared": 0,
+    r"mbarrier\.arrive\.expect_tx": 0,
+    r"tcgen05\.st": 0,
+}
+
+
+def loop_of(text: str) -> tuple[int, int]:
+    """Where what follows the first product begins and ends: the loop's own, and its last reads."""
+    first = next(one.end() for one in re.finditer(r"tcgen05\.commit[^;]*;", text))
+    return first, text.rindex("stmatrix") if "stmatrix" in text else len(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instruction", IN_LOOP)
+def test_nothing_of_the_loop_can_go(instruction: str) -> None:
+    text = attention(4)
+    start, end = loop_of(text)
+    found = [one for one in re.finditer(rf"{instruction}[^;]*;", text) if start < one.start() < end]
+    assert found
+    missed = [one for one in found if not fails(text[: one.start()] + text[one.end() :])]
+    assert len(missed) <= IN_LOOP[instruction], (instruction, len(missed), len(found))
+
+
+def waits(text: str) -> list[re.Match[str]]:
+    pattern = r"mbarrier\.try_wait\.parity\.shared\.b64 (%\w+), (\[[^\]]*\]), (%\w+);"
+    start = loop_of(text)[0]
+    return [one for one in re.finditer(pattern, text) if one.start() > start]
+
+
+def test_waits_for_each_half_of_the_weights() -> None:
+    """The thread that begins products waits for all: once for each half."""
+    text = attention(4)
+    arrivals = re.findall(r"mbarrier\.arrive\.shared\.b64 [^;]*, (\[[^\]]*\]);", text)
+    assert len(arrivals) == 2
+    for place in arrivals:
+        (one,) = [found for found in waits(text) if found[2] == place]
+        broken = f"setp.eq.u32 {one[1]}, 0, 0;"
+        assert fails(text[: one.start()] + broken + text[one.end() :]), place
+
+
+@pytest.mark.slow
+def test_waits_are_for_what_is_read_behind_them() -> None:
+    text = attention(4)
+    #: That for the product of a tile too many, which nobody reads.
+    *found, last = waits(text)
+    assert last
+    for place, one in enumerate(found):
+        other = (
+            f"{{ .reg .b32 wrong; xor.b32 wrong, {one[3]}, 1; "
+            f"mbarrier.try_wait.parity.shared.b64 {one[1]}, {one[2]}, wrong; }}"
+        )
+        for instead in (f"setp.eq.u32 {one[1]}, 0, 0;", other):
+            assert fails(text[: one.start()] + instead + text[one.end() :]), (place, instead)
+
+
+#: Blocks of queries in turn by one thread block, each with as many tiles of keys as it is told.
+_PERSISTENT = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from tile_sim import cutile
+cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = "sm_100", "tilec", 3
+cutile.settings.strict = True
+cutile.settings.launch.update(schedule=sys.argv[1])
+import cuda.tile as ct
+import numpy as np
+from wide_attention import attend
+rng = np.random.default_rng(0)
+q, k, v = (rng.normal(size=(384, 128)).astype(np.float16) for _ in range(3))
+q = (q * 0.1).astype(np.float16)
+for lengths in ([2, 0, 1], [0, 1, 3]):
+    out = np.ones((384, 128), np.float16)
+    ct.launch(None, (1, 1, 1), attend, (q, k, v, np.array(lengths, np.int32), out, 3, 1))
+    for block, tiles in enumerate(lengths):
+        rows = slice(128 * block, 128 * block + 128)
+        scores = q[rows].astype(np.float64) @ k[: 128 * tiles].T.astype(np.float64)
+        weights = np.exp2(scores - scores.max(1, keepdims=True, initial=-1e30))
+        total = np.maximum(weights.sum(1, keepdims=True), 1e-30)
+        np.testing.assert_allclose(out[rows], weights / total @ v[: 128 * tiles], atol=6e-3)
+"""
+
+
+@pytest.mark.parametrize("schedule", ["late", pytest.param("random", marks=pytest.mark.slow)])
+def test_loops_that_run_several_times_or_not_at_all(schedule: str, tmp_path: Path) -> None:
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
+    source = (ROOT / "tests" / "support" / "persistent_attention.py").read_text()
+    for before, after in (("_SIZE = 64", "_SIZE = 128"), ("@ct.kernel", "@ct.kernel(occupancy=2)")):
+        assert before in source
+        source = source.replace(before, after)
+    (tmp_path / "wide_attention.py").write_text(source)
+    command = [sys.executable, "-c", _PERSISTENT, schedule, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
