@@ -28,7 +28,7 @@ from tile_tileas.mma.tensor import ctas_of
 from tile_tileas.mma.tiers import SCALED_TIERS, tier_of
 
 #: On a product: which of its instruction's steps along K are made, from one to before another.
-STEPS, _NUMBERS = "steps", ir.DenseI32ArrayAttr
+STEPS = "steps"
 #: Sides of a meeting of threads (PTX ISA, "tcgen05.fence").
 SIDES = ("before", "after")
 #: Columns are taken as a power of two, this at least (PTX ISA, "tcgen05.alloc").
@@ -137,10 +137,11 @@ def _steps(op: ir.OpView) -> str | None:
     """Some of the steps along K, in order."""
     if STEPS not in op.attributes:
         return None
-    found = list(op.attributes[STEPS]) if isinstance(op.attributes[STEPS], _NUMBERS) else []
+    given = op.attributes[STEPS]
+    found = list(given) if isinstance(given, ir.DenseI32ArrayAttr) else []
     if len(found) == 2 and 0 <= found[0] < found[1]:
         return None
-    return f"expects a first step and one behind the last, but got {op.attributes[STEPS]}"
+    return f"expects a first step and one behind the last, but got {given}"
 
 
 def _some_columns(op: ir.OpView) -> str | None:
