@@ -9,7 +9,7 @@ from tile_core.passes import error_at
 from tile_tileas.analysis.buffers import allocation_of, is_shared, stage_bytes
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.effects import buffer_effects
-from tile_tileas.dialect.tensor import tensor_columns
+from tile_tileas.dialect.tensor import ORDERED, tensor_columns
 from tile_tileas.pipelining.multistage import PIPELINED
 
 #: The first byte of a piece of shared memory, the first one behind it, and the pipelined buffer
@@ -66,8 +66,8 @@ def _columns_of(value: ir.Value) -> Piece | None:
     buffer = Buffer.of(value.type)
     assert buffer is not None
     start += ir.IntegerAttr(owner.attributes["column"]).value
-    pipelined = owner.results[0] if PIPELINED in owner.attributes else None
-    return start, start + tensor_columns(buffer), pipelined
+    ordered = owner.results[0] if ORDERED in owner.attributes else None
+    return start, start + tensor_columns(buffer), ordered
 
 
 def in_tensor(found: set[Piece]) -> set[Piece]:

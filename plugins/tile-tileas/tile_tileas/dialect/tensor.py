@@ -27,6 +27,9 @@ from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.mma.tensor import ctas_of
 from tile_tileas.mma.tiers import SCALED_TIERS, tier_of
 
+#: Of a buffer in tensor memory: what its loop does to it, and to what lies over it, is in order by
+#: what the loop waits for.
+ORDERED = "ordered"
 #: On a product: which of its instruction's steps along K are made, from one to before another.
 STEPS = "steps"
 #: Sides of a meeting of threads (PTX ISA, "tcgen05.fence").

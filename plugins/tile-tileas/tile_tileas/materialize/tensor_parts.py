@@ -7,9 +7,8 @@ from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
-from tile_tileas.dialect.tensor import UMMA
+from tile_tileas.dialect.tensor import ORDERED, UMMA
 from tile_tileas.dot_plan import BEGINS, OVER, tensor_plan_of
-from tile_tileas.pipelining.multistage import PIPELINED
 from tile_tileas.pipelining.sliced import columns_of
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
@@ -29,7 +28,7 @@ def lay_over(at: Writer, sums: ir.Value, loop: ir.Operation) -> None:
         made = value.owner
         if not isinstance(made, ir.Block) and OVER in made.attributes:
             assert not isinstance(sums.owner, ir.Block), "allocated just now"
-            sums.owner.attributes[PIPELINED] = ir.UnitAttr.get()
+            sums.owner.attributes[ORDERED] = ir.UnitAttr.get()
             same = at.create(_COLUMNS, [sums], [value.type], _column(0)).result
             value.replace_all_uses_with(same)
             made.erase()

@@ -19,11 +19,10 @@ from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import Life, lives_of
 from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.barriers import PAIR
-from tile_tileas.dialect.tensor import LEAST_COLUMNS
+from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.allocate_shared import place
 from tile_tileas.passes.convert_tileaa import occupancy
-from tile_tileas.pipelining.multistage import PIPELINED
 from tile_tileas.pipelining.slices import is_pure
 
 _MEETINGS = ("nv_tileas.sync", "nv_tileas.cluster_sync")
@@ -62,8 +61,8 @@ class AllocateTensorMemory(Pass):
             at = Exchange(first if life.op.operation.block == first.block else life.op)
             i32 = ir.IntegerType.get_signless(32)
             column: dict[str, ir.Attribute] = {"column": ir.IntegerAttr.get(i32, life.offset)}
-            if PIPELINED in life.op.attributes:
-                column[PIPELINED] = ir.UnitAttr.get()
+            if ORDERED in life.op.attributes:
+                column[ORDERED] = ir.UnitAttr.get()
             type_ = life.op.results[0].type
             made = at.create("nv_tileas.tmem_buffer", [address], [type_], column)
             life.op.results[0].replace_all_uses_with(made.result)
