@@ -153,7 +153,8 @@ def time_kernel(
         kernel, recorders[typical], grid, block, args, options, clusters,
         variety.clusters[typical], resident, warm,
     )  # fmt: skip
-    load = make_load(machine, plan, recorders, size, resident, variety, each)
+    most = variety.count or each
+    load = make_load(machine, plan, recorders, size, min(room.ctas, most), variety, most)
     check_plan(kernel.graph, recorders, load)
     active = float(min(machine.chip.sms, ctas))
     runs = _run(machine, kernel.graph, load, traffic, active, demand, room, trace_clk)

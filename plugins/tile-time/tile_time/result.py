@@ -151,7 +151,7 @@ def make_result(
     busy, cycles = runs.last.busy, runs.cycles
     # The counters are those of the clusters that ran; the SM runs more, the chip more still.
     share = {name: amount * runs.scale for name, amount in busy.items()}
-    chip = launch.clusters / max(runs.wanted, 1) * launch.cluster
+    chip = launch.clusters / max(launch.each, 1) * launch.cluster
     tensor = min(share.get("tensor", 0.0) / cycles, 1.0) if cycles else 0.0
     used = tensor * launch.clusters / (launch.places * max(launch.each, 1))
     mhz = machine.clock.at(used)

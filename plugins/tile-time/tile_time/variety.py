@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tile_sim.machine.wave import Wave
     from tile_sim.program.flow import Block
 
-#: How many clusters of an SM are counted, at most, and how many stand for them.
-MOST_COUNTED = 16
+#: How many clusters are counted, at most, how many of them for one SM; how many stand for those.
+MOST_COUNTED, MOST_TURNS = 256, 16
 MOST_KINDS = 4
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over the unit interval
 
@@ -71,10 +71,13 @@ class Counter:
 @dataclass(frozen=True)
 class Variety:
     """`clusters` are those to record, those with the least steps first; `order` says which of them
-    the clusters of an SM are like, from its first one to its last."""
+    the clusters of an SM are like, from its first one to its last. `count`: how many the busiest SM
+    runs, where that is not as many as any other (few large ones, or many small ones); 0 if it is.
+    """
 
     clusters: tuple[int, ...]
     order: tuple[int, ...]
+    count: int = 0
 
     def kind(self, number: int, of: int) -> int:
         """Which recorded cluster the `number`th of an SM's clusters is like, of `of` that run."""
@@ -103,13 +106,19 @@ def variety_of(counting: Counting, known: int, clusters: int, places: int, each:
         return SAME
     if each == 1:  # nobody waits for another one: the longest decides
         return Variety(([0, *few][counts.index(max(counts))],), (0,))
-    turns = min(each, MOST_COUNTED)
-    beside = max(min(MOST_COUNTED // turns, places), 1)
-    total = turns * beside
-    at = [min(int((i + i * _GOLDEN % 1) * clusters / total), clusters - 1) for i in range(total)]
+    turns, beside = each, places
+    at = range(clusters)
+    if clusters > MOST_COUNTED:
+        turns = min(each, MOST_TURNS)
+        beside = min(MOST_COUNTED // turns, places)
+        total = turns * beside
+        at = [
+            min(int((i + i * _GOLDEN % 1) * clusters / total), clusters - 1) for i in range(total)
+        ]
     counts = counting(at)
     busiest = _busiest(counts, beside)
-    return _grouped([at[i] for i in busiest], [counts[i] for i in busiest])
+    found = _grouped([counts[i] for i in busiest], list(zip(counts, at, strict=True)))
+    return replace(found, count=max(round(len(busiest) * each / turns), 1))
 
 
 def _busiest(counts: Sequence[int], places: int) -> list[int]:
@@ -123,16 +132,18 @@ def _busiest(counts: Sequence[int], places: int) -> list[int]:
     return held[max(ends)[1]]
 
 
-def _grouped(at: Sequence[int], counts: Sequence[int]) -> Variety:
-    """Groups of like amounts; the one next to its group's mean stands for it."""
-    by_amount = sorted(range(len(at)), key=lambda i: (counts[i], i))
+def _grouped(counts: Sequence[int], known: Sequence[tuple[int, int]]) -> Variety:
+    """Groups of like amounts among `counts`, those of an SM's clusters; of all clusters that are
+    `known`, (amount, number), the one next to a group's mean stands for it.
+    """
+    by_amount = sorted(range(len(counts)), key=lambda i: (counts[i], i))
     groups = min(MOST_KINDS, len(set(counts)))
     recorded: list[int] = []
-    order = [0] * len(at)
+    order = [0] * len(counts)
     for g in range(groups):
-        members = by_amount[g * len(at) // groups : (g + 1) * len(at) // groups]
+        members = by_amount[g * len(counts) // groups : (g + 1) * len(counts) // groups]
         mean = sum(counts[i] for i in members) / len(members)
-        recorded.append(at[min(members, key=lambda i: (abs(counts[i] - mean), i))])
+        recorded.append(min(known, key=lambda one: (abs(one[0] - mean), one[1]))[1])
         for i in members:
             order[i] = g
     return Variety(tuple(recorded), tuple(order))

@@ -77,6 +77,29 @@ def test_kinds_keep_the_mean() -> None:
     assert len(found.clusters) <= 4
 
 
+def _triangle(which: Sequence[int], period: int) -> list[int]:
+    """Steps of causal attention: the more, the later in its head a cluster is."""
+    return [3 + 2 * (n % period) for n in which]
+
+
+@pytest.mark.parametrize("period", [8, 64])
+@pytest.mark.parametrize("places", [85, 108, 132, 148, 170])
+def test_the_busiest_place_has_what_it_would_have(period: int, places: int) -> None:
+    """Whatever the period, and however many clusters are counted: 13 at 2048 / 13 had two thirds of
+    the steps for 170 places, as their distance is 2.5 periods.
+    """
+    clusters = 32 * period
+    steps = _triangle(range(clusters), period)
+    each = -(-clusters // places)
+    found = variety_of(lambda which: _triangle(which, period), 3, clusters, places, each)
+    kinds = [_triangle([n], period)[0] for n in found.clusters]
+    ran = [kinds[found.kind(i, found.count)] for i in range(found.count)]
+    ends = [0] * places
+    for count in steps:  # to the place that is free first
+        ends[ends.index(min(ends))] += count
+    assert sum(ran) == pytest.approx(max(ends), rel=0.12)
+
+
 def test_a_store_that_all_threads_ask_for_is_one_request() -> None:
     ptx = """.version 8.0
 .target sm_90
