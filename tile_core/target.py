@@ -27,6 +27,7 @@ class Target:
     parameter_base: int = 0x380  # bytes before the parameters in constant bank 0
     max_vector_bits: int = 128  # widest global load or store of one thread
     clusters: bool = False
+    multicast: bool = False  # copies to several blocks of a cluster at the rate of one
     tensor_memory: bool = False
 
     @property

@@ -8,11 +8,12 @@ next to each other along N before the next warp begins.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tile_cute.atoms import MmaAtom, MmaRow, find_dense, find_mma
 from tile_cute.atoms.tiled import warp_grid
+from tile_cute.atoms.types import BITS
 from tile_cute.linear import LinearLayout
 from tile_cute.linear.layout import log2
 
@@ -45,13 +46,39 @@ Shape = tuple[int, ...]
 Grid = tuple[int, int, int]  # warps along B, M, N
 
 
+#: In front of the name of an MMA of elements of four bits that are there as bytes of two.
+_OF_BYTES, _BYTE = "bytes of ", "u8"
+
+
 def atom_named(name: str) -> MmaAtom:
     """The warp-level MMA called `name`, with scales or without; KeyError if there is none."""
     for family in (_FAMILY, SCALED_FAMILY):
-        row = find_dense(name, family)
+        row = find_dense(name.removeprefix(_OF_BYTES), family)
         if row is not None:
-            return _only_shape(row)
+            return _of_bytes(row) if name.startswith(_OF_BYTES) else _only_shape(row)
     raise KeyError(name)
+
+
+@lru_cache(maxsize=64)
+def _of_bytes(row: MmaRow) -> MmaAtom:
+    """The instruction as one of bytes, of which K has half as many and a scale half as many, too:
+    a register has the same eight elements either way (PTX ISA, "mma.m16n8k64").
+    """
+    assert row.scale is not None, "others that read two elements from a byte are integers'"
+    k, scale = row.k // 2, replace(row.scale, vector=row.scale.vector // 2)
+    template = row.template.replace("{k}", str(row.k))
+    return _only_shape(replace(row, a=_BYTE, b=_BYTE, k=k, scale=scale, template=template))
+
+
+def name_of_bytes(atom: MmaAtom) -> str | None:
+    """The name of an MMA with A and B as bytes of two elements; None if it has them in no bytes."""
+    packed = {BITS[atom.row.a], BITS[atom.row.b], atom.container_bits("a")} == {4}
+    return f"{_OF_BYTES}{atom.row.name}" if packed and atom.row.scale is not None else None
+
+
+def is_of_bytes(name: str) -> bool:
+    """Whether a warp-level MMA of this name takes A and B as bytes of two elements."""
+    return name.startswith(_OF_BYTES)
 
 
 @lru_cache(maxsize=256)
@@ -62,7 +89,10 @@ def _only_shape(row: MmaRow) -> MmaAtom:
 
 def has_atom(name: str, family: str = _FAMILY) -> bool:
     """Whether `name` is a warp-level MMA of `family`."""
-    return find_dense(name, family) is not None
+    row = find_dense(name.removeprefix(_OF_BYTES), family)
+    if row is None or not is_of_bytes(name):
+        return row is not None
+    return name_of_bytes(_only_shape(row)) is not None
 
 
 def choose_atom(

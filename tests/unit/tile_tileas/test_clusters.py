@@ -72,6 +72,32 @@ def test_every_trip_count_gives_the_same_bits(name: str, ctas: int, schedule: st
         )
 
 
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+@pytest.mark.parametrize("ctas", [2, 4])
+def test_blocks_that_copy_nothing_to_one_another_give_the_same_bits(
+    ctas: int, schedule: str
+) -> None:
+    """Four have a square of the sums each: rows and columns of the tile block are cut."""
+    shared, alone = (ptx("matmul_f16", count, target="sm_120") for count in (ctas, 1))
+    assert f".reqnctapercluster {ctas}" in shared
+    assert "multicast::cluster" not in shared
+    for k in (8, 3 * 32 + 8, 7 * 32):
+        np.testing.assert_array_equal(product(shared, k, schedule), product(alone, k))
+
+
+def test_each_bit_of_a_rank_cuts_one_axis() -> None:
+    """With one of them in place of the other, some parts are made twice and others never."""
+    text = ptx("matmul_f16", 4, target="sm_120")
+    shifts = list(re.finditer(r"(%[\w]+), (%r\d+), 1;", text))
+    ranks = set(re.findall(r"mov\.u32\s+(%r\d+), %cluster_ctarank;", text))
+    halved = [m for m in shifts if m[2] in ranks]
+    assert halved
+    for m in halved:
+        broken = text[: m.start()] + f"{m[1]}, {m[2]}, 0;" + text[m.end() :]
+        with pytest.raises((AssertionError, SimError)):
+            product(broken, 3 * 32)
+
+
 def test_a_loop_that_does_not_run() -> None:
     a, b = np.zeros((64, 0), np.float16), np.zeros((0, 64), np.float16)
     out = np.ones((64, 64), np.float16)

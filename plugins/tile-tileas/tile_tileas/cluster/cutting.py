@@ -13,7 +13,7 @@ from tile_tileas.analysis.views import PARTS_OF, maker, tiled_view
 from tile_tileas.cluster.relations import ONCE
 from tile_tileas.dialect.cluster import ORDERS_ACCESSES
 
-#: Attribute of loads whose tile every block of the cluster has whole.
+#: Attribute of loads whose tile every block of the cluster has whole, where one can copy to all.
 IN_ALL_CTAS = "in_all_ctas"
 
 _LOADS = ("nv_tileaa.load", "nv_tileaa.tiled_load")
@@ -24,7 +24,9 @@ _EQ, _ULT = 0, 6  # arith.CmpIPredicate
 
 class Cutting:
     """Cuts the tiles of `func` over `parts` blocks: `axes` has those that are cut. Blocks meet
-    before the accesses `meet`.
+    before the accesses `meet`. With `multicast` loads that are left whole are marked: blocks may
+    bring such tiles to one another. A kernel that is cut for some blocks `before` is cut for
+    `parts` as many.
     """
 
     def __init__(
@@ -33,12 +35,20 @@ class Cutting:
         axes: Mapping[ir.Value, int],
         parts: int,
         meet: Sequence[ir.OpView] = (),
+        *,
+        multicast: bool = True,
+        before: int = 1,
     ) -> None:
         self._axes, self._parts, self._meet = dict(axes), parts, meet
+        self._multicast = multicast
         self._views: dict[tuple[ir.Value, int], ir.Value] = {}
         first = func.regions[0].blocks[0].operations[0]
         i32 = ir.IntegerType.get_signless(32)
-        self._rank = Before(first).create("nv_tileas.cta_rank", [], [i32]).result
+        at = Before(first)
+        self._rank = at.create("nv_tileas.cta_rank", [], [i32]).result
+        if before > 1 or not multicast:
+            shifted = at.with_constant("shrui", self._rank, before.bit_length() - 1)
+            self._rank = at.with_constant("andi", shifted, parts - 1)
         self._ops = list(operations(func.regions[0]))
 
     def run(self) -> int:
@@ -62,7 +72,8 @@ class Cutting:
                 op.operation.erase()
                 continue
             if name in _LOADS and op.results[0] not in self._axes and shape_of(op.results[0]):
-                op.attributes[IN_ALL_CTAS] = ir.UnitAttr.get()
+                if self._multicast:
+                    op.attributes[IN_ALL_CTAS] = ir.UnitAttr.get()
                 whole += 1
             if name in ONCE or (name in _STORES and not self._is_cut(op)):
                 self._once(op)

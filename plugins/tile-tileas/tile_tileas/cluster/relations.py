@@ -19,6 +19,7 @@ _REPLICATED = (
     "arith.", "math.", "scf.", "func.", "nv_tileaa.assume", "nv_tileaa.block_tile",
     "nv_tileaa.create_mem_token", "nv_tileaa.get_", "nv_tileaa.join_mem_token",
     "nv_tileaa.make_memref", "nv_tileaa.extract", "nv_tileaa.addptr", "ub.",
+    "nv_tileas.cta_rank", "nv_tileas.cluster_sync",
 )  # fmt: skip
 #: What a program does once, whatever blocks work on it: one of them does it.
 ONCE = ("nv_tileaa.assert", "nv_tileaa.print")
@@ -32,8 +33,14 @@ class Relations:
     Raises Conflict for what cannot be done by several blocks.
     """
 
-    def __init__(self, func: ir.Operation, parts: int, *, pairs: bool = False) -> None:
-        """`pairs`: two blocks make each product together, with half of the columns of B each."""
+    def __init__(
+        self, func: ir.Operation, parts: int, *, pairs: bool = False, squares: bool = False
+    ) -> None:
+        """`pairs`: two blocks make each product together, with half of the columns of B each.
+        `squares`: sums are cut along their longer side first, as blocks load what they need by
+        themselves, and least for squares.
+        """
+        self._squares = squares
         self.ids: dict[ir.Value, int] = {}
         self.program = Program()
         self._parts, self.pairs = parts, pairs
@@ -177,7 +184,10 @@ class Relations:
         self._rule(a, c, (*batch, m, NEVER), "a product", whole=False)
         self._rule(b, c, (*batch, NEVER, n), "a product", whole=False)
         rows = shape_of(c)[m]
-        enough = rows // self._parts >= _ROWS or shape_of(c)[n] < rows
+        columns = shape_of(c)[n]
+        enough = columns < rows or rows // self._parts >= _ROWS
+        if self._squares:
+            enough = columns <= rows
         axes = (m, n) if enough else (n, m)
         self.program.seeds.append(Seed(self.id(c), axes))
 

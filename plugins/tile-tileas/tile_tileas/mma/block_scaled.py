@@ -1,7 +1,8 @@
 """Products of warps whose instruction takes block scales: mma.sync with `.block_scale`.
 
 PTX ISA, "mma" with block scaling: 8-bit floats and, in bytes, f4E2M1FN with a power of two for 32
-elements (mxf8f6f4), f4E2M1FN with one for 32 (mxf4), or with a number for 16 (mxf4nvf4).
+elements (mxf8f6f4), f4E2M1FN with one for 32 (mxf4), or with a number for 16 (mxf4nvf4). Elements
+of the latter that are there as bytes of two, as they lie in memory, are taken as such bytes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tile_tileas.dots import (
     choose_scaled_atom,
     fragment,
     has_atom,
+    name_of_bytes,
     preferred_grid,
 )
 from tile_tileas.mma.tier import Planned, Product, Unfit
@@ -33,7 +35,8 @@ class BlockScaledTier:
         if atom is not None:
             atoms = product.shape[0] * (m // atom.m) * (n // atom.n)
             if atoms >= product.num_warps:
-                return atom.row.name
+                packed = product.packed and product.rank == 2
+                return (name_of_bytes(atom) if packed else None) or atom.row.name
             # As in tileiras, which matters for scales of f8E4M3FN: the instruction takes no sign,
             # and the language promises none, but programs with tiles this small have negative ones.
             return Unfit(

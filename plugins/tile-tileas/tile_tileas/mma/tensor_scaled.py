@@ -21,6 +21,7 @@ from tile_cute.atoms.types import BITS
 from tile_cute.linear import LinearLayout, permute_dims
 from tile_cute.linear.layout import is_power_of_two
 
+from tile_tileas.dots import is_of_bytes
 from tile_tileas.mma.tensor import (
     MAX_ACCUMULATORS,
     TENSOR,
@@ -198,7 +199,7 @@ def _is_usable(atom: MmaAtom) -> bool:
 def reads_packed(atom: str) -> bool:
     """Whether an instruction of this name takes A and B as bytes of two elements."""
     found = _atoms().get(atom)
-    return found is not None and is_packed(found)
+    return is_of_bytes(atom) or (found is not None and is_packed(found))
 
 
 class ScaledTensorTier(TensorTier):

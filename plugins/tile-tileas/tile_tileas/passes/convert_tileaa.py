@@ -34,7 +34,7 @@ SPEC = "nv_tileaa.kernel_spec"
 PLANNED_CTAS = "nv_tileas.num_ctas"
 _FEW_WARPS = 4
 #: Registers of a thread for addresses, fragments of a step, flags; measured on products.
-_OTHER_REGISTERS = 95
+OTHER_REGISTERS = 95
 #: Tiles, of the registers that a thread may have, with which most of these are not spilt.
 _PART = 0.6
 #: The same where all products are tcgen05's, and their operands fit beside those of other blocks.
@@ -219,7 +219,7 @@ class ConvertTileAAToTileAS(Pass):
         asked = _asked_warps(hints, default)
         if asked:
             return asked
-        room = _share(cx, _FEW_WARPS, hints.get("occupancy", 1)) - _OTHER_REGISTERS
+        room = _share(cx, _FEW_WARPS, hints.get("occupancy", 1)) - OTHER_REGISTERS
         few = peak_registers(func, _FEW_WARPS) <= room or self._one_group(func, cx)
         return _FEW_WARPS if few else 2 * _FEW_WARPS
 

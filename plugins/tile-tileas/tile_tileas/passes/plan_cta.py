@@ -11,17 +11,19 @@ from tile_tileaa.dialect.dot import BLOCKS
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.target import Target
-from tile_tileas.analysis.pressure import tile_bits
+from tile_tileas.analysis.pressure import peak_registers, tile_bits
 from tile_tileas.cluster.cuts import WHOLE, Conflict, cuts_of
 from tile_tileas.cluster.cutting import Cutting, operations
 from tile_tileas.cluster.ordering import meetings
 from tile_tileas.cluster.pairs import PAIR, Pairing
 from tile_tileas.cluster.relations import SOURCES, Relations
 from tile_tileas.dialect.cluster import MOST_CTAS, PORTABLE_CTAS
-from tile_tileas.mma.families import FAMILIES
+from tile_tileas.kernel_products import made_by, operand_bytes
+from tile_tileas.mma.families import FAMILIES, WARP
 from tile_tileas.mma.tier import Product
 from tile_tileas.mma.warpgroup import WarpgroupTier
 from tile_tileas.passes.convert_tileaa import (
+    OTHER_REGISTERS,
     PLANNED_CTAS,
     asked_warps,
     hints_of,
@@ -29,6 +31,7 @@ from tile_tileas.passes.convert_tileaa import (
 )
 from tile_tileas.passes.dot import product_of
 from tile_tileas.passes.turned_dot import transposed
+from tile_tileas.storage import storage_bits
 from tile_tileas.tile_graph import is_tile
 
 _DOT = "nv_tileaa.dot"
@@ -38,6 +41,11 @@ _WARPS = 8
 #: thread can have, and those that they take afterwards at most: loads of a step need twice that.
 _CARRIED, _CARRIED_CUT = 128, 64
 _LANES, _REGISTER_BITS = 32, 32
+#: Bits of elements that warps multiply slowly enough for small tiles.
+_SLOW_BITS = 16
+#: Registers that sums of warps may take of a thread before they are cut, where blocks of a cluster
+#: share nothing; warps and stages that small blocks have.
+_SUMS, _FEW_WARPS, _STAGES = 64, 4, 2
 
 
 @dataclass(frozen=True)
@@ -70,34 +78,47 @@ class PlanCta(Pass):
         if "nv_tileaa.kernel" not in op.attributes:
             return
         asked = _asked(op, cx)
-        parts = asked or _chosen(op, cx.target)
+        parts = asked or self._chosen(op, cx.target)
+        # Blocks that load by themselves what they share read least for squares, so that each
+        # halving cuts what is longer by then.
+        steps = [parts] if cx.target.multicast else [2] * (parts.bit_length() - 1)
         made = 1
-        if parts > 1:
-            try:
-                self._cut(op, parts, cx)
-                made = parts
-            except Conflict as conflict:
-                say = cx.failed if asked > 1 else cx.missed
-                say(
-                    op,
-                    f"one block works on each tile block, not a cluster of {parts}: {conflict}",
-                    category="schedule",
-                    name="ClusterFailed",
-                )
+        try:
+            for step in steps if parts > 1 else ():
+                self._cut(op, step, made, cx)
+                made *= step
+        except Conflict as conflict:
+            say = cx.failed if asked > 1 else cx.missed
+            say(
+                op,
+                f"{_blocks(made)} on each tile block, not a cluster of {parts}: {conflict}",
+                category="schedule",
+                name="ClusterFailed",
+            )
         i32 = ir.IntegerType.get_signless(32)
         op.attributes[PLANNED_CTAS] = ir.IntegerAttr.get(i32, made)
 
-    def _cut(self, func: ir.Operation, parts: int, cx: PassContext) -> None:
+    def _chosen(self, func: ir.Operation, target: Target) -> int:
+        """Blocks that a cluster has best where nobody asks."""
+        if not target.clusters or target.multicast or not _by_warps(func, target, self.mma):
+            return _chosen(func, target)
+        return _for_warps(func, target)
+
+    def _cut(self, func: ir.Operation, parts: int, before: int, cx: PassContext) -> None:
+        """Cut tiles in `parts`, in a kernel that is cut for `before` blocks."""
         if not cx.target.clusters:
             raise Conflict(f"{cx.target.name} has no clusters")
-        if parts > MOST_CTAS:
+        if parts * before > MOST_CTAS:
             raise Conflict(f"a cluster has at most {MOST_CTAS} blocks")
         _separate_sources(func)
         dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
         paired = self._paired(func, dots, parts, cx)
-        axes = paired or _axes(Relations(func, parts), parts)
+        alone = not cx.target.multicast
+        axes = paired or _axes(Relations(func, parts, squares=alone), parts)
         meet = meetings(list(operations(func.regions[0])), axes)
-        cx.count("shared", Cutting(func, axes, parts, meet).run())
+        shared = {"multicast": cx.target.multicast, "before": before}
+        cutting = Cutting(func, axes, parts, meet, **shared)
+        cx.count("shared", cutting.run())
         if paired:
             two = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), PAIR)
             for op in dots:
@@ -129,6 +150,10 @@ class PlanCta(Pass):
             name="ProductsNotPaired",
         )
         return None
+
+
+def _blocks(count: int) -> str:
+    return "one block works" if count == 1 else f"a cluster of {count} blocks works"
 
 
 def _axes(relations: Relations, parts: int) -> dict[ir.Value, int]:
@@ -165,6 +190,55 @@ def _chosen(func: ir.Operation, target: Target) -> int:
     if any(op.operation.name == _DOT for op in ops):
         return max((_least(op, target) for op in ops if op.operation.name == _DOT), default=1)
     return _for_carried(ops)
+
+
+def _by_warps(func: ir.Operation, target: Target, mma: str) -> bool:
+    """Whether warps multiply, and nothing else does."""
+    return made_by(func, target, mma, _WARPS) == {WARP}
+
+
+def _for_warps(func: ir.Operation, target: Target) -> int:
+    """As few blocks as leave registers beside the sums of warps, or as let two small blocks be on
+    an SM where one large one would be.
+
+    RTX 5090, f16, 4096^3 (model, us, in 1 and in more blocks): tiles of 128 x 256 x 64 900 and
+    791 (2), of 256 x 256 x 64 1048 and 791 (4): small blocks divide better among SMs, too.
+    Elements of fewer bits are multiplied in less time than squares of that size are loaded: e4m3 of
+    4 x 8192 x 8192 x 2000 in tiles of 128 x 256 x 128 1883 and 2365 (2).
+    """
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+    if any(storage_bits(op.a.type.element_type) < _SLOW_BITS for op in dots):
+        return 1
+    threads, parts = _WARPS * _LANES, 1
+    largest = max(tile_bits(op.results[0]) for op in dots) // (threads * _REGISTER_BITS)
+    while largest > parts * _SUMS and parts < PORTABLE_CTAS:
+        parts *= 2
+    if parts == 1 and len(dots) > 1 and _halves_fit(func, target):
+        return 2
+    return parts
+
+
+def _halves_fit(func: ir.Operation, target: Target) -> bool:
+    """Whether a block's four warps have the registers for half of its tiles where they have not for
+    all, and two such blocks fit into an SM with two stages: each computes while the other one
+    multiplies, and threads that meet are half as many.
+
+    RTX 5090, attention of 32 heads of 4096 x 64, tiles of 128 x 64 (model, us): 877 and 751.
+    """
+    room = min(target.max_registers, target.registers // (_FEW_WARPS * _LANES * 2))
+    if peak_registers(func, _FEW_WARPS) + OTHER_REGISTERS <= room:
+        return False
+    half = func.clone(ip=False)
+    try:
+        _separate_sources(half)
+        axes = _axes(Relations(half, 2, squares=True), 2)
+        Cutting(half, axes, 2, multicast=False).run()
+        fits = peak_registers(half, _FEW_WARPS) + OTHER_REGISTERS <= room
+        return fits and 2 * _STAGES * operand_bytes(half) <= target.max_shared
+    except Conflict:
+        return False
+    finally:
+        half.operation.erase()
 
 
 def _for_carried(ops: Sequence[ir.OpView]) -> int:

@@ -14,6 +14,7 @@ from math import prod
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import element_bytes, shape_of
 from tile_tileas.copying.ahead import is_in_a_loop
+from tile_tileas.dots import SCALED_FAMILY
 from tile_tileas.mma.families import FAMILIES, TENSOR, WARPGROUP
 from tile_tileas.mma.tiers import tier_of
 from tile_tileas.tma.element_types import is_rounding
@@ -25,6 +26,8 @@ _SAME_DATA = ("nv_tileas.view", "nv_tileaa.permute", "nv_tileas.convert_layout")
 _SAME_ORDER = ("nv_tileas.view", "nv_tileas.convert_layout")
 #: Instructions whose operands lie in shared memory as tensor maps leave them.
 _FROM_BOXES = (TENSOR, WARPGROUP)
+#: All, those that take block scales included.
+_ALL = (*FAMILIES, SCALED_FAMILY)
 #: Those that one thread begins, for all.
 _BY_ONE_THREAD = (TENSOR,)
 _LOAD, _STORE = "nv_tileas.tiled_load", "nv_tileas.tiled_store"
@@ -107,7 +110,7 @@ def is_copy(tile: ir.Value) -> bool:
     return False
 
 
-def feeds_product(tile: ir.Value, families: Sequence[str] = FAMILIES) -> bool:
+def feeds_product(tile: ir.Value, families: Sequence[str] = _ALL) -> bool:
     """Whether `tile` is an operand of a product of `families`, as it is or after its axes were
     renamed.
 

@@ -68,7 +68,8 @@ def _operand(atom: MmaAtom, name: str, element: str, atoms: int) -> _Operand:
     kind = getattr(atom.row, "acc" if name == "c" else name)
     register, constraint = _REGISTERS.get(kind, ("i32", "r"))
     count = max(1, atom.registers(name) * 32 // max(32, BITS[kind]))
-    packed = name != "c" and atom.row.kind in _PACKED_KINDS and element == "i8"
+    narrow = BITS[kind] < _bits(element)
+    packed = name != "c" and atom.row.kind in _PACKED_KINDS and element == "i8" and narrow
     return _Operand(name, element, register, constraint, count, atoms, packed)
 
 
@@ -212,6 +213,8 @@ def mma_fragments(
     name += f"_{'x'.join(map(str, counts))}"
     if "i4" in elements:  # the same instruction takes bytes, too
         name += "_i4"
+    elif atom.row.kind in _PACKED_KINDS and not any(o.packed for o in operands.values()):
+        name += "_bytes"  # of two elements each, and of one, too
     text = _Text(atom, operands, counts)
     most = max(operand.atoms * operand.count << operand.packed for operand in operands.values())
     text.lines += [f"  %i{i} = llvm.mlir.constant({i} : i32) : i32" for i in range(most)]
