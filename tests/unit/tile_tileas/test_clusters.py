@@ -180,6 +180,46 @@ def test_blocks_meet_before_they_read_what_others_wrote() -> None:
             _run_turned(text[: half.start()] + text[half.end() :], "late")
 
 
+def _large(target: str) -> str:
+    """out = a b of 256 x 32 x 256, f16 in, f32 out, and a print; at -O3."""
+    kernel = Kernel(num_warps=0)
+    kernel.load("%a", (256, 32), "f16")
+    kernel.load("%b", (32, 256), "f16")
+    sums = tile((256, 256), "f32")
+    for line in (
+        f"%none = arith.constant dense<0.0> : {sums}",
+        '%c = "nv_tileaa.dot"(%a, %b, %none) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : '
+        f"({tile((256, 32), 'f16')}, {tile((32, 256), 'f16')}, {sums}) -> {sums}",
+        '%said = "nv_tileaa.print"(%zero) {format = "once %d\\0A", '
+        f"operandSegmentSizes = array<i32: 1, {', '.join('0' * 16)}>}} : (i32) -> "
+        "!nv_tileaa.mem_token",
+    ):
+        kernel.op(line)
+    kernel.store("%c", (256, 256), "f32")
+    made = tile_core.compile(
+        kernel.text(), target, opt_level=3, start_at="tileas-plan-cta", emit="ptx",
+        registry=registry(), keep_stages=False,
+    )  # fmt: skip
+    return str(made.stage("ptx"))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_89"])
+def test_where_there_are_no_clusters_one_block_makes_the_parts_in_turn(target: str) -> None:
+    """Each sum once, and what the program does once, once."""
+    text = _large(target)
+    assert "cluster" not in text
+    draw = np.random.default_rng(4)
+    a, b = (draw.integers(-3, 4, shape).astype(np.float16) for shape in ((256, 32), (32, 256)))
+    for schedule in ("late", "early", "random"):
+        out = np.full((256, 256), np.nan, np.float32)
+        report = tile_sim.Module(text).launch(
+            "kernel", (1, 1, 1), None, [a, b, out], check=True, schedule=schedule
+        )
+        np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
+        assert not report.findings
+        assert report.text == "once 0\n"
+
+
 def _column_sums(columns: int, ctas: int, target: str) -> str:
     """Sums and sums of squares along the rows of x, of `columns` in tiles of 32 x 1024."""
     x = f"!nv_tileaa.memref<f32, array<i64: {_DYNAMIC}, {columns}>, array<i64: {columns}, 1>>"

@@ -26,7 +26,7 @@ class Cutting:
     """Cuts the tiles of `func` over `parts` blocks: `axes` has those that are cut. Blocks meet
     before the accesses `meet`. With `multicast` loads that are left whole are marked: blocks may
     bring such tiles to one another. A kernel that is cut for some blocks `before` is cut for
-    `parts` as many.
+    `parts` as many. `rank` says which part is meant, where it is not that of a block of a cluster.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class Cutting:
         *,
         multicast: bool = True,
         before: int = 1,
+        rank: ir.Value | None = None,
     ) -> None:
         self._axes, self._parts, self._meet = dict(axes), parts, meet
         self._multicast = multicast
@@ -45,8 +46,8 @@ class Cutting:
         first = func.regions[0].blocks[0].operations[0]
         i32 = ir.IntegerType.get_signless(32)
         at = Before(first)
-        self._rank = at.create("nv_tileas.cta_rank", [], [i32]).result
-        if before > 1 or not multicast:
+        self._rank = rank or at.create("nv_tileas.cta_rank", [], [i32]).result
+        if rank is None and (before > 1 or not multicast):
             shifted = at.with_constant("shrui", self._rank, before.bit_length() - 1)
             self._rank = at.with_constant("andi", shifted, parts - 1)
         self._ops = list(operations(func.regions[0]))

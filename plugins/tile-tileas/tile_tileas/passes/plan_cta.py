@@ -17,6 +17,7 @@ from tile_tileas.cluster.cutting import Cutting, operations
 from tile_tileas.cluster.ordering import meetings
 from tile_tileas.cluster.pairs import PAIR, Pairing
 from tile_tileas.cluster.relations import SOURCES, Relations
+from tile_tileas.cluster.turns import make_in_turns
 from tile_tileas.dialect.cluster import MOST_CTAS, PORTABLE_CTAS
 from tile_tileas.kernel_products import made_by, operand_bytes
 from tile_tileas.mma.families import FAMILIES, WARP
@@ -46,6 +47,8 @@ _SLOW_BITS = 16
 #: Registers that sums of warps may take of a thread before they are cut, where blocks of a cluster
 #: share nothing; warps and stages that small blocks have.
 _SUMS, _FEW_WARPS, _STAGES = 64, 4, 2
+#: Registers of a thread that sums of warps may take at most.
+_HELD = 128
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ class PlanCta(Pass):
     In kernels without products the tiles that loops carry are cut. How many blocks is what the
     kernel's hint `num_cta_in_cga` says, else the module; 0 there leaves it to the compiler, which
     takes as few as let sums stay in registers. A kernel that several blocks cannot share runs in
-    one, and a remark says why. Products of tcgen05 that are cut along rows are made by pairs of
+    one, and a remark says why. On targets without clusters one block makes the parts of such sums
+    one after the other. Products of tcgen05 that are cut along rows are made by pairs of
     blocks together where both can: each then has half of the columns of B.
     """
 
@@ -68,6 +72,7 @@ class PlanCta(Pass):
         "meetings": "accesses before which the blocks of a cluster meet",
         "shared": "loads of tiles that all blocks of a cluster have whole",
         "paired": "products that pairs of blocks make together",
+        "turns": "parts of tiles that one block makes one after the other",
     }
 
     mma: str = option(
@@ -95,8 +100,31 @@ class PlanCta(Pass):
                 category="schedule",
                 name="ClusterFailed",
             )
+        if not cx.target.clusters and _by_warps(op, cx.target, self.mma):
+            self._in_turns(op, _turns(op), cx)
         i32 = ir.IntegerType.get_signless(32)
         op.attributes[PLANNED_CTAS] = ir.IntegerAttr.get(i32, made)
+
+    def _in_turns(self, func: ir.Operation, parts: int, cx: PassContext) -> None:
+        """Tiles whose sums one block cannot hold are made in parts, one after the other."""
+        if parts == 1:
+            return
+        try:
+            _separate_sources(func)
+            axes = _axes(Relations(func, parts, squares=True), parts)
+            if meetings(list(operations(func.regions[0])), axes):
+                raise Conflict("accesses are ordered across its parts")
+        except Conflict as conflict:
+            cx.missed(
+                func,
+                f"sums take more registers than threads have, and are not made in {parts} turns: "
+                f"{conflict}",
+                category="schedule",
+                name="TurnsFailed",
+            )
+            return
+        make_in_turns(func, axes, parts)
+        cx.count("turns", parts)
 
     def _chosen(self, func: ir.Operation, target: Target) -> int:
         """Blocks that a cluster has best where nobody asks."""
@@ -215,6 +243,20 @@ def _for_warps(func: ir.Operation, target: Target) -> int:
         parts *= 2
     if parts == 1 and len(dots) > 1 and _halves_fit(func, target):
         return 2
+    return parts
+
+
+def _turns(func: ir.Operation) -> int:
+    """In how many parts sums have to be made so that the threads of a block hold each of them.
+
+    A100, f16, 4096^3, tiles of 256 x 256 x 64 (model, us): 1376 at once, with 2,644 bytes of
+    spills, 702 in two turns, with 112.
+    """
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+    bits = max((tile_bits(op.results[0]) for op in dots), default=0)
+    parts = 1
+    while bits // (_WARPS * _LANES * _REGISTER_BITS) > parts * _HELD:
+        parts *= 2
     return parts
 
 
