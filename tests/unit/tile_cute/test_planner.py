@@ -15,6 +15,8 @@ from tile_cute.linear import (
     WarpShuffle,
     blocked,
     execute,
+    matrix_side,
+    memory_access,
     plan_conversion,
     replicated,
     slice_dim,
@@ -58,6 +60,33 @@ def test_conversion(pair: tuple[LinearLayout, LinearLayout], bits: int) -> None:
     if isinstance(plan, SharedRoundTrip):
         for side in (plan.store, plan.load):
             assert count_wavefronts(side, plan.elem_bytes) == side.wavefronts >= side.ideal
+
+
+@SOME
+@given(pairs())
+def test_matrix_loads(pair: tuple[LinearLayout, LinearLayout]) -> None:
+    """What a plan says of matrix loads is what those of its buffer are."""
+    src, dst = pair
+    plan = plan_shared(src, dst, 16, None, "cta")
+    if plan.matrices is not None:
+        assert plan.buffer is not None
+        side = matrix_side(memory_access(plan.buffer, dst, 16), 16, transposed=True)
+        assert side is not None
+        assert plan.matrices == (side.wavefronts, len(side.accesses))
+        assert plan.store.vector == 8
+
+
+def test_a_transpose_is_loaded_as_matrices() -> None:
+    rows = blocked((64, 64), (1, 8), (4, 8), (4, 1), (1, 0))
+    columns = blocked((64, 64), (8, 1), (4, 8), (1, 4), (0, 1))
+    plan = plan_conversion(rows, columns, 16)
+    assert isinstance(plan, SharedRoundTrip)
+    assert plan.matrices == (16, 4)
+    assert "4 loads of matrices in 16 wavefronts" in plan.describe()
+    moved(plan, rows, columns)
+    wide = plan_conversion(rows, columns, 32)
+    assert isinstance(wide, SharedRoundTrip)
+    assert wide.matrices is None
 
 
 @SOME

@@ -10,11 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.strategies import RandomStrategy, random_layout
-from tile_cute.linear import LinearLayout, slice_dim
+from tile_cute.linear import (
+    LinearLayout,
+    SharedRoundTrip,
+    permute_dims,
+    plan_conversion,
+    slice_dim,
+)
 from tile_tileas.dots import FMA, choose_atom
 from tile_tileas.layouts import Assignment, TileGraph, TileNode, TileValue, problem_with
 from tile_tileas.reductions import plan_reduction
 from tile_tileas.strategies.blocked import BlockedStrategy, spread
+from tile_tileas.strategies.coalescing import touched_sectors
 from tile_tileas.strategies.first_legal import FirstLegalStrategy
 
 STRATEGIES = (BlockedStrategy, FirstLegalStrategy, RandomStrategy)
@@ -192,6 +199,62 @@ def test_inner_loops_come_first() -> None:
     graph = graph_of(outer, inner, join)
     assignment = BlockedStrategy().assign(graph)
     assert assignment.values[2] == assignment.values[1]
+
+
+def transposed(bits: int) -> LinearLayout:
+    """What a store of a tile writes from that was loaded along the other axis."""
+    load = TileNode("load", "load", (), (0,), order=(1, 0), vector=128 // bits)
+    turn = TileNode("permute", "permute", (0,), (1,), permutation=(1, 0))
+    store = TileNode("store", "store", (1,), (), order=(1, 0), vector=128 // bits)
+    values = (TileValue((64, 64), bits), TileValue((64, 64), bits))
+    return BlockedStrategy().assign(TileGraph(values, (load, turn, store), 4)).stores[2]
+
+
+def test_transposes_of_two_bytes_are_read_as_matrices() -> None:
+    found = transposed(16)
+    assert found.registers_contiguous_along(1) == 8
+    held = permute_dims(spread((64, 64), 4, (1, 0), 8), (1, 0))
+    plan = plan_conversion(held, found, 16)
+    assert isinstance(plan, SharedRoundTrip)
+    assert plan.matrices == (16, 4)  # of 32 elements: four instructions of four matrices
+    assert plan.store.vector == 8
+    assert plan.store.wavefronts == plan.store.ideal
+    best = spread((64, 64), 4, (1, 0), 8)
+    assert touched_sectors(found, 1, 8, 16) == touched_sectors(best, 1, 8, 16)
+
+
+def test_transposes_of_four_bytes_stay_as_they_are() -> None:
+    assert transposed(32) == spread((64, 64), 4, (1, 0), 4)
+
+
+def scattered(vector: int, *, pointers_from_product: bool) -> tuple[LinearLayout, LinearLayout]:
+    """The layout of a product, and that of a store of it through pointers, `vector` at once."""
+    atom = choose_atom("sm_80", ("f16", "f16", "f32"), (64, 64, 64))
+    assert atom is not None
+    sources = tuple(TileNode("source", "constant", (), (at,)) for at in range(3))
+    dot = TileNode("dot", "dot", (0, 1, 2), (3,), atom=atom.row.name)
+    narrow = TileNode("same", "fp_to_fp", (3,), (4,))
+    place = TileNode("same", "addptr", (3, 5) if pointers_from_product else (5, 6), (7,))
+    store = TileNode("store", "store", (4, 7), (), order=(1, 0), vector=vector)
+    places = tuple(TileNode("source", "constant", (), (at,)) for at in (5, 6))
+    bits = (16, 16, 32, 32, 16, 64, 64, 64)
+    values = tuple(TileValue((64, 64), each) for each in bits)
+    graph = TileGraph(values, (*sources, *places, dot, narrow, place, store), 4)
+    found = BlockedStrategy().assign(graph)
+    return found.values[3], found.stores[len(graph.nodes) - 1]
+
+
+def test_sums_move_to_where_their_pointers_are() -> None:
+    """Whole vectors leave; pointers of all elements of a fragment need not be computed."""
+    fragment, stored = scattered(8, pointers_from_product=False)
+    assert stored == spread((64, 64), 4, (1, 0), 8) != fragment
+
+
+def test_pointers_that_lie_like_the_sums_keep_them_there() -> None:
+    fragment, stored = scattered(8, pointers_from_product=True)
+    assert stored == fragment
+    fragment, stored = scattered(1, pointers_from_product=False)
+    assert stored == fragment
 
 
 LEGAL = spread((128,), 4, (0,), 1)

@@ -6,9 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+from tile_tileas.passes import unspecialized_pipeline
+from tile_tileas.pipelining.depth import Room
 
 import tile_core
+from tile_core.target import Target
 
+#: Of A and B of `matmul_f16`, tiles of 64 x 32 and 32 x 64.
+STAGE_BYTES = 2 * 64 * 32 * 2
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "bytecode"
 
 
@@ -33,7 +38,6 @@ def text_of(artifact: tile_core.Artifact) -> str:
         ("sm_120", {}, "for products of wgmma alone"),
         ("sm_90", {"tma-descriptors": "off"}, "not all its loads are copied by tensor maps"),
         ("sm_90", {"mma": "mma.sync"}, "for products of wgmma alone"),
-        ("sm_90", {"unspecialized-pipeline-num-stages": 2}, "3 stages do not fit"),
     ],
 )
 def test_what_cannot_be_divided_is_made_by_one_agent(
@@ -42,6 +46,18 @@ def test_what_cannot_be_divided_is_made_by_one_agent(
     found = made("matmul_f16", target, **options)
     (reason,) = reasons(found)
     assert why in reason
+    assert "agent_switch" not in text_of(found)
+
+
+def test_without_room_for_what_is_in_flight_one_agent_does_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def small(target: Target) -> tuple[Room, None]:
+        return Room(block_bytes=2 * STAGE_BYTES + 4096), None
+
+    monkeypatch.setattr(unspecialized_pipeline, "room_of", small)
+    found = made("matmul_f16", "sm_90")
+    assert "3 stages do not fit" in reasons(found)[0]
     assert "agent_switch" not in text_of(found)
 
 

@@ -155,6 +155,11 @@ class SharedSide:
         """Whether the accesses of a pass depend on the warp."""
         return any(self.warp_pass)
 
+    @property
+    def instructions(self) -> int:
+        """How many accesses a thread makes over all passes, if it takes part in all."""
+        return sum(map(len, self.accesses))
+
     def group(self, number: int, warp: int) -> tuple[SharedAccess, ...]:
         """What `warp` does in pass `number`."""
         return self.accesses[number ^ gf2.combine(self.warp_pass, warp)]
@@ -171,7 +176,8 @@ class SharedRoundTrip:
     fill slots. The stores of lanes and warps with a bit of `redundant_lanes`/`redundant_warps`
     set repeat those of others and may be left out. `scope` says how far data travels: barriers
     of a `warp` suffice if the buffer is not reused by other warps. `buffer` is the layout of the
-    whole tile in memory (offset -> tile), None if it goes through in several passes.
+    whole tile in memory (offset -> tile), None if it goes through in several passes. `matrices`:
+    (wavefronts, instructions) of a warp's matrix loads that do as `load` says, if there are any.
     """
 
     store: SharedSide
@@ -184,16 +190,19 @@ class SharedRoundTrip:
     redundant_warps: int
     scope: str
     buffer: LinearLayout | None = None
+    matrices: tuple[int, int] | None = None
 
     @property
     def wavefronts(self) -> int:
-        return self.store.wavefronts + self.load.wavefronts
+        loads = self.load.wavefronts if self.matrices is None else self.matrices[0]
+        return self.store.wavefronts + loads
 
     @property
     def cost(self) -> int:
         barrier = CTA_BARRIER_COST if self.scope == "cta" else WARP_BARRIER_COST
         fixed = self.passes * (SHARED_LATENCY + 2 * barrier)
-        accesses = sum(len(group) for side in (self.store, self.load) for group in side.accesses)
+        loads = self.load.instructions if self.matrices is None else self.matrices[1]
+        accesses = self.store.instructions + loads
         return fixed + WAVEFRONT_COST * self.wavefronts + ACCESS_COST * accesses
 
     def describe(self) -> str:
@@ -202,6 +211,15 @@ class SharedRoundTrip:
             f"pass{'es' if self.passes > 1 else ''}, "
             f"stores of {self.store.vector * self.elem_bytes} bytes in {self.store.wavefronts} "
             f"wavefronts (ideal {self.store.ideal}), "
+            f"{self._loads}"
+        )
+
+    @property
+    def _loads(self) -> str:
+        if self.matrices is not None:
+            wavefronts, instructions = self.matrices
+            return f"{instructions} loads of matrices in {wavefronts} wavefronts"
+        return (
             f"loads of {self.load.vector * self.elem_bytes} bytes in {self.load.wavefronts} "
             f"wavefronts (ideal {self.load.ideal})"
         )

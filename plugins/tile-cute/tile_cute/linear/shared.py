@@ -1,6 +1,6 @@
 """Conversions through shared memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile_cute import gf2
 from tile_cute.errors import LayoutError
@@ -13,6 +13,7 @@ from tile_cute.linear.banks import (
     phases,
 )
 from tile_cute.linear.layout import LinearLayout, log2
+from tile_cute.linear.matrix import LANES_LOG2, matrix_side
 from tile_cute.linear.plans import (
     ACCESS_COST,
     WAVEFRONT_COST,
@@ -32,6 +33,10 @@ class _Frame:
     bits: int
     pass_bits: int
     basis: tuple[int, ...]  # the row-major index that each bit of an element's number adds
+
+
+#: A frame, where elements lie, and how many bits a vector of the stores and of the loads has.
+_Trip = tuple[_Frame, SharedMap, int, int]
 
 
 def plan_shared(
@@ -65,19 +70,58 @@ def plan_shared(
         trips.append((frame, chosen, store, load))
         if elem_log2 + vectors[1] == VECTOR_BITS:
             break  # both sides are as wide as can be
-    frame, chosen, store, load = min(trips, key=lambda trip: _cost(trip, elem_log2))
-    return SharedRoundTrip(
-        _side(frame, chosen, frame.src, store, elem_log2, register_bits(src)),
-        _side(frame, chosen, frame.dst, load, elem_log2, [1 << i for i in range(len(slots))]),
-        gather,
-        1 << elem_log2,
-        1 << (frame.bits + elem_log2),
-        1 << frame.pass_bits,
-        src.free_mask("lane"),
-        src.free_mask("warp"),
-        scope,
-        _buffer(frame, chosen, src),
-    )
+    best = min(trips, key=lambda trip: _cost(trip, elem_log2))
+
+    def round_trip(trip: _Trip) -> SharedRoundTrip:
+        frame, chosen, store, load = trip
+        return SharedRoundTrip(
+            _side(frame, chosen, frame.src, store, elem_log2, register_bits(src)),
+            _side(frame, chosen, frame.dst, load, elem_log2, [1 << i for i in range(len(slots))]),
+            gather,
+            1 << elem_log2,
+            1 << (frame.bits + elem_log2),
+            1 << frame.pass_bits,
+            src.free_mask("lane"),
+            src.free_mask("warp"),
+            scope,
+            _buffer(frame, chosen, src),
+        )
+
+    plain, turned = round_trip(best), _turned(frame, elem_log2)
+    if turned is None:
+        return plain
+    moved = _with_matrices(round_trip(turned), storage_bits)
+    return moved if moved is not None and moved.cost < plain.cost else plain
+
+
+def _turned(frame: _Frame, elem_log2: int) -> _Trip | None:
+    """Stores of 16 bytes along what lanes of the other side hold next to each other: of 16-bit
+    elements, `ldmatrix.trans` reads such rows, one for each register and lane of its own.
+
+    Its eight rows are served at a time as eight vectors of 16 bytes are; lanes and registers
+    change places.
+    """
+    lanes, registers = frame.dst.lanes, frame.dst.registers
+    if frame.pass_bits or elem_log2 != 1 or len(lanes) != LANES_LOG2 or not registers:
+        return None
+    row, others = list(lanes[2:]), [*registers[1:3], 0, 0][:2]
+    held = gf2.Span(frame.src.registers)
+    if gf2.rank(row) < len(row) or not all(held.contains(vector) for vector in row):
+        return None
+    wide = Participant(row, frame.src.lanes, frame.src.warps)
+    rows = Participant(row, [registers[0], *lanes[:2], *others], frame.dst.warps)
+    chosen = design(wide, rows, frame.bits, elem_log2, extend=False)
+    if chosen.narrow_vector < len(row):
+        return None
+    return frame, chosen, chosen.wide_vector, 0
+
+
+def _with_matrices(trip: SharedRoundTrip, storage_bits: int) -> SharedRoundTrip | None:
+    """`trip` with the matrix loads that do what its loads do; None if there are none."""
+    found = matrix_side(trip.load, storage_bits, transposed=True)
+    if found is None:
+        return None
+    return replace(trip, matrices=(found.wavefronts, len(found.accesses)))
 
 
 def _buffer(frame: _Frame, chosen: SharedMap, src: LinearLayout) -> LinearLayout | None:
@@ -90,7 +134,7 @@ def _buffer(frame: _Frame, chosen: SharedMap, src: LinearLayout) -> LinearLayout
     return LinearLayout.from_flat({"offset": places}, src.shape)
 
 
-def _cost(trip: tuple[_Frame, SharedMap, int, int], elem_log2: int) -> int:
+def _cost(trip: _Trip, elem_log2: int) -> int:
     frame, chosen, store, load = trip
     sides = ((frame.src, store), (frame.dst, load))
     accesses = sum(1 << (len(side.registers) - vector) for side, vector in sides)

@@ -49,13 +49,16 @@ from tile_tileas.tma.filling import Tma
 PRODUCT = "nv_tileas.dot"
 #: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
 _COLUMNS = 8
-#: How many times the stages of other loops those have whose products nobody waits for: an
-#: iteration takes half of the time that it takes on wgmma, and memory no less.
-_TENSOR_STAGES = 2
+#: How many times the stages of other loops those have whose products nobody waits for: one stage is
+#: still read, and what hides the latency of memory are copies alone. 128x128x64 of f16 on an H100,
+#: 4096^3 (model): 282.7 us with four stages, 279.3 with five, 278.1 with six.
+_STAGES_IN_FLIGHT = 2
 #: How much longer than an idle memory one takes that feeds tensor cores without a break. 128x256x64
 #: of f16 on an H100, 4096^3 (model): 448 TFLOP/s with stages for the latency of an idle one, 532
-#: with this, both while ptxas serialised the products; with overlap 569, not timed without this.
-_LOADED = 2
+#: with twice its latency, both while ptxas serialised the products; with overlap 569. Three times
+#: are what a gather needs whose matrix comes from DRAM alone (MoE: 153.4 us with five stages, 150.5
+#: with six). tcgen05 gains nothing by it (B200, persistent 256x256x64: 106.6 us, and 107.5).
+_LOADED, _LOADED_TENSOR = 3, 2
 #: Blocks of a multiprocessor that hide each other's meetings where threads meet before products.
 #: B200 (model), 4096^3 of e2m1 with scales in rows, 128x128x128: 68.7 us with one and 8 stages,
 #: 51.1 with two of 6. Of e4m3, 85 with one and 6 stages, 101 with two of 3, which have half of the
@@ -87,7 +90,7 @@ class UnspecializedPipeline(Pass):
         choices=("none", "unspecialize", SPECIALIZE),
     )
     num_stages: int = option(
-        4, "iterations in flight at most; twice as many where products of tcgen05 are in flight"
+        4, "iterations in flight at most; twice as many where products are in flight, too"
     )
     fragments_ahead: bool = option(
         True, "fragments of mma.sync are read while the part of K before them is multiplied"
@@ -420,7 +423,7 @@ class UnspecializedPipeline(Pass):
         """
         macs = sum(_macs(op) for op in loop.regions[0].blocks[0].operations)
         tensor = bool(kept)
-        most = self.num_stages * (_TENSOR_STAGES if tensor else 1)
+        most = self.num_stages * (_STAGES_IN_FLIGHT if tensor or lag else 1)
         demand = demand_of(func, loop, loads, most, macs, lag, apart=apart)
         in_tensor = sum(registers_of(one.op.results[0].type) for one in kept)
         demand = replace(
@@ -433,7 +436,8 @@ class UnspecializedPipeline(Pass):
         room, machine = room_of(cx.target)
         room = expecting(room, loads)
         if machine is not None:
-            latency = room.latency * (_LOADED if lag or tensor else 1)
+            times = _LOADED_TENSOR if tensor else _LOADED if lag else 1
+            latency = room.latency * times
             room = replace(room, latency=latency, mma_clk=_clk(loop, machine))
         return depth(demand, room)
 

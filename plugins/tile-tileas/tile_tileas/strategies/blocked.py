@@ -11,7 +11,7 @@ from typing import ClassVar
 from tile_cute.linear import LinearLayout, blocked, replicated
 
 from tile_tileas.layouts import Assignment, TileGraph, TileNode
-from tile_tileas.strategies.coalescing import WASTEFUL, touched_sectors
+from tile_tileas.strategies.coalescing import WASTEFUL, touched_sectors, turned_by_matrices
 from tile_tileas.strategies.mma import seed_accumulators
 from tile_tileas.strategies.propagation import Propagation
 
@@ -55,7 +55,8 @@ class BlockedStrategy:
 
     Loads in inner loops spread first, then other loads and stores, in program order. Warps go
     along axes that are not reduced where there is room, so that reductions stay inside a warp.
-    An access of a view for which another one's layout would waste memory traffic keeps its own.
+    An access of a view for which another one's layout would waste memory traffic keeps its own. So
+    does a store through pointers, if these have that layout anyway: the value moves in their place.
     """
 
     name: ClassVar[str] = "blocked"
@@ -72,9 +73,9 @@ class BlockedStrategy:
             return spread(shape, graph.num_warps, order, vector, along)
 
         def wasteful(node: TileNode, layout_: LinearLayout) -> bool:
-            """Whether a load or store of one tile touches far more sectors than it could."""
+            """Whether a load or store touches far more sectors than it could."""
             tile = graph.values[(*node.results, *node.operands)[0]]
-            if node.vector == 1 or len(node.operands) + len(node.results) > 1:
+            if node.vector == 1:
                 return False
             best = layout(tile.shape, node.order)
             counts = [
@@ -86,12 +87,18 @@ class BlockedStrategy:
         loads = {n.results[0]: n for n in graph.nodes if n.kind == "load" and n.results}
 
         def accepts(value: int, found: LinearLayout) -> bool:
-            return value not in loads or not wasteful(loads[value], found)
+            if value not in loads or loads[value].operands:
+                return True
+            return not wasteful(loads[value], found)
 
         def stored(node: TileNode, found: LinearLayout) -> LinearLayout:
-            if node.by_threads and wasteful(node, found):
-                return layout(found.shape, node.order)
-            return found
+            best = layout(found.shape, node.order)
+            pointers = [spreading.layouts[each] for each in node.operands[1:]]
+            if not (node.by_threads and wasteful(node, found) and all(p == best for p in pointers)):
+                return found
+            bits = graph.values[node.operands[0]].bits
+            turned = None if pointers else turned_by_matrices(found, best, node.order, bits)
+            return turned or best
 
         spreading = Propagation(graph, accepts)
         seed_accumulators(spreading)

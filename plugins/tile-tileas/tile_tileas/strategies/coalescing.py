@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tile_cute import gf2
-from tile_cute.linear import LinearLayout
+from tile_cute.linear import (
+    LayoutError,
+    LinearLayout,
+    SharedRoundTrip,
+    blocked,
+    plan_conversion,
+)
 
 SECTOR_BITS = 256  # what global memory moves at least, 32 bytes
 #: An access gets a layout of its own, and a conversion, if another one makes it touch so many
 #: times the sectors.
 WASTEFUL = 2
+#: Lanes next to each other along the axis on which vectors lie, and along the other one: `ldmatrix`
+#: with `.trans` gives four lanes neighbouring rows of a matrix, eight its columns.
+_ROWS, _COLUMNS = 4, 8
+_VECTOR_BITS = 128
 
 
 def touched_sectors(layout: LinearLayout, fast: int, vector: int, bits: int) -> int:
@@ -23,3 +35,31 @@ def touched_sectors(layout: LinearLayout, fast: int, vector: int, bits: int) -> 
         lanes.append(sum(c << 32 * axis for axis, c in enumerate(place)))
     copies = layout.free_mask("register").bit_count()
     return max(1, (layout.elements_per_thread >> copies) // width) << gf2.rank(lanes)
+
+
+def turned_by_matrices(
+    held: LinearLayout, wanted: LinearLayout, order: Sequence[int], bits: int
+) -> LinearLayout | None:
+    """A layout for stores of 16 bytes along order[0] that touch no more sectors than `wanted`, and
+    whose elements, `held` along another axis, matrix loads bring at no more than the cost of
+    `wanted`; None if there is none.
+    """
+    fast, vector = order[0], _VECTOR_BITS // bits
+    across = next((d for d in order[1:] if held.registers_contiguous_along(d) >= _COLUMNS), None)
+    if across is None or wanted.registers_contiguous_along(fast) < vector:
+        return None
+    if wanted.shape[fast] < vector * _ROWS:
+        return None
+    box, lanes, warps = ([1] * len(wanted.shape) for _ in range(3))
+    box[fast], lanes[fast], lanes[across] = vector, _ROWS, _COLUMNS
+    warps[across] = wanted.in_size("warp")
+    found = blocked(wanted.shape, box, lanes, warps, order)
+    sectors = [touched_sectors(each, fast, vector, bits) for each in (found, wanted)]
+    if sectors[0] > sectors[1] or not found.is_injective:
+        return None
+    try:
+        first, second = (plan_conversion(held, each, bits) for each in (found, wanted))
+    except LayoutError:
+        return None
+    by_matrices = isinstance(first, SharedRoundTrip) and first.matrices is not None
+    return found if by_matrices and first.cost <= second.cost else None
