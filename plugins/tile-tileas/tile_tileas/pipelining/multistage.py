@@ -283,9 +283,8 @@ class Multistage:
                     filling.reclaim(at, slot)
                 for load in loads:
                     with at.instead_of(load.load):
-                        into = at.view(self._buffers[load.load.results[0]], slot.index)
                         own = before if load.load.results[0] in self.late else values
-                        filling.fill(at, load, into, slot, self._place(load.slice, own))
+                        self._begin(filling, load, slot, own)
             end = self.block.operations[len(self.block.operations) - 1]
             after = self._place(self.updates, values)
             return [after.of(end.operands[at]) for at in self.carried]
@@ -294,6 +293,17 @@ class Multistage:
         for filling, _ in fillings:
             filling.close(at, slot)
         return following
+
+    def _begin(
+        self, filling: Filling, load: Prefetch, slot: Slot, values: Mapping[ir.Value, ir.Value]
+    ) -> None:
+        """Begin to copy a tile of the iteration in which the body's arguments are `values`."""
+        into = self._stage(load, slot, values[self.block.arguments[0]])
+        filling.fill(self._at, load, into, slot, self._place(load.slice, values))
+
+    def _stage(self, load: Prefetch, slot: Slot, number: ir.Value) -> ir.Value:
+        """The stage that holds a tile of iteration `number`, whose slot is `slot`."""
+        return self._at.view(self._buffers[load.load.results[0]], slot.index)
 
     def _if_exists(
         self,
@@ -349,7 +359,7 @@ class Multistage:
             outer = at.place
             at.move(ir.InsertionPoint(load.load))
             with at.instead_of(load.load):
-                tile = at.read(at.view(self._buffers[old], slot.index), old.type)
+                tile = at.read(self._stage(load, slot, self.block.arguments[0]), old.type)
             masked = masked_by(load.load)
             if masked is not None:
                 tile = at.create("arith.select", [masked[0], tile, masked[1]], [old.type]).result
