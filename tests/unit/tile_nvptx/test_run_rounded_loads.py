@@ -77,11 +77,25 @@ def test_threads_round_the_same(target: str, strategy: str) -> None:
             check(ptx(left, right, target, maps, strategy), left, right, (0, 6), "late")
 
 
-@pytest.mark.parametrize(("left", "right", "read"), [
+READ = pytest.mark.parametrize(("left", "right", "read"), [
     ("rounded", "rounded_transposed", 0),  # both lie along K
     ("rounded_transposed", "rounded_transposed", 1),  # A along M: threads read it
     ("rounded", "rounded", 1),  # B along N, of which the turned product makes an A along M
 ])  # fmt: skip
+
+
+@READ
+def test_another_agent_copies_where_threads_read_the_stages(
+    left: str, right: str, read: int
+) -> None:
+    """They wait for their product in each step; where it is in flight, one agent does all."""
+    chosen = "warp-specialize" if read else "unspecialize"
+    assert ptx(left, right, "sm_90", strategy="estimate") == ptx(
+        left, right, "sm_90", strategy=chosen
+    )
+
+
+@READ
 @pytest.mark.parametrize("strategy", ["unspecialize", "warp-specialize"])
 def test_wgmma_reads_what_maps_round(left: str, right: str, read: int, strategy: str) -> None:
     text = ptx(left, right, "sm_90", strategy=strategy)

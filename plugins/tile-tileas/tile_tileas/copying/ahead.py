@@ -19,6 +19,8 @@ from tile_tileas.analysis.views import tiled_view
 LEAST = 4
 #: The pipeline strategy with which agents of their own copy.
 SPECIALIZE = "warp-specialize"
+#: That with which they do where it is estimated to pay.
+ESTIMATE = "estimate"
 
 
 def refusal(load: ir.OpView, plan: AccessPlan, strategy: str) -> str | None:

@@ -20,7 +20,7 @@ from tile_tileas.analysis.accumulators import (
 )
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.tokens import LOADS
-from tile_tileas.copying.ahead import SPECIALIZE
+from tile_tileas.copying.ahead import ESTIMATE, SPECIALIZE
 from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape, tensor_plan_of
@@ -86,8 +86,8 @@ class UnspecializedPipeline(Pass):
     strategy: str = option(
         "unspecialize",
         "'none' leaves all loops as they are; 'warp-specialize' marks loops that copy for products "
-        "of warpgroups, for 'tileas-specialize-warps'",
-        choices=("none", "unspecialize", SPECIALIZE),
+        "of warpgroups, for 'tileas-specialize-warps', 'estimate' those where that pays",
+        choices=("none", "unspecialize", SPECIALIZE, ESTIMATE),
     )
     num_stages: int = option(
         4, "iterations in flight at most; twice as many where products are in flight, too"
@@ -177,7 +177,10 @@ class UnspecializedPipeline(Pass):
         cx: PassContext,
     ) -> bool:
         """Whether the loop is divided into one that copies and one that multiplies."""
-        if self.strategy != SPECIALIZE:
+        if self.strategy == ESTIMATE:
+            if not Specialized.pays(func, loop, loads, engines.tma):
+                return False
+        elif self.strategy != SPECIALIZE:
             return False
 
         def stages(lag: int) -> int:
