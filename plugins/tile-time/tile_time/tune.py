@@ -24,7 +24,7 @@ AXES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("occupancy", ("1", "2", "4")),
     ("unspecialized-pipeline-num-stages", ("2", "3", "5", "6", "8")),
     ("num-ctas", ("1", "2")),
-    ("pipeline-strategy", ("warp-specialize",)),
+    ("pipeline-strategy", ("warp-specialize", "unspecialize")),
     ("tma-stores", ("always", "never")),
     ("tma-loads", ("always", "never")),
     ("mma", ("mma.sync",)),

@@ -41,7 +41,7 @@ WAIT = r"\{[^{}]*mbarrier\.try_wait[^{}]*\}"
 @cache
 def compiled(name: str, strategy: str = AGENTS, target: str = "sm_90") -> tile_core.Artifact:
     bytecode = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
-    options = {"pipeline-strategy": strategy, "unspecialized-pipeline-num-stages": 2}
+    options = {"pipeline-strategy": strategy, "unspecialized-pipeline-num-stages": 3}
     return tile_core.compile(bytecode, target, opt_level=2, options=options, emit="ptx")
 
 
@@ -115,7 +115,7 @@ def test_one_warpgroup_needs_no_other_registers() -> None:
         (WAIT, 2),  # for a stage's bytes, for its readers
         (ARRIVE, 1),
         (r"\{[^{}]*mbarrier\.arrive\.expect_tx[^{}]*\}", 1),
-        (r"mbarrier\.init[^;]*;", 8),
+        (r"mbarrier\.init[^;]*;", 6),
         (r"wgmma\.wait_group[^;]*;", 2),
         (r"fence\.mbarrier_init[^;]*;", 1),
     ],

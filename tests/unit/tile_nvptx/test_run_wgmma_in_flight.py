@@ -19,6 +19,8 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
 
+#: So many steps of 32 that the eight stages of four, with products in flight, are filled again.
+_LONG = 14 * 32
 _WAITS = re.compile(r"wgmma\.wait_group\.sync\.aligned (\d+)")
 
 
@@ -97,7 +99,7 @@ def test_nothing_of_it_can_go(instruction: str) -> None:
     assert places
     for start, end in places:
         with pytest.raises((AssertionError, SimError)):
-            product(text[:start] + text[end:], 224)
+            product(text[:start] + text[end:], _LONG)
 
 
 def test_no_wait_can_leave_one_product_more() -> None:

@@ -26,9 +26,9 @@ _LEAST_STEPS = 5_000  # of a kernel that ends; mutants may wait for ever
 
 @cache
 def ptx(name: str, ctas: int, warps: int = 0, target: str = "sm_90") -> str:
-    """At -O2; 0 warps are the compiler's choice. Four stages, so that short loops go around."""
+    """At -O2; 0 warps are the compiler's choice. Three stages, so that short loops go around."""
     bytecode = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
-    options = {"num-ctas": ctas, "num-warps": warps, "unspecialized-pipeline-num-stages": 2}
+    options = {"num-ctas": ctas, "num-warps": warps, "unspecialized-pipeline-num-stages": 3}
     made = tile_core.compile(
         bytecode, target, opt_level=2, options=options, emit="ptx", keep_stages=False
     )

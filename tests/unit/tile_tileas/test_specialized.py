@@ -38,6 +38,7 @@ def text_of(artifact: tile_core.Artifact) -> str:
         ("sm_120", {}, "for products of wgmma alone"),
         ("sm_90", {"tma-descriptors": "off"}, "not all its loads are copied by tensor maps"),
         ("sm_90", {"mma": "mma.sync"}, "for products of wgmma alone"),
+        ("sm_90", {"unspecialized-pipeline-num-stages": 2}, "3 stages do not fit"),
     ],
 )
 def test_what_cannot_be_divided_is_made_by_one_agent(

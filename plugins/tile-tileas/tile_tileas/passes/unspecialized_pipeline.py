@@ -53,6 +53,8 @@ _COLUMNS = 8
 #: still read, and what hides the latency of memory are copies alone. 128x128x64 of f16 on an H100,
 #: 4096^3 (model): 282.7 us with four stages, 279.3 with five, 278.1 with six.
 _STAGES_IN_FLIGHT = 2
+#: The number of stages that is no saving.
+_ENOUGH = 4
 #: How much longer than an idle memory one takes that feeds tensor cores without a break. 128x256x64
 #: of f16 on an H100, 4096^3 (model): 448 TFLOP/s with stages for the latency of an idle one, 532
 #: with twice its latency, both while ptxas serialised the products; with overlap 569. Three times
@@ -90,7 +92,9 @@ class UnspecializedPipeline(Pass):
         choices=("none", "unspecialize", SPECIALIZE, ESTIMATE),
     )
     num_stages: int = option(
-        4, "iterations in flight at most; twice as many where products are in flight, too"
+        4,
+        "iterations in flight at most; twice as many where products of tcgen05 are in flight, and, "
+        "from 4 on, those of wgmma",
     )
     fragments_ahead: bool = option(
         True, "fragments of mma.sync are read while the part of K before them is multiplied"
@@ -406,6 +410,13 @@ class UnspecializedPipeline(Pass):
             name="StagesRefilled",
         )
 
+    def _most(self, lag: int, *, tensor: bool) -> int:
+        """Stages at most, with products in flight (`lag`, or those of `tensor` memory) or without.
+        A small number is asked for to save memory, not as what covers the latency.
+        """
+        deep = tensor or (lag and self.num_stages >= _ENOUGH)
+        return self.num_stages * (_STAGES_IN_FLIGHT if deep else 1)
+
     def _stages(
         self,
         func: ir.Operation,
@@ -426,7 +437,7 @@ class UnspecializedPipeline(Pass):
         """
         macs = sum(_macs(op) for op in loop.regions[0].blocks[0].operations)
         tensor = bool(kept)
-        most = self.num_stages * (_STAGES_IN_FLIGHT if tensor or lag else 1)
+        most = self._most(lag, tensor=tensor)
         demand = demand_of(func, loop, loads, most, macs, lag, apart=apart)
         in_tensor = sum(registers_of(one.op.results[0].type) for one in kept)
         demand = replace(
