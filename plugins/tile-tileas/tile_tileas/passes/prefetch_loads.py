@@ -122,7 +122,7 @@ class PrefetchLoads(Pass):
             blocks = max(occupancy(func), -(-warps // num_warps(func)))
             each = (room.block_bytes + room.reserved_bytes) // blocks - room.reserved_bytes
             tiles = min(self.keep, (each - taken - stages * rings) // new)
-            if tiles >= LEAST:
+            if tiles > stages:  # fewer are not worth a block less (RTX 5090: 2 % slower)
                 return tiles
         return 0
 
