@@ -55,7 +55,8 @@ CHANGING: tuple[dict[str, object], ...] = (
 OTHERS: tuple[dict[str, object], ...] = (
     {"num-warps": 1}, {"num-ctas": 2}, {"layout-strategy": "random"}, {"num-warps": 8},
     {"pipeline-strategy": "none"}, {"unspecialized-pipeline-num-stages": 1},
-    {"pipeline-strategy": "warp-specialize"},
+    {"pipeline-strategy": "warp-specialize"}, {"pipeline-strategy": "unspecialize"},
+    {"occupancy": 2},
     {"tma-descriptors": "device"}, {"tma-descriptors": "off"}, {"tma-stores": "always"},
     {"tma-loads": "always"}, {"bulk-loads": "always"}, {"tma-stores": "never"},
     {"scheduler": "list"}, {"scheduler": "cost", "max-stages": 3, "rings": "shared"},
