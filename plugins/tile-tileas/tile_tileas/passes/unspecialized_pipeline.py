@@ -237,32 +237,15 @@ class UnspecializedPipeline(Pass):
         """Whether the products of the loop have two accumulators in turn now."""
         if not (self.in_turn and is_inside_loop(loop)):
             return False
-        why = in_turn.problem_of(func, loop, loads, products)
-        overhead = engines.overhead + tcgen05_in_flight.OVERHEAD
-        stages, in_slices = 0, False
-        if why is None:
-            spared = in_turn.spared(loop, products[0], func)
-            whole, fewer = (
-                self._stages(func, loop, loads, cx, 0, bytes_, products, led=True, apart=True)
-                for bytes_ in (overhead, overhead - spared)
-            )
-            stages, in_slices = max(whole, fewer), fewer > whole
-            why = None if stages else "two stages do not fit beside what follows it"
-        if why is not None:
-            cx.missed(
-                loop.operation,
-                f"makes products of a run when sums of the one before have been read: {why}",
-                category="pipeline",
-                name="SumsNotInTurn",
-                hint=remedy([why]),
-            )
-            return False
-        kept, maps = products[0], engines.tma
-        new = in_turn.InTurn(func, loop, loads, maps, stages, kept, in_slices=in_slices).run()
-        self._count(cx, stages, len(products))
-        cx.passed(new, "has two accumulators in turn, and agents that copy and multiply",
-                  category="pipeline", name="SumsInTurn")  # fmt: skip
-        return True
+
+        def stages(spared: int) -> int:
+            overhead = engines.overhead + tcgen05_in_flight.OVERHEAD - spared
+            return self._stages(func, loop, loads, cx, 0, overhead, products, led=True, apart=True)
+
+        found = in_turn.pipelined(func, loop, loads, engines.tma, products, stages, cx)
+        if found:
+            self._count(cx, found, len(products))
+        return found > 0
 
     def _pipelined_across(
         self,
