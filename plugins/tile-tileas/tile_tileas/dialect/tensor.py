@@ -38,6 +38,8 @@ SIDES = ("before", "after")
 LEAST_COLUMNS = 32
 #: Attribute of what says that threads have read an accumulator, and of the fence before it.
 GIVES_BACK = "gives_back"
+#: Attribute of `dealloc_tmem`: all who have worked there have met before.
+MET = "met"
 #: Products that a thread begins.
 UMMA = ("nv_tileas.umma", "nv_tileas.umma_scaled")
 
@@ -235,8 +237,8 @@ SPECS = (
     OperationSpec(
         "dealloc_tmem",
         {"address": Operand[Any], "columns": ir.IntegerAttr},
-        "All threads meet, with `pair` those of all blocks of the cluster, and the block gives its "
-        "columns back.",
+        "All threads meet, with `pair` those of all blocks of the cluster, unless they have `met` "
+        "since they worked there, and the block gives its columns back.",
         (ReadsAndWrites,),
         (_columns, lambda op: _address(op.address)),
     ),

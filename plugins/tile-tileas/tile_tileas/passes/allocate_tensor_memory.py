@@ -19,7 +19,7 @@ from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import Life, lives_of
 from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.barriers import PAIR
-from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED
+from tile_tileas.dialect.tensor import LEAST_COLUMNS, MET, ORDERED
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.allocate_shared import place
 from tile_tileas.passes.convert_tileaa import occupancy
@@ -56,7 +56,8 @@ class AllocateTensorMemory(Pass):
         if first.name == SWITCH:
             _take_for_agents(op, columns, first, lives)
             return
-        address = _take(op, columns, first, pair=made_by_pairs(op))
+        last = _last_user(op.regions[0].blocks[0], [life.op.results[0] for life in lives])
+        address = _take(op, columns, first, last, pair=made_by_pairs(op))
         for life in lives:
             at = Exchange(first if life.op.operation.block == first.block else life.op)
             i32 = ir.IntegerType.get_signless(32)
@@ -82,6 +83,22 @@ def _first_user(block: ir.Block, buffers: Sequence[ir.Value]) -> ir.Operation:
     return found[0] if found else block.operations[len(block.operations) - 1].operation
 
 
+def _last_user(block: ir.Block, buffers: Sequence[ir.Value]) -> ir.Operation:
+    """The last operation of a kernel's block that works on `buffers`, or a part of one."""
+    found = [op.operation for op in block.operations if _works_on(op, {*buffers})]
+    return found[-1] if found else block.operations[len(block.operations) - 2].operation
+
+
+def _works_on(op: ir.OpView, buffers: set[ir.Value]) -> bool:
+    """Whether an operation, or one inside, has one of `buffers` or a view of it."""
+    found = any(value in buffers for value in op.operands)
+    if found and op.operation.name == "nv_tileas.tmem_view":
+        buffers.update(op.results)
+    inner = (one for region in op.regions for block in region.blocks for one in block.operations)
+    works = [_works_on(one, buffers) for one in inner]  # all of them, as views are found so
+    return found or any(works)
+
+
 def _behind_meetings(block: ir.Block, first: ir.Operation) -> Exchange:
     """Where the kernel begins, but behind the meetings before `first`, which would all wait."""
     ops = list(block.operations)
@@ -90,9 +107,11 @@ def _behind_meetings(block: ir.Block, first: ir.Operation) -> Exchange:
     return Exchange(meetings[-1], behind=True) if meetings else Exchange(ops[0])
 
 
-def _take(func: ir.Operation, columns: int, first: ir.Operation, *, pair: bool) -> ir.Value:
-    """The address, for `first` and what follows it, of columns that the kernel takes before and has
-    to its end.
+def _take(
+    func: ir.Operation, columns: int, first: ir.Operation, last: ir.Operation, *, pair: bool
+) -> ir.Value:
+    """The address, for what is from `first` to `last`, of columns that the kernel takes before and
+    has to its end.
     """
     i32, count = ir.IntegerType.get_signless(32), _count(columns, pair=pair)
     block = func.regions[0].blocks[0]
@@ -103,7 +122,14 @@ def _take(func: ir.Operation, columns: int, first: ir.Operation, *, pair: bool) 
         # The first block's products write tensor memory of both.
         _meet_in_pair(taken, first)
     address = Exchange(first).create("nv_tileas.tmem_address", [word], [i32]).result
-    end = block.operations[len(block.operations) - 1]
+    end = block.operations[len(block.operations) - 1].operation
+    if pair and not _meets_between(last, end):
+        # Blocks arrive when they have read what was theirs, and wait when all else is done.
+        behind = Exchange(last, behind=True)
+        behind.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("before")})
+        behind.create("nv_tileas.cluster_arrive")
+        Exchange(end).create("nv_tileas.cluster_wait")
+        count[MET] = ir.UnitAttr.get()
     Exchange(end).create("nv_tileas.dealloc_tmem", [address], [], count)
     return address
 
@@ -160,11 +186,16 @@ def _meet_in_pair(taken: ir.Operation, first: ir.Operation) -> None:
     """
     between = _between(taken, first)
     begins = [op for op in between if len(op.regions) or not is_pure(op.opview)]
-    if not begins or any(name in _OF_CLUSTERS for op in between for name in _names(op)):
+    if not begins or _meets_between(taken, first):
         Exchange(first).create("nv_tileas.cluster_sync")
         return
     Exchange(begins[0]).create("nv_tileas.cluster_arrive")
     Exchange(first).create("nv_tileas.cluster_wait")
+
+
+def _meets_between(first: ir.Operation, last: ir.Operation) -> bool:
+    """Whether blocks of the cluster meet between both, for another reason."""
+    return any(name in _OF_CLUSTERS for op in _between(first, last) for name in _names(op))
 
 
 def _between(taken: ir.Operation, first: ir.Operation) -> list[ir.Operation]:

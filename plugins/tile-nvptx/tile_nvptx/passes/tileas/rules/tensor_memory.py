@@ -10,7 +10,7 @@ from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
 from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.tensor import STEPS
+from tile_tileas.dialect.tensor import MET, STEPS
 from tile_tileas.dot_plan import atom_name, product_shape
 from tile_tileas.mma.operands import read_operand
 from tile_tileas.mma.tensor import WARPS, TensorPlan
@@ -62,11 +62,12 @@ def tmem_address(op: ir.OpView, cx: Kernel) -> ir.Value:
 def dealloc_tmem(op: ir.OpView, cx: Kernel) -> None:
     """dealloc_tmem => tcgen05.dealloc by a warp, behind a barrier"""
     pair = PAIR in op.attributes
-    run(cx, device.fence("before"))
-    if pair:
-        meet_in_cluster(cx)
-    else:
-        Builder(cx).barrier()
+    if MET not in op.attributes:
+        run(cx, device.fence("before"))
+        if pair:
+            meet_in_cluster(cx)
+        else:
+            Builder(cx).barrier()
     run(cx, device.fence("after"))
     with when(cx, _last_warp(cx)):
         run(cx, device.release(op.columns.value, pair=pair), op.operands[0])
