@@ -12,16 +12,22 @@ def without(text: str, instruction: str) -> list[str]:
 
 def without_meetings(text: str) -> list[str]:
     """The program as often as the blocks of its cluster meet, each time without one meeting: what
-    arrives at it, and what waits, which may stand further on.
+    waits there, and what arrives before, which may stand further up, or in several agents.
     """
-    arrive, wait = (
-        [match.span() for match in re.finditer(rf"barrier\.cluster\.{half}[^;]*;", text)]
-        for half in ("arrive", "wait")
-    )
-    return [
-        text[:first] + text[end:second] + text[rest:]
-        for (first, end), (second, rest) in zip(arrive, wait, strict=True)
-    ]
+    meetings: list[list[tuple[int, int]]] = [[]]
+    for half in re.finditer(r"barrier\.cluster\.(arrive|wait)[^;]*;", text):
+        meetings[-1].append(half.span())
+        if half[1] == "wait":
+            meetings.append([])
+    assert not meetings.pop(), "somebody waits for all who arrive"
+    broken: list[str] = []
+    for places in meetings:
+        kept, at = [], 0
+        for start, end in places:
+            kept.append(text[at:start])
+            at = end
+        broken.append("".join([*kept, text[at:]]))
+    return broken
 
 
 def wrong_waits(text: str) -> Iterator[str]:

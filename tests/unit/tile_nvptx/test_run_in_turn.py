@@ -93,7 +93,7 @@ _BEFORE, _AFTER = (_FENCES.format(side) for side in ("before", "after"))
 #: deallocation (see test_run_tensor_dot); of the meetings behind the agents, where one would do,
 #: either.
 SPARE = {
-    _BEFORE: {1: 2, 2: 2},
+    _BEFORE: {1: 2, 2: 4},
     _AFTER: {1: 3, 2: 3},
     r"\bbar\.sync[^;]*;": {1: 2, 2: 1},
     _MEETING: {2: 1},

@@ -125,9 +125,7 @@ def _take(
     end = block.operations[len(block.operations) - 1].operation
     if pair and not _meets_between(last, end):
         # Blocks arrive when they have read what was theirs, and wait when all else is done.
-        behind = Exchange(last, behind=True)
-        behind.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("before")})
-        behind.create("nv_tileas.cluster_arrive")
+        _arrive(Exchange(last, behind=True))
         Exchange(end).create("nv_tileas.cluster_wait")
         count[MET] = ir.UnitAttr.get()
     Exchange(end).create("nv_tileas.dealloc_tmem", [address], [], count)
@@ -159,8 +157,19 @@ def _take_for_agents(
             use.owner.operands[use.operand_number] = made.result
         life.op.operation.erase()
     end = Exchange(block.operations[len(block.operations) - 1])
+    if PAIR in count:
+        for body in bodies:
+            _arrive(Exchange(body.operations[len(body.operations) - 1]))
+        end.create("nv_tileas.cluster_wait")
+        count[MET] = ir.UnitAttr.get()
     address = end.create("nv_tileas.tmem_address", [word], [i32]).result
     end.create("nv_tileas.dealloc_tmem", [address], [], count)
+
+
+def _arrive(at: Exchange) -> None:
+    """Threads have done what they do in tensor memory, as blocks of the cluster will know."""
+    at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("before")})
+    at.create("nv_tileas.cluster_arrive")
 
 
 def _is_inside(op: ir.Operation, block: ir.Block) -> bool:
