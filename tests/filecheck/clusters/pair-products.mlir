@@ -10,7 +10,10 @@
 // CHECK-NEXT: "nv_tileas.umma"
 // CHECK: "nv_tileas.barrier_arrive"({{.*}}kind = "tcgen05", pair
 // CHECK: "nv_tileas.barrier_wait"
-// CHECK: "nv_tileas.dealloc_tmem"({{.*}}) {columns = 32 : i32, pair}
+// CHECK: "nv_tileas.copy"
+// CHECK: "nv_tileas.cluster_arrive"
+// CHECK: "nv_tileas.cluster_wait"
+// CHECK-NEXT: "nv_tileas.dealloc_tmem"({{.*}}) {columns = 32 : i32, met, pair}
 #a = #nv_tileas.layout<"offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,0],[4,8],[8,0],[16,0],[32,0],[64,0]] : 128x16">
 #b = #nv_tileas.layout<"offset=[[1,0],[2,0],[4,0],[8,0],[0,1],[0,2],[8,4],[0,8]] : 16x16">
 #c = #nv_tileas.layout<"register=[[0,1],[8,0],[0,8],[0,16],[16,0]] lane=[[0,2],[0,4],[1,0],[2,0],[4,0]] warp=[[32,0],[64,0]] : 128x32">

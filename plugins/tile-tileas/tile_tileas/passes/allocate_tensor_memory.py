@@ -17,6 +17,7 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import Life, lives_of
+from tile_tileas.analysis.unmet import goes_to_all
 from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, MET, ORDERED
@@ -27,7 +28,8 @@ from tile_tileas.pipelining.slices import is_pure
 
 _MEETINGS = ("nv_tileas.sync", "nv_tileas.cluster_sync")
 #: Where blocks of a cluster meet, or `tileas-insert-barriers` may let them.
-_OF_CLUSTERS = ("nv_tileas.cluster_sync", "nv_tileas.barrier_arrive_in_cluster")
+_TO_ALL = "copies into all blocks"
+_OF_CLUSTERS = ("nv_tileas.cluster_sync", "nv_tileas.barrier_arrive_in_cluster", _TO_ALL)
 
 
 @dataclass(frozen=True)
@@ -213,8 +215,9 @@ def _between(taken: ir.Operation, first: ir.Operation) -> list[ir.Operation]:
 
 
 def _names(op: ir.Operation | ir.OpView) -> Iterator[str]:
-    """The name of an operation, and of all inside."""
-    yield op.operation.name
+    """The name of an operation, and of all inside; one of its own of what copies into all blocks."""
+    one = op.opview if isinstance(op, ir.Operation) else op
+    yield _TO_ALL if goes_to_all(one) else one.operation.name
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
