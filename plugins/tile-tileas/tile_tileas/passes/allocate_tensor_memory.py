@@ -215,7 +215,7 @@ def _between(taken: ir.Operation, first: ir.Operation) -> list[ir.Operation]:
 
 
 def _names(op: ir.Operation | ir.OpView) -> Iterator[str]:
-    """The name of an operation, and of all inside; one of its own of what copies into all blocks."""
+    """Names of an operation and all inside; one of its own of what copies into all blocks."""
     one = op.opview if isinstance(op, ir.Operation) else op
     yield _TO_ALL if goes_to_all(one) else one.operation.name
     for region in op.regions:
