@@ -1,14 +1,16 @@
-"""Runs tileiras' code for products with wide tiles, which is where it uses tensor cores in full.
+"""Runs products with wide tiles, which is where tensor cores are used in full.
 
     python tools/wide.py --gpu-name sm_90 sm_100 --schedule late early random --json wide.json
+    python tools/wide.py --compiler tilec --set pipeline-strategy=warp-specialize
 
 cuTile's own tests have tiles too small for wgmma and tcgen05. Here the products and attention of
-`examples/` are exported with wide tiles, in one CTA and in clusters, compiled by tileiras, and run
-in the simulator in check mode; NumPy judges. Says how many programs ran that use TMA, wgmma,
-tcgen05 (one and two CTAs), clusters and multicast. Needs cuda-tile and tileiras. Exits with 1 if a
-program has a finding, an error or wrong results. A program that reads memory that nobody wrote
-runs again with that let pass (the simulator fills such memory with values that show) and is judged
-by its results; the line of the program and the JSON's `remarks` say so.
+`examples/` are exported with wide tiles, in one CTA and in clusters, compiled by tileiras or by
+this compiler, and run in the simulator in check mode; NumPy judges. Says how many programs ran that
+use TMA, wgmma, tcgen05 (one and two CTAs), clusters and multicast. Needs cuda-tile, and tileiras
+for its code. Exits with 1 if a program has a finding, an error or wrong results. A program of
+tileiras that reads memory that nobody wrote runs again with that let pass (the simulator fills such
+memory with values that show) and is judged by its results; the line of the program and the JSON's
+`remarks` say so.
 """
 
 from __future__ import annotations
@@ -26,12 +28,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from tile_sim import SimError
+from tile_sim import Module, SimError
 from tile_sim.machine.launch import SCHEDULES
 from tile_sim.peer import tileiras
 from tile_sim.suite.features import NAMES, features_of
 
-from tile_core.diagnostics import CompileError
+import tile_core
+from tile_core.diagnostics import TileError
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
@@ -172,26 +175,62 @@ class Outcome:
         return not any(self.faults.values())
 
 
-def run(
-    theirs: tileiras.Tileiras, program: Program, arch: str, schedules: Sequence[str]
-) -> Outcome:
+@dataclass(frozen=True)
+class Code:
+    """The code of a program, and how it is loaded anew for each launch. `lenient`: reads of memory
+    that nobody wrote are let pass where results do not depend on them.
+    """
+
+    ptx: str
+    load: Callable[[], Module]
+    lenient: bool
+
+
+#: Bytecode and architecture to code. Raises TileError: it does not compile.
+Compiler = Callable[[bytes, str], Code]
+
+
+def theirs(path: str | None) -> Compiler:
+    """The tileiras at a path; None: the installed one."""
+    found = tileiras.find(path)
+
+    def compiled(bytecode: bytes, arch: str) -> Code:
+        cubin = found.compile(bytecode, arch)
+        return Code(cubin.ptx, lambda: cubin.load(arch), lenient=True)
+
+    return compiled
+
+
+def ours(options: Sequence[str]) -> Compiler:
+    """This compiler at -O3 with `NAME=VALUE` options."""
+    given = dict(option.split("=", 1) for option in options)
+
+    def compiled(bytecode: bytes, arch: str) -> Code:
+        artifact = tile_core.compile(bytecode, arch, opt_level=3, options=given, emit="ptx")
+        ptx = str(artifact.stages["ptx"])
+        return Code(ptx, lambda: Module(ptx), lenient=False)
+
+    return compiled
+
+
+def run(compiler: Compiler, program: Program, arch: str, schedules: Sequence[str]) -> Outcome:
     """Compile a program and launch it under each schedule, in check mode."""
     faults: dict[str, str | None] = {}
     try:
-        cubin = theirs.compile(bytecode_of(program, arch), arch)
-    except CompileError as error:
+        code = compiler(bytecode_of(program, arch), arch)
+    except TileError as error:
         return Outcome(program, arch, (), dict.fromkeys(schedules, error.message))
     remarks: list[str] = []
     for schedule in schedules:
         try:
-            faults[schedule] = _fault(cubin.load(arch), program, schedule, unwritten=False)
+            faults[schedule] = _fault(code.load(), program, schedule, unwritten=False)
         except SimError as error:
-            if error.kind == "uninitialised":
+            if code.lenient and error.kind == "uninitialised":
                 remarks.append(f"{schedule}: {error}")
-                faults[schedule] = _again(cubin.load(arch), program, schedule)
+                faults[schedule] = _again(code.load(), program, schedule)
             else:
                 faults[schedule] = str(error)
-    return Outcome(program, arch, tuple(features_of(cubin.ptx)), faults, tuple(remarks))
+    return Outcome(program, arch, tuple(features_of(code.ptx)), faults, tuple(remarks))
 
 
 def _again(module: Any, program: Program, schedule: str) -> str | None:
@@ -222,12 +261,17 @@ def _fault(module: Any, program: Program, schedule: str, *, unwritten: bool) -> 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = _parser().parse_args(argv)
-    theirs = tileiras.find(given.tileiras)
+    parser = _parser()
+    given = parser.parse_args(argv)
+    if given.set and given.compiler != "tilec":
+        parser.error("--set is of the compiler tilec")
+    if any("=" not in option for option in given.set):
+        parser.error("--set takes OPTION=VALUE")
+    compiler = ours(given.set) if given.compiler == "tilec" else theirs(given.tileiras)
     outcomes: list[Outcome] = []
     for arch in given.gpu_name:
         for program in PROGRAMS[:: given.every]:
-            found = run(theirs, program, arch, given.schedule)
+            found = run(compiler, program, arch, given.schedule)
             outcomes.append(found)
             wrong = [f"{name}: {fault}" for name, fault in found.faults.items() if fault]
             uses, allowed = ", ".join(found.features), "; ".join(found.remarks)
@@ -265,6 +309,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gpu-name", nargs="+", default=["sm_90", "sm_100"])
     parser.add_argument("--schedule", nargs="+", choices=SCHEDULES, default=list(SCHEDULES))
     parser.add_argument("--every", type=int, default=1, help="only each n-th program")
+    parser.add_argument(
+        "--compiler", choices=("tileiras", "tilec"), default="tileiras", help="whose code runs"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="OPTION=VALUE",
+        help="an option of the pipeline, with --compiler tilec",
+    )  # fmt: skip
     parser.add_argument("--tileiras", help="which tileiras, if not the installed one")
     parser.add_argument("--json", type=Path, help="write what was found there")
     return parser
