@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -32,3 +33,19 @@ def test_options_that_do_not_fit() -> None:
     assert "option 'num-ctas' expects an integer, but got 'x'" in refused.stdout
     assert "--set is of the compiler tilec" in wide("--set", "num-ctas=1").stderr
     assert "--set takes OPTION=VALUE" in wide("--compiler", "tilec", "--set", "num-ctas").stderr
+
+
+@pytest.mark.parametrize(("tile", "ctas"), [((16, 16, 4), 2), ((16, 16, 2), 1), ((16, 16, 4), 1)])
+def test_stages_start_where_boxes_may(tile: tuple[int, int, int], ctas: int) -> None:
+    """Tiles of 64 bytes lie 64 bytes apart, where no tensor copy begins: threads copy them."""
+    script = (
+        "import json, sys, wide; given = json.loads(sys.argv[1]);"
+        "program = wide.Program('matmul', tuple(given[0]), given[1]);"
+        "found = wide.run(wide.ours([]), program, 'sm_90', ['late']); assert found.good, found"
+    )
+    command = [sys.executable, "-c", script, json.dumps([tile, ctas])]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=600, check=False,
+        env={"PYTHONPATH": str(TOOL.parent)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -41,8 +41,8 @@ class TmaLoads:
         if plan is None or plan.copy != TMA:
             return False
         copy = TileCopy.of(load, buffer, self._bounds)
-        if isinstance(copy, str):
-            return False
+        if isinstance(copy, str) or copy.bytes % copy.boxes.alignment:
+            return False  # stages lie one behind the other, and each has to start where a box may
         self.copies[load.results[0]] = copy
         if IN_ALL_CTAS in load.attributes:
             self._everywhere.add(load.results[0])
