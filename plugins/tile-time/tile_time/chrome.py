@@ -9,7 +9,9 @@ from tile_time.result import Result
 
 
 def chrome_trace(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
-    """Trace events: a process for each result, a row for each warp and engine; times in us."""
+    """Trace events: a process for each result, a row for each warp, with what it waits for and the
+    instructions that it issues, and for each engine; times in us.
+    """
     events: list[dict[str, Any]] = []
     for number, (name, result) in enumerate(results):
         events.append({"name": "process_name", "ph": "M", "pid": number, "tid": 0,

@@ -197,7 +197,7 @@ def _kernels(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[st
             result = time_kernel(
                 kernel, parse_extent(given["grid"]), block, flat, shared_bytes=given["shared"],
                 cluster=cluster, warm=given["warm_l2"],
-                trace_clk=_TRACE_CLK if given["chrome_trace"] else 0.0,
+                trace_clk=_traced(given),
             )  # fmt: skip
         except SimError as error:
             raise as_tile_error(error, one.name) from None
@@ -273,10 +273,15 @@ def _cutile(app: Any, machine: Machine, given: dict[str, Any]) -> list[tuple[str
         )
     if given["tune"] or given["tuned"]:
         given = _tuned_script(machine, given)
-    found, ended = time_program(machine, given)
+    found, ended = time_program(machine, given, _traced(given))
     if ended is not None:
         click.echo(f"note: {ended}", err=True)
     return found
+
+
+def _traced(given: dict[str, Any]) -> float:
+    """Cycles of which a trace is wanted."""
+    return _TRACE_CLK if given["chrome_trace"] else 0.0
 
 
 def _write_text(path: str, text: str) -> None:

@@ -15,13 +15,13 @@ from tile_time.result import Result
 
 
 def launches_timed(
-    machine: Machine, warm: bool = False, registers: int = 0
+    machine: Machine, warm: bool = False, registers: int = 0, trace_clk: float = 0.0
 ) -> list[tuple[str, Result]]:
     """From now on launches of cuTile are timed and not run, but for one cluster each.
 
     The list that is returned grows by (name of the kernel, result) with each of them. What a kernel
     computes is not there afterwards. With `registers` that is the limit of a thread's registers
-    where the PTX has one (`.maxnreg`).
+    where the PTX has one (`.maxnreg`). What one SM does is kept of the first `trace_clk` cycles.
 
     Raises:
         UsageError: cuTile is not installed.
@@ -38,7 +38,10 @@ def launches_timed(
         ptx = with_registers(compiled.ptx, registers) if registers else compiled.ptx
         kernel = load_kernel(ptx, machine, name, compiled.module.hidden)
         raw: Any = RawParameters(data, tuple(buffers))
-        found.append((name, time_kernel(kernel, grid, None, raw, cluster=cluster, warm=warm)))
+        result = time_kernel(
+            kernel, grid, None, raw, cluster=cluster, warm=warm, trace_clk=trace_clk
+        )
+        found.append((name, result))
 
     cutile.settings.arch = machine.target
     cutile.settings.instead = instead
@@ -46,14 +49,15 @@ def launches_timed(
 
 
 def time_program(
-    machine: Machine, given: dict[str, Any]
+    machine: Machine, given: dict[str, Any], trace_clk: float = 0.0
 ) -> tuple[list[tuple[str, Result]], str | None]:
-    """Run a program whose launches are timed; `given` are the options of the command line.
+    """Run a program whose launches are timed; `given` are the options of the command line,
+    `trace_clk` as of `launches_timed`.
 
     A program that checks its results fails after its launches, as they were not computed: then the
     second part of the answer says where it ended. Other failures are the program's own.
     """
-    found = launches_timed(machine, given["warm_l2"])
+    found = launches_timed(machine, given["warm_l2"], trace_clk=trace_clk)
     options = {"gpu_name": machine.target, "scheduler": None, "layout_strategy": None,
                "schedule": "early", "seed": 0, **given}  # fmt: skip
     ended = None

@@ -27,7 +27,12 @@ def test_a_copy_is_bound_by_dram(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert 8 * 2**20 / 3.4e12 * 1e6 < found["us"] < 10
     assert sum(found["causes"].values()) == pytest.approx(1.0, abs=0.01)
     assert any("vector_add.py" in line for line in found["lines"])
-    assert json.loads(trace.read_text())["traceEvents"]
+    events = json.loads(trace.read_text())["traceEvents"]
+    rows = {e["args"]["name"]: e["tid"] for e in events if e["name"] == "thread_name"}
+    warp = [e for e in events if e["ph"] == "X" and e["tid"] == rows["block 0 warp 0"]]
+    assert "waits: DRAM" in {e["name"] for e in warp}
+    ends = [e["ts"] + e["dur"] for e in warp]  # nothing of a warp overlaps
+    assert all(e["ts"] >= end - 1e-3 for e, end in zip(warp[1:], ends, strict=False))
     assert "DRAM" in capsys.readouterr().out
 
 

@@ -159,15 +159,18 @@ def test_a_program_is_timed_with_what_was_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cuda.tile")
-    tuned, times = tmp_path / "tuned.toml", tmp_path / "times.json"
+    tuned, times, trace = (tmp_path / name for name in ("tuned.toml", "times.json", "trace.json"))
     found = {"": 3.0, "num-warps=16": 2.0}
     monkeypatch.setattr(Script, "measure", lambda _, options, __: _named(options, found))
     given = ["--gpu", "a100", "--tuned", str(tuned), "--json", str(times)]
+    given += ["--chrome-trace", str(trace)]
     assert run(["time", "--cutile", *given, *_script(tmp_path)]) == 0
     assert "*       2.00 us  num-warps=16" in capsys.readouterr().out
     assert "num-warps = 16" in tuned.read_text()
     results = json.loads(times.read_text())
     assert [one["block"] for one in results.values()] == [512, 512]
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert len({event["pid"] for event in events if event["ph"] == "X"}) == 2  # both launches
 
 
 def _named(options: Mapping[str, str], us: Mapping[str, float]) -> tuple[str, float]:

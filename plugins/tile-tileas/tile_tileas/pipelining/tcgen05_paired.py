@@ -13,9 +13,11 @@ of them waits for does not matter then. B200 (model), attention of 32 heads, 409
 128 x 128: 293 us by one block in 320 columns, 259 by two in 256.
 
 P lies where S was. A thread stores there what it made of what it has read itself, so that the rows
-of S that a warp reads have to be those of P that it stores. Products are made in the order in which
-one thread begins them (PTX ISA, "tcgen05 memory consistency": pipelined instructions), so that the
-second may write what the first one reads.
+of S that a warp reads have to be those of P that it stores. S(i+1) is written over the P that the
+product begun before it reads. The PTX ISA ("tcgen05 memory consistency", pipelined instructions)
+promises the order of products with one accumulator; that all that one thread begins are made in
+order is what Triton's guide says of tensor cores (Gluon tutorial, "TCGen05 Copy Instruction") and
+what FlashAttention-4 relies on for the same columns (`flash_fwd_sm100.py`, `mma`).
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from tile_time.engine.issue import HANDLERS, SYNCHRONISING, simple
 from tile_time.engine.memory import L1, Requests, Traffic
 from tile_time.engine.ops import (
     BARRIER,
+    CAUSES,
     ISSUE,
     LATENCY,
     LAUNCH,
@@ -23,7 +24,7 @@ from tile_time.engine.ops import (
     TENSOR,
     Op,
 )
-from tile_time.engine.state import Cluster, Cta, Named, Phase, Sm, Warp, Way
+from tile_time.engine.state import Cluster, Cta, Named, Phase, Sm, Warp, Way, summed
 from tile_time.record import Barrier, Bulk, Commit, Mbarrier, Note, Product, bytes_of
 from tile_time.variety import Variety
 
@@ -31,25 +32,6 @@ _MMA = PIPES.index("mma")
 #: The scoreboards of each mask of them.
 _BOARDS = tuple(tuple(n for n in range(6) if mask >> n & 1) for mask in range(64))
 _NONE: tuple[Note, ...] = ()
-
-
-def _summed(way: Way) -> dict[int, float]:
-    """Clk of a way by line and cause, from its end on."""
-    path: dict[int, float] = {}
-    while way is not None:
-        if len(way) == 3:
-            way, key, clk = way
-        else:
-            way, key, waited, cause, stall = way
-            # Stall counts are the compiler's fixed latencies; the first clk is the issue itself.
-            if stall > 1:
-                path[key | LATENCY] = path.get(key | LATENCY, 0.0) + (stall - 1.0)
-            path[key | ISSUE] = path.get(key | ISSUE, 0.0) + 1.0
-            key, clk = key | cause, waited
-            if clk <= 0.0:
-                continue
-        path[key] = path.get(key, 0.0) + clk
-    return path
 
 
 def _with(ops: Sequence[Op], extra: Sequence[Op]) -> list[Op]:
@@ -209,6 +191,8 @@ class Engine:
     def _issue(self, w: Warp, op: Op, t: float, cause: int) -> bool:
         """True where the warp stops and is woken by something else."""
         self.issued += 1
+        if w.time < self.marking:
+            self._mark_warp(w, op, t, cause)
         # What was waited for, the issue itself, and the rest of the stall: one part of the way.
         w.way = (w.way, op.key, t - w.time, cause, op.stall)
         w.time = t + op.stall
@@ -217,6 +201,7 @@ class Engine:
             pipes = w.sm.pipes[w.sub]
             pipes[op.pipe] = max(t, pipes[op.pipe]) + op.gap
             if op.pipe == _MMA:
+                self.mark(w.sm, f"tensor {w.sub}", t, t + op.gap, op.text)
                 w.sm.use("tensor", op.gap / self.machine.chip.sub_cores)
                 w.sm.use("flops", op.flops)
         handler = HANDLERS.get(op.kind)
@@ -307,7 +292,7 @@ class Engine:
             self._last = max(self.live, key=lambda w: (w.time, -w.cta.number, -w.number))
         end = self._last.time if self.live and self._last else max(self.ends, default=0.0)
         drained = max(end, sm.l2_port, sm.l2.free, sm.dram.free)
-        path = _summed(self._last.way if self._last else None)
+        path = summed(self._last.way if self._last else None)
         return Outcome(
             self.ends, drained, dict(sm.busy), path, self.issued, self.forced,
             frozenset(self.unmade), self.marks,
@@ -322,6 +307,13 @@ class Engine:
     def mark(self, sm: Sm, row: str, start: float, end: float, name: str) -> None:
         if start < self.marking and sm is self.sms[0]:
             self.marks.append((row, name, start, end))
+
+    def _mark_warp(self, w: Warp, op: Op, t: float, cause: int) -> None:
+        """What a warp waits for, and the instruction that it issues then."""
+        row = f"block {w.cta.cluster.number} warp {w.number}"
+        if t > w.time:
+            self.mark(w.sm, row, w.time, t, f"waits: {CAUSES[cause]}")
+        self.mark(w.sm, row, t, t + op.stall, op.text or op.kind)
 
     # --- synchronisation --------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tile_core.machines import Machine
 from tile_time.actions import Action
-from tile_time.engine.ops import PIPES, Op
+from tile_time.engine.ops import ISSUE, LATENCY, PIPES, Op
 
 #: DRAM's load is that of so many latencies; a queue of that load is the longest that is modelled
 #: beside the bandwidth.
@@ -171,3 +171,22 @@ class Sm:
     def use(self, what: str, amount: float) -> None:
         """Count for shares of roofs: clk, or bytes."""
         self.busy[what] = self.busy.get(what, 0.0) + amount
+
+
+def summed(way: Way) -> dict[int, float]:
+    """Clk of a way by line and cause, from its end on."""
+    path: dict[int, float] = {}
+    while way is not None:
+        if len(way) == 3:
+            way, key, clk = way
+        else:
+            way, key, waited, cause, stall = way
+            # Stall counts are the compiler's fixed latencies; the first clk is the issue itself.
+            if stall > 1:
+                path[key | LATENCY] = path.get(key | LATENCY, 0.0) + (stall - 1.0)
+            path[key | ISSUE] = path.get(key | ISSUE, 0.0) + 1.0
+            key, clk = key | cause, waited
+            if clk <= 0.0:
+                continue
+        path[key] = path.get(key, 0.0) + clk
+    return path
