@@ -162,8 +162,8 @@ print(code, ours, len(made), [name for name in unused if name in sys.modules])
 def test_a_cold_vector_add_makes_few_dataclasses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts, since times depend on the machine: 509 modules of ours, 329 dataclasses in them, of
-    which `dataclasses` made all; now it makes what is left over for 28."""
+    """Counts, since times depend on the machine: 531 modules of ours. Of 329 dataclasses, when there
+    were 509, `dataclasses` made all; now it makes what is left over for 28."""
     monkeypatch.setenv("TILEC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     root = Path(__file__).parents[3]
@@ -178,5 +178,5 @@ def test_a_cold_vector_add_makes_few_dataclasses(
     assert first.returncode == 0, first.stderr  # it fills the files of this user's own
     code, modules, made, unused = done.stdout.split(maxsplit=3)
     assert (code, unused.strip()) == ("0", "[]"), done.stderr
-    assert int(modules) <= 525
+    assert int(modules) <= 540
     assert 0 < int(made) <= 35

@@ -9,13 +9,14 @@ from tile_core.diagnostics import InputError
 
 A = "offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,0],[4,8],[8,0],[16,0],[32,0]] : 64x16"
 C = "column=[[0,1],[0,2],[0,4]] row=[[1,0],[2,0],[4,0],[8,0],[0,0],[16,0],[32,0]] : 64x8"
+B = "offset=[[1,0],[2,0],[4,0],[8,0],[0,1],[0,2],[8,4]] : 16x8"
 ROWS = "[0,1],[0,2],[32,0],[64,0],[1,0],[2,0],[4,0],[8,0],[16,0]"
 TURNED = "[1,0],[2,0],[0,32],[0,64],[0,1],[0,2],[0,4],[0,8],[0,16]"
 PLACES = "[1,0],[2,0],[4,0],[8,0],[16,0],[0,0],[0,0]"
 UPRIGHT = "[0,1],[0,2],[0,4],[0,8],[0,16],[0,0],[0,0]"
 HEAD = f"""
 #a = #nv_tileas.layout<"{A}">
-#b = #nv_tileas.layout<"offset=[[1,0],[2,0],[4,0],[8,0],[0,1],[0,2],[8,4]] : 16x8">
+#b = #nv_tileas.layout<"{B}">
 #c = #nv_tileas.layout<"{C}">
 #one = #nv_tileas.layout<": 1">
 !a = !nv_tileas.buffer<tensor<64x16xf16, #a>, "shared", 1 : i32>
@@ -44,6 +45,8 @@ HEAD += f"""
 !ta = !nv_tileas.buffer<tensor<128x4xf8E8M0FNU, #ta>, "tensor", 1 : i32>
 !tb = !nv_tileas.buffer<tensor<4x128xf8E8M0FNU, #tb>, "tensor", 1 : i32>
 """
+SUMS = f'!nv_tileas.buffer<tensor<64x8xf32, #nv_tileas.layout<"{C}">>, "tensor", 1 : i32>'
+RIGHT = f'!nv_tileas.buffer<tensor<16x8xf16, #nv_tileas.layout<"{B}">>, "shared", 1 : i32>'
 SCALED = "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.m128n8k32.f32.e4m3.e4m3"
 NARROW = "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.m128n8k64.f32.e2m1.e2m1"
 ATOM = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16"
@@ -174,8 +177,8 @@ CASES = [
         "expects blocks to be 2 and no block scales, but got 2 : i32",
     ),
     (columns(-1), "has no columns from -1 on of"),
-    (columns(1), "has no columns from 1 on of"),
-    (columns(source="!b"), "expects buffers in tensor memory, but got"),
+    (columns(1), f"has no columns from 1 on of {SUMS} for {SUMS}"),
+    (columns(source="!b"), f"expects buffers in tensor memory, but got {RIGHT} and {SUMS}"),
     (columns(result="!b"), "expects buffers in tensor memory, but got"),
     (columns(result="i32"), "expects a buffer, but got i32"),
     (
