@@ -162,8 +162,8 @@ print(code, ours, len(made), [name for name in unused if name in sys.modules])
 def test_a_cold_vector_add_makes_few_dataclasses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts, since times depend on the machine: 531 modules of ours. Of 329 dataclasses, when there
-    were 509, `dataclasses` made all; now it makes what is left over for 28."""
+    """Counts, since times depend on the machine: 531 modules of ours. Of 329 dataclasses, when
+    there were 509, `dataclasses` made all; now it makes what is left over for 28."""
     monkeypatch.setenv("TILEC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     root = Path(__file__).parents[3]
