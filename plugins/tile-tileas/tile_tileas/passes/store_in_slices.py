@@ -29,7 +29,7 @@ from tile_tileas.dialect.buffers import Buffer, async_token
 from tile_tileas.dialect.fields import operands_of
 from tile_tileas.dialect.tensor import GIVES_BACK, column_of
 from tile_tileas.materialize.exchange import Exchange
-from tile_tileas.pipelining.multistage import PIPELINED
+from tile_tileas.pipelining.multistage import PIPELINED, is_inside_loop
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.storage import storage_bits
 from tile_tileas.tma.copies import TileCopy
@@ -65,7 +65,8 @@ class StoreInSlices(Pass):
     statistics = {"tiles": "tiles that leave in slices", "slices": "slices of those"}
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        cut = [(found, 0) for copy in list(staged(op)) if (found := Leaving.of(copy)) is not None]
+        found = [tile for copy in list(staged(op)) if (tile := Leaving.of(copy)) is not None]
+        cut = [(tile, 0) for tile in found if _pays(tile)]
         cut += _by_threads(op, cx)
         for tile, several in cut:
             _cut(tile, several)
@@ -160,6 +161,13 @@ def _stage(op: ir.OpView, copy: TileCopy, layout: LinearLayout) -> ir.OpView:
     op.results[0].replace_all_uses_with(joined)
     op.operation.erase()
     return staged.opview
+
+
+def _pays(tile: Leaving) -> bool:
+    """Whether the copy engine's early start is worth a meeting for each slice: not in loops, where
+    all threads begin the next tile together behind the last slice, unless agents go on meanwhile.
+    """
+    return not is_inside_loop(tile.copy) or bool(_said_behind(tile))
 
 
 # -- cutting ---------------------------------------------------------------------------------------
