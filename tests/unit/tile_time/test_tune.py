@@ -145,7 +145,7 @@ def _script(folder: Path) -> list[str]:
 
 
 def test_a_program_is_measured_with_all_its_launches(tmp_path: Path) -> None:
-    pytest.importorskip("cuda.tile")
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     subject = Script(["time", "--cutile", "--gpu=a100"], _script(tmp_path))
     tuning = Search(subject, axes=(("num-warps", ("3", "16")),)).run()
     own, wrong, many = tuning.candidates
@@ -158,7 +158,7 @@ def test_a_program_is_measured_with_all_its_launches(tmp_path: Path) -> None:
 def test_a_program_is_timed_with_what_was_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("cuda.tile")
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     tuned, times, trace = (tmp_path / name for name in ("tuned.toml", "times.json", "trace.json"))
     found = {"": 3.0, "num-warps=16": 2.0}
     monkeypatch.setattr(Script, "measure", lambda _, options, __: _named(options, found))

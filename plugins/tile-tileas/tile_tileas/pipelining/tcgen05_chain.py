@@ -203,9 +203,11 @@ class Turned:
         self._at = Writer(loop.location)
         self.loop, self.spots = self._run()
 
-    def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
-        at, chain = self._at, self._chain
-        early, late = chain.early, chain.late
+    def _turn(self) -> tuple[ir.Operation, ir.Operation, ir.Block, ir.Operation]:
+        """Let the first product be of the iteration behind: that before the loop, the new loop, its
+        body, and the wait in it for what is carried.
+        """
+        at, early, late = self._at, self._chain.early, self._chain.late
         self._hoist()
         first = self._first()
         new, block = self._carrying(first.results[0])
@@ -215,6 +217,12 @@ class Turned:
         scores = self._await(block.arguments[len(block.arguments) - 1])
         early.results[0].replace_all_uses_with(scores.results[0])
         self._end(block, early.results[0])
+        return first, new, block, scores
+
+    def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
+        at, chain = self._at, self._chain
+        early, late = chain.early, chain.late
+        first, new, block, scores = self._turn()
         self._scores = scores
         awaited, scaled = self._late(block)
         early.operation.move_after(scaled if self._tight else self._folded(scores))

@@ -32,7 +32,7 @@ from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import tensor_columns
-from tile_tileas.dot_plan import AGAIN, BEGINS, FREES, IN_FLIGHT, OVER, tensor_plan_of
+from tile_tileas.dot_plan import AGAIN, BEGINS, FREES, OVER, tensor_plan_of
 from tile_tileas.pipelining.sliced import Dependents, Part, columns_of
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
@@ -108,15 +108,7 @@ class Paired(Turned):
         at, chain = self._at, self._chain
         early, late = chain.early, chain.late
         late.operands[0].owner.attributes[OVER] = ir.UnitAttr.get()
-        self._hoist()
-        first = self._first()
-        new, block = self._carrying(first.results[0])
-        for product in (early, late):
-            product.attributes[IN_FLIGHT] = ir.UnitAttr.get()
-        at.move(ir.InsertionPoint.at_block_begin(block))
-        scores = self._await(block.arguments[len(block.arguments) - 1])
-        early.results[0].replace_all_uses_with(scores.results[0])
-        self._end(block, early.results[0])
+        first, new, block, scores = self._turn()
         stored = self._in_parts(scores, block) or late
         early.operation.move_after(late.operation)
         at.move(ir.InsertionPoint.after(early))
