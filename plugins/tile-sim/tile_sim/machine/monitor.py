@@ -40,6 +40,7 @@ Array = np.ndarray
 # More locations than this in one atomic instruction are counters, not locks.
 _SYNC_LOCATIONS = 64
 _WARPS_AT_ONCE = 256
+_USED_TOO_EARLY = "use of an mbarrier that another warp initialises"
 
 
 @dataclass
@@ -63,14 +64,11 @@ class Finding:
         return f"{self.text} [{self.count} times]" if self.count > 1 else self.text
 
 
-@dataclass(frozen=True)
 class _Initialised:
-    """Which warp initialised an mbarrier, at which of its clocks, when, and where."""
+    """For each mbarrier the warp that initialised it (-1: none), its clock, when, and where."""
 
-    row: int
-    clock: int
-    time: int
-    place: int
+    def __init__(self, barriers: int) -> None:
+        self.row, self.clock, self.time, self.place = np.full((4, barriers), -1, np.int64)
 
 
 class Monitor:
@@ -96,7 +94,7 @@ class Monitor:
         self.globals = GlobalWatch(self)
         self.copies = CopyWatch(self)
         self.init_fence_time = np.full(wave.warps, -1, np.int64)
-        self.initialised: dict[int, _Initialised] = {}
+        self.initialised = _Initialised(len(wave.mbarriers.words))
         self.maps = MapWatch(self)
         self.sources = Sources(len(wave.shared.bytes))
         #: (map, coordinates) -> a hash of the bytes that the last tensor store took there.
@@ -319,9 +317,9 @@ class Monitor:
 
     def mbarrier_init(self, g: Group, places: Array) -> None:
         self.time += 1
-        for row, place in zip(g.lane_rows().tolist(), places.tolist(), strict=True):
-            clock = int(self.clocks.ordered[row, row])
-            self.initialised[place] = _Initialised(row, clock, self.time, self.place())
+        made, rows = self.initialised, g.lane_rows()
+        made.row[places], made.clock[places] = rows, self.clocks.now(rows)
+        made.time[places], made.place[places] = self.time, self.place()
 
     def mbarrier_fence(self, g: Group) -> None:
         self.time += 1
@@ -330,14 +328,10 @@ class Monitor:
     def mbarrier_used(self, g: Group, places: Array) -> None:
         """Warps use mbarriers, which others must have initialised before, for all to see."""
         rows = g.lane_rows()
-        for row, place in sorted(set(zip(rows.tolist(), places.tolist(), strict=True))):
-            self._check_initialised(place, row, self.clocks.ordered[row])
-
-    def _check_initialised(self, place: int, row: int, known: Array) -> None:
-        made = self.initialised.get(place)
-        if made is not None and made.row != row and known[made.row] < made.clock:
-            message = "use of an mbarrier that another warp initialises"
-            self._report("race", message, self.place(), made.place, 1)
+        made = self.initialised.row[places]
+        known = self.clocks.ordered[rows, made]
+        early = (made >= 0) & (made != rows) & (known < self.initialised.clock[places])
+        self._report_each("race", _USED_TOO_EARLY, self.initialised.place[places], early)
 
     def mbarrier_arrive(self, g: Group, places: Array) -> None:
         self.mbarrier_used(g, places)
@@ -429,13 +423,15 @@ class Monitor:
 
     def _check_signalled(self, place: int, known: Array) -> None:
         """The asynchronous proxy sees an mbarrier after a fence of the thread that made it."""
-        self._check_initialised(place, -1, known[ORDERED])
-        made = self.initialised.get(place)
-        if made is None or self.init_fence_time[made.row] >= made.time:
+        made = self.initialised
+        warp, clock, where = int(made.row[place]), made.clock[place], int(made.place[place])
+        if warp < 0:
             return
-        if known[PROXIED, made.row] < made.clock:
+        if known[ORDERED, warp] < clock:
+            self._report("race", _USED_TOO_EARLY, self.place(), where, 1)
+        if self.init_fence_time[warp] < made.time[place] and known[PROXIED, warp] < clock:
             message = "a copy signals an mbarrier initialised without a fence.mbarrier_init"
-            self._report("missing-proxy-fence", message, -1, made.place, 1)
+            self._report("missing-proxy-fence", message, -1, where, 1)
 
     def exit(self) -> None:
         """All threads have left, before what is pending is brought to an end."""
