@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tile_core.target import Target
 
 _MLIR_BYTECODE = b"ML\xefR"
+_SPACES = dict.fromkeys(map(ord, "\t\r\n\f"))
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _as_text(data: bytes) -> str | None:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    plain = text.strip() and all(c.isprintable() or c in "\t\r\n\f" for c in text)
+    plain = text.strip() and text.translate(_SPACES).isprintable()
     return text if plain else None
 
 
