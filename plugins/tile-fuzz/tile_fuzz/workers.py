@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.registry import Registry, default_registry
+from tile_core.rehearsal import VARIABLE
 from tile_fuzz.case import Case, launches_of
 from tile_fuzz.generator import Settings, generate
 from tile_fuzz.oracle import Failure, Setting, Tally, certain, examine
@@ -76,6 +78,7 @@ class Worker:
 def _serve(pipe: Any, source: Source) -> None:
     # A terminal's ^C goes to all; the parent ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ[VARIABLE] = "off"  # what ends this process is told by the one that waits for it
     registry = source()
     try:
         while True:
