@@ -7,7 +7,8 @@ address, which is then cloned. It needs cuda-tile, torch (for CPUs) and what the
 requirements name of pytest's plugins. Writes a JSON file and a Markdown table.
 
 With several pipelines, a test whose kernels become the same code under one of those before it has
-that one's outcome and does not run again.
+that one's outcome and does not run again. Nor does it under a second schedule where none of its
+kernels has asynchronous work.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_sim.cutile.compiler import COMPILERS
 from tile_sim.machine.launch import SCHEDULES
 from tile_sim.suite.causes import COLLECTION
-from tile_sim.suite.report import Summary, markdown, summarise
+from tile_sim.suite.report import Summary, markdown, summarise, synchronous
 from tile_sim.suite.runner import Plan, Run
 
 from tile_core.registry import default_registry
+
+if TYPE_CHECKING:
+    from tile_fuzz.same_code import SameCode
 
 SOURCE = "https://github.com/NVIDIA/cutile-python"
 
@@ -50,8 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if len(given.pipeline) > 1 and given.bytecode is None:
             given.bytecode = Path(folder) / "programs"
         for capability in given.cc:
-            arch = "sm_" + capability.replace(".", "")
-            for name, found in _by_pipeline(given, suite, arch):
+            for name, found in _each(given, suite, "sm_" + capability.replace(".", "")):
                 results[name] = found
                 summaries.append(summarise(name, found))
                 _write(given, summaries, results)
@@ -83,8 +86,9 @@ def _parser() -> argparse.ArgumentParser:
         help="whose code runs (default: tilec); none keeps programs for --bytecode, and runs none",
     )  # fmt: skip
     parser.add_argument(
-        "--schedule", choices=SCHEDULES, default="late", help="when asynchronous work completes"
-    )
+        "--schedule", nargs="+", choices=SCHEDULES, default=["late"],
+        help="when asynchronous work completes; each of several in turn",
+    )  # fmt: skip
     parser.add_argument(
         "--pipeline", nargs="+", default=[], type=_pipeline,
         help="name or TOML file of a pipeline, for every kernel; each of several in turn",
@@ -108,25 +112,41 @@ def _pipeline(given: str) -> str:
     return str(Path(given).resolve()) if Path(given).is_file() else given
 
 
-def _by_pipeline(
+def _each(
     given: argparse.Namespace, suite: Path, arch: str
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Under what name, and what a run of the suite gave, for each pipeline."""
-    if len(given.pipeline) < 2:
-        yield arch, _run(given, Run(_plan(given, suite, arch, arch, *given.pipeline)), arch)
-        return
+    """Under what name, and what a run of the suite gave, for each schedule and pipeline."""
+    pipelines = given.pipeline or [None]
+    same = _same_code(given) if len(pipelines) > 1 else None
+    first: dict[str | None, list[dict[str, Any]]] = {}
+    collected = None
+    for schedule in given.schedule:
+        results: dict[str, list[dict[str, Any]]] = {}
+        for pipeline in pipelines:
+            name = _name(given, arch, pipeline, schedule)
+            known = same.known(results, pipeline) if same and pipeline else {}
+            known = synchronous(first.get(pipeline, ()), given.schedule[0]) | known
+            run = Run(_plan(given, suite, arch, name, schedule, pipeline, known), collected)
+            found = _run(given, run, name)
+            collected = run.collected
+            first.setdefault(pipeline, found)
+            if pipeline is not None:
+                results[pipeline] = found
+            yield name, found
+
+
+def _same_code(given: argparse.Namespace) -> SameCode:
     from tile_fuzz.same_code import SameCode
 
-    same = SameCode(given.bytecode, given.pipeline, default_registry())
-    results: dict[str, list[dict[str, Any]]] = {}
-    collected = None
-    for pipeline in given.pipeline:
-        name = f"{arch} {Path(pipeline).stem}"
-        known = same.known(results, pipeline)
-        run = Run(_plan(given, suite, arch, name, pipeline, known), collected)
-        results[pipeline] = _run(given, run, name)
-        collected = run.collected
-        yield name, results[pipeline]
+    return SameCode(given.bytecode, given.pipeline, default_registry())
+
+
+def _name(given: argparse.Namespace, arch: str, pipeline: str | None, schedule: str) -> str:
+    """The target, and what of the rest others differ in."""
+    words = [arch]
+    words += [Path(pipeline).stem] if pipeline and len(given.pipeline) > 1 else []
+    words += [schedule] if len(given.schedule) > 1 else []
+    return " ".join(words)
 
 
 def _plan(
@@ -134,6 +154,7 @@ def _plan(
     suite: Path,
     arch: str,
     name: str,
+    schedule: str,
     pipeline: str | None = None,
     known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
 ) -> Plan:
@@ -143,7 +164,7 @@ def _plan(
     return Plan(
         suite, arch, given.jobs, given.timeout, given.memory, given.select, given.every, only,
         given.cache and given.cache.resolve(), given.bytecode and given.bytecode.resolve(),
-        given.check, given.compiler, given.schedule, given.first, pipeline, known,
+        given.check, given.compiler, schedule, given.first, pipeline, known,
     )  # fmt: skip
 
 

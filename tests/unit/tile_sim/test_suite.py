@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tile_sim.errors import SimError
-from tile_sim.suite import causes, report, runner
+from tile_sim.suite import causes, features, report, runner
 
 from tile_core.diagnostics import CompileError, SourceLocation
 
@@ -239,3 +239,21 @@ def test_what_a_test_runs_is_noted(tmp_path: Path) -> None:
     # cuTile also tries for other targets what the compiler can.
     own = [kernel[:3] for kernel in first["kernels"] if kernel[1] == "sm_90"]
     assert first["ran"] == second["ran"] == own
+
+
+def test_a_schedule_is_nothing_to_tests_without_asynchronous_work() -> None:
+    """Nor is one known whose kernels are those of another test, or that failed."""
+
+    def record(name: str, used: list[str], outcome: str = "passed") -> dict[str, Any]:
+        kernel = ["hash", "sm_90", 3, True, used]
+        return _record(name, outcome, id=name, kernels=[kernel], ran=[kernel[:3]])
+
+    plain, copies = record("plain", ["clusters"]), record("copies", [features.ASYNCHRONOUS])
+    failed = record("failed", [], "failed")
+    borrowed = {**record("borrowed", []), "kernels": []}
+    known = report.synchronous([plain, copies, failed, borrowed], "late")
+    assert known == {"plain": plain | {"as": "late", "seconds": 0.0}}
+    for text in ("cp.async.ca.shared.global [%r1], [%rd1], 16;", "wgmma.mma_async.sync.aligned",
+                 "red.async.relaxed.cluster", "tcgen05.ld.sync.aligned"):  # fmt: skip
+        assert features.ASYNCHRONOUS in features.features_of(text)
+    assert features.features_of("ld.global.b32 %r1, [%rd1]; // asynchronous") == []

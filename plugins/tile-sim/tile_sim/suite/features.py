@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+#: Work that completes at some time after its instruction: when is a matter of the schedule.
+ASYNCHRONOUS = "asynchronous"
 #: Name in reports, and what its instructions look like.
 _PATTERNS: dict[str, re.Pattern[str]] = {
+    ASYNCHRONOUS: re.compile(r"\.(?:mma_)?async\b|\btcgen05\."),
     "tma": re.compile(r"\bcp\.(?:reduce\.)?async\.bulk\.(?:prefetch\.)?tensor\b"),
     "wgmma": re.compile(r"\bwgmma\.mma_async\b"),
     "tcgen05 (1 CTA)": re.compile(r"\btcgen05\.mma\.\S*cta_group::1\b"),

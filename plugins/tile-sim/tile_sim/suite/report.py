@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tile_sim.suite.features import NAMES
+from tile_sim.suite.features import ASYNCHRONOUS, NAMES
 
 _DETAIL = 500
 
@@ -43,7 +43,7 @@ class Summary:
     #: Of the kernels that ran, how many use what (`tile_sim.suite.features`).
     features: dict[str, int] = field(default_factory=dict)
     slowest: list[tuple[str, float]] = field(default_factory=list)
-    #: Launching tests that did not run, as their code had under another pipeline.
+    #: Launching tests that did not run, as their code had under another pipeline or schedule.
     same: int = 0
 
     @property
@@ -81,6 +81,22 @@ def _features(results: Sequence[dict[str, Any]]) -> dict[str, int]:
 
 def _launches(record: dict[str, Any]) -> bool:
     return bool(record["compiled"] or record["launched"]) and record["outcome"] != "skipped"
+
+
+def synchronous(records: Iterable[dict[str, Any]], schedule: str) -> dict[str, dict[str, Any]]:
+    """Records under `schedule` of tests that need not run under another, by their ids.
+
+    Those whose kernels have no asynchronous work, as far as that is known: a test that failed may
+    have come less far than it would, and the code of a program that another test compiled may not
+    be among its own.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for record in records:
+        own = [kernel[:3] for kernel in record["kernels"]]
+        quiet = all(kernel[3] and ASYNCHRONOUS not in kernel[4] for kernel in record["kernels"])
+        if record["outcome"] != "failed" and quiet and all(p in own for p in record.get("ran", ())):
+            found[record["id"]] = {**record, "as": record.get("as", schedule), "seconds": 0.0}
+    return found
 
 
 def _causes(results: Iterable[dict[str, Any]]) -> list[CauseCount]:
