@@ -12,7 +12,7 @@ import pytest
 import tile_sim
 from support.removals import without
 from tile_sim import SimError
-from tile_tileas.passes import unspecialized_pipeline
+from tile_tileas.pipelining import stage_count
 
 import tile_core
 
@@ -32,7 +32,7 @@ def ptx(
     bytecode = (EXAMPLES / "bytecode" / f"{name}.tileirbc").read_bytes()
     options = {"pipeline-strategy": strategy, "tma-descriptors": tensor_maps}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unspecialized_pipeline, "depth", lambda _demand, _room: 0)
+        patch.setattr(stage_count, "depth", lambda _demand, _room: 0)
         made = tile_core.compile(bytecode, target, opt_level=2, options=options, emit="ptx")
     return str(made.stage("ptx"))
 

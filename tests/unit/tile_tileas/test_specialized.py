@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tile_tileas.passes import unspecialized_pipeline
+from tile_tileas.pipelining import stage_count
 from tile_tileas.pipelining.depth import Room
 
 import tile_core
@@ -56,7 +56,7 @@ def test_without_room_for_what_is_in_flight_one_agent_does_all(
     def small(target: Target) -> tuple[Room, None]:
         return Room(block_bytes=2 * STAGE_BYTES + 4096), None
 
-    monkeypatch.setattr(unspecialized_pipeline, "room_of", small)
+    monkeypatch.setattr(stage_count, "room_of", small)
     found = made("matmul_f16", "sm_90")
     assert "3 stages do not fit" in reasons(found)[0]
     assert "agent_switch" not in text_of(found)

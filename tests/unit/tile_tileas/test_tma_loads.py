@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tile_sim
 from tile_sim import SimError
-from tile_tileas.passes import unspecialized_pipeline
+from tile_tileas.pipelining import stage_count
 from tile_tileas.pipelining.depth import Room
 
 import tile_core
@@ -69,13 +69,13 @@ def test_stages(stages: int) -> None:
 
 def test_barriers_need_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four stages would fill shared memory to the last byte."""
-    of_target = unspecialized_pipeline.room_of
+    of_target = stage_count.room_of
 
     def tight(target: Target) -> tuple[Room, Machine | None]:
         room, machine = of_target(target)
         return replace(room, block_bytes=4 * (64 * 32 * 2) * 2), machine
 
-    monkeypatch.setattr(unspecialized_pipeline, "room_of", tight)
+    monkeypatch.setattr(stage_count, "room_of", tight)
     assert len(re.findall(r"mbarrier\.init", ptx("sm_90", "host"))) == 3
 
 

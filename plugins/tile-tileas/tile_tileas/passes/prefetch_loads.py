@@ -14,9 +14,10 @@ from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.modulo.body import is_persistent
 from tile_tileas.passes.allocate_shared import ENOUGH_WARPS
 from tile_tileas.passes.convert_tileaa import num_warps, occupancy
-from tile_tileas.passes.unspecialized_pipeline import PRODUCT, left_to_threads, prefetches
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
+from tile_tileas.pipelining.candidate import PRODUCT
 from tile_tileas.pipelining.depth import LEAST, depth, depth_of_stream
+from tile_tileas.pipelining.loads_ahead import left_to_threads, prefetches
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.repeated import Kept, Repeats, Rereading

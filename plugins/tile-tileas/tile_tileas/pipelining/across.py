@@ -23,16 +23,49 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.accumulators import is_of_pair
 from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.analysis.tokens import entering
 from tile_tileas.dialect.fields import operand_of
+from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.apart import FOR_ALL, names_in
+from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import Fillings, Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import Slice, slice_of
+from tile_tileas.pipelining.stage_count import stages_of
+from tile_tileas.pipelining.wgmma_in_flight import Kept
 
-_FOR, _PRODUCT = "scf.for", "nv_tileas.dot"
+_FOR = "scf.for"
+
+
+def pipelined(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
+    """Let the stages of a loop that two threads lead, and that runs again, go on from run to run;
+    None, and a remark, if they cannot.
+    """
+    runs: Runs | str = "blocks of the cluster fill stages of each other"
+    if not one.maps.is_shared:
+        runs = Runs.of(one.loop, one.loads)
+    stages = 0
+    if not isinstance(runs, str):
+        stages, behind = (
+            stages_of(one, kept=products, led=True, apart=beside_all)
+            for beside_all in (True, False)
+        )
+        # Memory that what follows the loop has in common with its stages is theirs alone.
+        if stages < behind:
+            runs = f"{stages} stages of {behind} fit into shared memory beside what follows it"
+    if isinstance(runs, str):
+        one.missed("begins each of its runs with empty stages", runs, "RunsNotAhead")
+        return None
+    if not stages:
+        return None
+    pair = is_of_pair(products[0].op)
+    fillings = one.engines.fillings(one.loads, pair=pair, copier=True, once=True)
+    made = Across(one.loop, fillings, stages, runs, pair=pair)
+    tcgen05_in_flight.keep_in_flight(one.func, made.run(), made, products, copier=True)
+    return Pipelined(stages, len(products))
 
 
 @dataclass(frozen=True)
@@ -57,7 +90,7 @@ class Runs:
             return "the loop around it runs again itself"
         outer = parent.opview
         body = outer.regions[0].blocks[0]
-        if any(op.operation.name == _PRODUCT for op in body.operations):
+        if any(op.operation.name == PRODUCT for op in body.operations):
             return "the loop around it multiplies, too"
         shared = next((name for name in names_in(outer.regions[0]) if name in FOR_ALL), None)
         if shared is not None:

@@ -20,13 +20,12 @@ sums, and the first one begins products of both, which waits for both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tile_cute.atoms.records import TENSOR
 from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
-from tile_core.passes import PassContext
 from tile_tileas.analysis.accumulators import is_of_pair, tensor_products
 from tile_tileas.analysis.constants import is_zero
 from tile_tileas.dialect import distributed
@@ -38,11 +37,12 @@ from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.passes.convert_tileaa import num_ctas, num_warps, occupancy
 from tile_tileas.passes.place_accumulators import commit_products
 from tile_tileas.pipelining.apart import FOR_ALL, PRODUCER, Apart, names_in, refusal
+from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.stage_count import stages_of
 from tile_tileas.pipelining.wgmma_in_flight import Kept
-from tile_tileas.remedies import remedy
 from tile_tileas.tma.barriers import BarrierPlace
 from tile_tileas.tma.filling import TmaLoads
 from tile_tileas.tma.slices import IN_SLICES, spared_by_slices
@@ -86,41 +86,32 @@ def spared(loop: ir.OpView, kept: Kept, func: ir.Operation) -> int:
     return spared_by_slices(loop.results[kept.place], plan.buffer)
 
 
-def pipelined(
-    func: ir.Operation,
-    loop: ir.OpView,
-    loads: Sequence[Prefetch],
-    maps: TmaLoads,
-    products: Sequence[Kept],
-    stages: Callable[[int], int],
-    cx: PassContext,
-) -> int:
-    """Stages of `loop`, which has two accumulators in turn now; 0, and a remark, if it cannot.
-    `stages`: how many fit if so many bytes are spared for what follows it.
+def pipelined(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
+    """Let the products of a loop that runs again have two accumulators in turn; None, and a remark,
+    if they cannot.
     """
-    why = problem_of(func, loop, loads, products)
+    why = problem_of(one.func, one.loop, one.loads, products)
     number, in_slices = 0, False
     if why is None:
-        whole, fewer = stages(0), stages(spared(loop, products[0], func))
+        whole, fewer = (
+            stages_of(one, kept=products, led=True, apart=True, spared=saved)
+            for saved in (0, spared(one.loop, products[0], one.func))
+        )
         number, in_slices = max(whole, fewer), fewer > whole
         why = None if number else "two stages do not fit beside what follows it"
     if why is not None:
-        cx.missed(
-            loop.operation,
-            f"makes products of a run when sums of the one before have been read: {why}",
-            category="pipeline",
-            name="SumsNotInTurn",
-            hint=remedy([why]),
-        )
-        return 0
-    new = InTurn(func, loop, loads, maps, number, products[0], in_slices=in_slices).run()
-    cx.passed(
+        what = "makes products of a run when sums of the one before have been read"
+        one.missed(what, why, "SumsNotInTurn")
+        return None
+    kept = products[0]
+    new = InTurn(one.func, one.loop, one.loads, one.maps, number, kept, in_slices=in_slices).run()
+    one.cx.passed(
         new,
         "has two accumulators in turn, and agents that copy and multiply",
         category="pipeline",
         name="SumsInTurn",
     )
-    return number
+    return Pipelined(number, len(products))
 
 
 class InTurn(Apart):

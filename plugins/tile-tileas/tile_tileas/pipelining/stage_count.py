@@ -1,0 +1,132 @@
+"""How many stages the buffers of a loop with products get; see `depth` for the arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from tile_cute.atoms.tensor_memory import COLUMNS
+
+from tile_core.machines import Machine
+from tile_core.mlir import ir
+from tile_tileas.analysis.accumulators import columns_together
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dot_plan import family_of, product_shape
+from tile_tileas.mma.families import TENSOR, WARPGROUP
+from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.pipelining import tcgen05_in_flight
+from tile_tileas.pipelining.budget import demand_of, expecting, registers_of, room_of
+from tile_tileas.pipelining.candidate import PRODUCT, Candidate
+from tile_tileas.pipelining.depth import blocks_of, depth
+from tile_tileas.pipelining.wgmma_in_flight import Kept
+from tile_tileas.storage import storage_bits
+
+#: Columns of an m64nNk16 that are as much work as an m16n8k16 of each of four sub-cores.
+_COLUMNS = 8
+#: How many times the stages of other loops those have whose products nobody waits for: one stage is
+#: still read, and what hides the latency of memory are copies alone. 128x128x64 of f16 on an H100,
+#: 4096^3 (model): 282.7 us with four stages, 279.3 with five, 278.1 with six.
+_STAGES_IN_FLIGHT = 2
+#: The number of stages that is no saving.
+_ENOUGH = 4
+#: How much longer than an idle memory one takes that feeds tensor cores without a break. 128x256x64
+#: of f16 on an H100, 4096^3 (model): 448 TFLOP/s with stages for the latency of an idle one, 532
+#: with twice its latency, both while ptxas serialised the products; with overlap 569. Three times
+#: are what a gather needs whose matrix comes from DRAM alone (MoE: 153.4 us with five stages, 150.5
+#: with six). tcgen05 gains nothing by it (B200, persistent 256x256x64: 106.6 us, and 107.5).
+_LOADED, _LOADED_TENSOR = 3, 2
+#: Blocks of a multiprocessor that hide each other's meetings where threads meet before products.
+#: B200 (model), 4096^3 of e2m1 with scales in rows, 128x128x128: 68.7 us with one and 8 stages,
+#: 51.1 with two of 6. Of e4m3, 85 with one and 6 stages, 101 with two of 3, which have half of the
+#: copies in flight.
+_BESIDE = 2
+
+
+def stages_of(
+    one: Candidate,
+    lag: int = 0,
+    kept: Sequence[Kept] = (),
+    *,
+    led: bool = False,
+    apart: bool = False,
+    spared: int = 0,
+) -> int:
+    """Stages, `lag` of which are still read while the next one is; 0 if too few fit beside the
+    bytes that copies take for themselves. `kept`: products of tcgen05 that stay in flight; `led`:
+    by one thread alone, while others wait behind the loop. `apart`: another agent copies, ahead of
+    all that comes before the loop. `spared`: bytes that what else lives then does without.
+    """
+    macs = sum(_macs(op) for op in one.loop.regions[0].blocks[0].operations)
+    tensor = bool(kept)
+    most = _most(one.num_stages, lag, tensor=tensor)
+    demand = demand_of(one.func, one.loop, one.loads, most, macs, lag, apart=apart)
+    overhead = one.engines.overhead + (tcgen05_in_flight.OVERHEAD if tensor else 0) - spared
+    in_tensor = sum(registers_of(product.op.results[0].type) for product in kept)
+    demand = replace(
+        demand,
+        other_bytes=demand.other_bytes + overhead,
+        in_flight=bool(lag) or tensor,
+        registers=demand.registers - in_tensor,
+        beside=_BESIDE if tensor and not led and _leaves_columns(one.func) else 1,
+    )
+    room, machine = room_of(one.cx.target)
+    room = expecting(room, one.loads)
+    if machine is not None:
+        times = _LOADED_TENSOR if tensor else _LOADED if lag else 1
+        latency = room.latency * times
+        room = replace(room, latency=latency, mma_clk=_clk(one.loop, machine))
+    return depth(demand, room)
+
+
+def fits_once(one: Candidate) -> bool:
+    """Whether one stage of each tile fits into a block's shared memory."""
+    demand = demand_of(one.func, one.loop, one.loads, 1, 0, 0)
+    demand = replace(demand, other_bytes=demand.other_bytes + one.engines.overhead)
+    return blocks_of(demand, room_of(one.cx.target)[0], 1) > 0
+
+
+def _most(num_stages: int, lag: int, *, tensor: bool) -> int:
+    """Stages at most, with products in flight (`lag`, or those of `tensor` memory) or without.
+    A small number is asked for to save memory, not as what covers the latency.
+    """
+    deep = tensor or (lag and num_stages >= _ENOUGH)
+    return num_stages * (_STAGES_IN_FLIGHT if deep else 1)
+
+
+def _leaves_columns(func: ir.Operation) -> bool:
+    """Whether tensor memory has room for as many blocks as are to run beside each other."""
+    return columns_together(func, num_warps(func)) <= COLUMNS // _BESIDE
+
+
+def _clk(loop: ir.OpView, machine: Machine) -> float:
+    """Cycles that a sub-core needs for as much as an m16n8k16, on the instructions of the loop."""
+    products = [op for op in loop.regions[0].blocks[0].operations if op.operation.name == PRODUCT]
+    families = {family_of(op) for op in products}
+    if TENSOR in families:
+        # Of 128 rows, and not 64; as many bytes of K take as long, whatever the elements.
+        bits = max(_element_bits(op) for op in products)
+        return _COLUMNS * machine.tcgen05.clk_per_column / 2 * bits / 16
+    if WARPGROUP in families:
+        return _COLUMNS * machine.wgmma.clk_per_column
+    return machine.mma.m16n8k16
+
+
+def _macs(op: ir.OpView) -> int:
+    """Multiply-adds of a product."""
+    if op.operation.name != PRODUCT:
+        return 0
+    a, c = (_shape(op.operands[at]) for at in (0, 2))
+    return prod(product_shape(a, c))
+
+
+def _element_bits(op: ir.OpView) -> int:
+    """Bits of an element of A as it lies in memory."""
+    type_ = op.operands[0].type
+    buffer = Buffer.of(type_)
+    return storage_bits((type_ if buffer is None else buffer.tile).element_type)
+
+
+def _shape(value: ir.Value) -> tuple[int, ...]:
+    buffer = Buffer.of(value.type)
+    return tuple(value.type.shape if buffer is None else buffer.shape)

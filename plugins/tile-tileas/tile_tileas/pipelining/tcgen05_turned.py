@@ -1,0 +1,85 @@
+"""Loops whose two products by tcgen05 are made beside all else, with stages for each of their loads
+by itself; which loops those are, and what becomes of a step, is in `tcgen05_chain`.
+"""
+
+from __future__ import annotations
+
+from tile_cute.atoms.tensor_memory import COLUMNS
+
+from tile_core.mlir import ir
+from tile_tileas.analysis.accumulators import carried_place, tensor_products
+from tile_tileas.dot_plan import tensor_plan_of
+from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
+from tile_tileas.pipelining.candidate import Candidate, Pipelined
+from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.spotted import Spotted
+from tile_tileas.pipelining.stage_count import fits_once, stages_of
+from tile_tileas.pipelining.tcgen05_chain import Chain, Turned, chain_of
+from tile_tileas.pipelining.tcgen05_paired import turned_for
+
+
+def pipelined(one: Candidate) -> Pipelined | None:
+    """Pipeline a loop that has such a pair of products; None, and a remark if it has a pair that
+    cannot be made so, if it is left as it is.
+    """
+    chain = chain_of(one.loop, one.loads, lambda load: load.load.results[0] in one.maps.copies)
+    if chain is None:
+        return None
+    if isinstance(chain, Chain):
+        taken = _columns(one, chain)
+        stages = _room(one, taken)
+        if not isinstance(stages, str):
+            shares = (taken, occupancy(one.func), one.warps)
+            turned = turned_for(one.loop, chain, shares, one.cx, tight=stages == 1)
+            return _in_stages(one, turned)
+        why = stages
+    else:
+        why = chain
+    one.cx.missed(one.loop.operation, f"makes its products one after the other: {why}",
+                  category="pipeline", name="ProductsNotOverlapped")  # fmt: skip
+    return None
+
+
+def _columns(one: Candidate, chain: Chain) -> int:
+    """Columns of tensor memory that sums take while the loop runs.
+
+    Sums that other loops keep there all count, as they do for those; those of other chains are
+    there while their own loops run.
+    """
+    products = list(tensor_products(one.func))
+    if all(carried_place(op) is None for op in products):
+        products = [chain.late]
+    return sum(tensor_plan_of(op, one.warps).taken for op in (*products, chain.early))
+
+
+def _room(one: Candidate, taken: int) -> int | str:
+    """Stages of a chain's tiles, whose sums take so many columns; or why it has no room."""
+    if taken > COLUMNS:
+        return f"their sums take {taken} columns of tensor memory, of {COLUMNS}"
+    if num_ctas(one.func) > 1:
+        return "blocks of the cluster fill stages of each other"
+    return _stages(one) or "not even one stage of each tile fits into shared memory"
+
+
+def _stages(one: Candidate) -> int:
+    """Stages of the tiles of products that run beside all else: one, for which hints give up
+    blocks of a multiprocessor, where two do not fit; 0 if not even that does.
+    """
+    return stages_of(one) or int(fits_once(one))
+
+
+def _in_stages(old: Candidate, turned: Turned) -> Pipelined:
+    """Stages for each of the loads of the new loop by itself."""
+    one = Candidate.of(old.func, turned.loop, old.num_stages, old.cx)
+    stages = _stages(one)
+    parts = [one.maps.aligned(load) for load in one.loads]
+    spots = [turned.spots[_filled(part)] for part in parts]
+    by_part = [(one.maps.part([part]), part) for part in parts]
+    Spotted(turned.loop, by_part, stages, spots).run()
+    return Pipelined(stages, len(one.loads))
+
+
+def _filled(load: Prefetch) -> ir.Value:
+    """The buffer that a load fills."""
+    assert load.target is not None, "tensor maps fill buffers of others"
+    return load.target.alloc.results[0]

@@ -1,0 +1,83 @@
+"""Loops in which all warps do everything, step by step: what their products do meanwhile.
+
+By wgmma, those of one step are in flight while the next one begins, or beside those that read what
+they give (`overlap`); by tcgen05, they stay in flight in tensor memory; by mma.sync, their
+fragments are read ahead. Where there is not the room for that, each step waits for its products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile_tileas.pipelining import tcgen05_in_flight
+from tile_tileas.pipelining.candidate import Candidate, Pipelined
+from tile_tileas.pipelining.fragments_ahead import FragmentsAhead, product_to_feed
+from tile_tileas.pipelining.multistage import Multistage
+from tile_tileas.pipelining.overlap import chain_to_overlap, late_loads, overlap
+from tile_tileas.pipelining.released import can_be_released, release
+from tile_tileas.pipelining.stage_count import stages_of
+from tile_tileas.pipelining.wgmma_in_flight import LAG, Kept, keep_in_flight, products_to_keep
+from tile_tileas.remedies import remedy
+from tile_tileas.tma.filling import Tma
+
+
+def with_tensor_memory(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
+    """Keep `products` by tcgen05 in flight; None if two stages do not fit."""
+    lag = LAG
+    stages = stages_of(one, lag, products)
+    if not stages:
+        lag, stages = 0, stages_of(one)
+        _remark_on_no_room(one)
+    if not stages:
+        return None
+    made = Multistage(one.loop, one.engines.fillings(one.loads), stages, lag, phased=True)
+    new = made.run()
+    if lag:
+        tcgen05_in_flight.keep_in_flight(one.func, new, made, products)
+    return Pipelined(stages, len(products) if lag else 0)
+
+
+def pipelined(one: Candidate, *, fragments_ahead: bool) -> Pipelined | None:
+    """Products by wgmma, by mma.sync, with `fragments_ahead` where that may be, or by tcgen05 that
+    are waited for; None if two stages do not fit.
+    """
+    chain = chain_to_overlap(one.func, one.loop, one.filled, one.cx)
+    kept = [] if chain else products_to_keep(one.loop, one.filled)
+    by_tma = can_be_released(one.loads, one.maps)
+    late = late_loads(one.loads, chain) if by_tma and chain is not None else []
+    lag = LAG if kept or (chain and not late) else 0
+    stages = stages_of(one, lag)
+    if lag and not stages:
+        lag, stages, chain = 0, stages_of(one), None
+        _remark_on_no_room(one)
+    if not stages:
+        return None
+    feeds = fragments_ahead and not one.maps.is_shared
+    fed = product_to_feed(one.loop, one.loads) if feeds else None
+    if fed is not None:
+        FragmentsAhead(one.loop, one.engines.fillings(one.loads), stages, fed).run()
+        return Pipelined(stages, 1)
+    fillings = one.engines.fillings(one.loads, one.warps if by_tma else 0)
+    behind = chain.early[0] if by_tma and chain is not None else None
+    made = Multistage(one.loop, fillings, stages, lag, released=by_tma, behind=behind, late=late)
+    filling = fillings[0][0] if by_tma else None
+    assert filling is None or isinstance(filling, Tma), "tensor maps copy all loads"
+    new = made.run()
+    if chain is not None:
+        new = overlap(new.opview, chain, made, filling, one.cx)
+    elif lag:
+        keep_in_flight(new, kept)
+    if filling is not None:
+        release(new, filling, stages, lag, begun=chain is not None)
+    return Pipelined(stages, len(kept) if lag else 0)
+
+
+def _remark_on_no_room(one: Candidate) -> None:
+    one.cx.missed(
+        one.loop.operation,
+        "waits for its products in each step: three stages do not fit into shared "
+        "memory, or are more than the option allows",
+        category="pipeline",
+        name="ProductsNotAhead",
+        hint=remedy(["three stages do not fit into shared memory"]),
+    )
