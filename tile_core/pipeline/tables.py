@@ -6,7 +6,7 @@ import dataclasses
 import re
 import types
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tile_core.diagnostics import ConfigurationError, SourceLocation, nearest
@@ -43,8 +43,9 @@ class Source:
         return ConfigurationError(message, where=self.at(path), hint=hint)
 
 
+@lru_cache(maxsize=32)  # each compilation reads the same few files
 def read_file(source: Source) -> PipelineFile:
-    """The checked contents of a pipeline file.
+    """The checked contents of a pipeline file; nobody's to change.
 
     Raises:
         ConfigurationError: not TOML, an unknown key, a value of the wrong type.
