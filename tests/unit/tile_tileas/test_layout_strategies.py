@@ -18,7 +18,7 @@ from tile_cute.linear import (
     slice_dim,
 )
 from tile_tileas.dots import FMA, choose_atom
-from tile_tileas.layouts import Assignment, TileGraph, TileNode, TileValue, problem_with
+from tile_tileas.layouts import Assignment, NodeKind, TileGraph, TileNode, TileValue, problem_with
 from tile_tileas.reductions import plan_reduction
 from tile_tileas.strategies.blocked import BlockedStrategy, spread
 from tile_tileas.strategies.coalescing import touched_sectors
@@ -255,6 +255,39 @@ def test_pointers_that_lie_like_the_sums_keep_them_there() -> None:
     assert stored == fragment
     fragment, stored = scattered(1, pointers_from_product=False)
     assert stored == fragment
+
+
+def chained(between: NodeKind, *, folded: bool) -> tuple[LinearLayout, LinearLayout]:
+    """The layouts of a product of 128 x 128 and of one of 128 x 64 whose left operand is made of it
+    by a node of the kind `between`; rows of the first one are `folded`.
+    """
+    atom = choose_atom("sm_80", ("f16", "f16", "f32"), (128, 128, 64))
+    assert atom is not None
+    sources = tuple(TileNode("source", "constant", (), (at,)) for at in (0, 1, 2, 5, 6))
+    first = TileNode("dot", "dot", (0, 1, 2), (3,), atom=atom.row.name)
+    weights = TileNode(between, "weights", (3,), (4,), permutation=(1, 0))
+    second = TileNode("dot", "dot", (4, 5, 6), (7,), atom=atom.row.name)
+    fold = TileNode("reduce", "reduce", (3,), (8,), axis=1)
+    square, wide = (128, 128), (128, 64)
+    shapes = (wide, (64, 128), square, square, square, wide, wide, wide, (128,))
+    bits = (16, 16, 32, 32, 16, 16, 32, 32, 32)
+    values = tuple(TileValue(shape, each) for shape, each in zip(shapes, bits, strict=True))
+    nodes = (*sources, first, *([fold] if folded else []), weights, second)
+    found = BlockedStrategy().assign(TileGraph(values[: 8 + folded], nodes, 8))
+    return found.values[3], found.values[7]
+
+
+def test_a_product_of_folded_rows_has_them_in_its_warps() -> None:
+    """Whatever its own columns are: else its left operand would go through shared memory."""
+    for layout in chained("same", folded=True):
+        assert layout.bases["warp"] == ((16, 0), (32, 0), (64, 0))
+
+
+def test_other_products_of_products_stand_as_square_as_they_can() -> None:
+    _, alone = chained("same", folded=False)
+    _, turned = chained("permute", folded=True)
+    for second in (alone, turned):
+        assert any(column for _, column in second.bases["warp"])
 
 
 LEGAL = spread((128,), 4, (0,), 1)
