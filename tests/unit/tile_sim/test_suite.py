@@ -242,17 +242,20 @@ def test_what_a_test_runs_is_noted(tmp_path: Path) -> None:
 
 
 def test_a_schedule_is_nothing_to_tests_without_asynchronous_work() -> None:
-    """Nor is one known whose kernels are those of another test, or that failed."""
+    """What it ran may be another test's; one that failed is not known."""
 
     def record(name: str, used: list[str], outcome: str = "passed") -> dict[str, Any]:
-        kernel = ["hash", "sm_90", 3, True, used]
+        kernel = [" ".join(used), "sm_90", 3, True, used]
         return _record(name, outcome, id=name, kernels=[kernel], ran=[kernel[:3]])
 
     plain, copies = record("plain", ["clusters"]), record("copies", [features.ASYNCHRONOUS])
     failed = record("failed", [], "failed")
-    borrowed = {**record("borrowed", []), "kernels": []}
-    known = report.synchronous([plain, copies, failed, borrowed], "late")
-    assert known == {"plain": plain | {"as": "late", "seconds": 0.0}}
+    borrowed = {**record("borrowed", [features.ASYNCHRONOUS]), "kernels": []}
+    lent = {**record("lent", ["clusters"]), "kernels": []}
+    known = report.synchronous([plain, copies, failed, borrowed, lent], "late")
+    assert known == {r["id"]: {**r, "as": "late", "seconds": 0.0} for r in (plain, lent)}
+    unknown = {**lent, "ran": [["elsewhere", "sm_90", 3]]}
+    assert report.synchronous([unknown], "late") == {}
     for text in ("cp.async.ca.shared.global [%r1], [%rd1], 16;", "wgmma.mma_async.sync.aligned",
                  "red.async.relaxed.cluster", "tcgen05.ld.sync.aligned"):  # fmt: skip
         assert features.ASYNCHRONOUS in features.features_of(text)

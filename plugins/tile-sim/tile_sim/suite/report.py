@@ -83,18 +83,18 @@ def _launches(record: dict[str, Any]) -> bool:
     return bool(record["compiled"] or record["launched"]) and record["outcome"] != "skipped"
 
 
-def synchronous(records: Iterable[dict[str, Any]], schedule: str) -> dict[str, dict[str, Any]]:
+def synchronous(records: Sequence[dict[str, Any]], schedule: str) -> dict[str, dict[str, Any]]:
     """Records under `schedule` of tests that need not run under another, by their ids.
 
-    Those whose kernels have no asynchronous work, as far as that is known: a test that failed may
-    have come less far than it would, and the code of a program that another test compiled may not
-    be among its own.
+    Those whose kernels, also kernels that another test compiled, have no asynchronous work. A test
+    that failed may have come less far than it would.
     """
     found: dict[str, dict[str, Any]] = {}
+    made = [kernel for record in records for kernel in record["kernels"]]
+    quiet = {tuple(k[:3]) for k in made if k[3] and ASYNCHRONOUS not in k[4]}
     for record in records:
-        own = [kernel[:3] for kernel in record["kernels"]]
-        quiet = all(kernel[3] and ASYNCHRONOUS not in kernel[4] for kernel in record["kernels"])
-        if record["outcome"] != "failed" and quiet and all(p in own for p in record.get("ran", ())):
+        used = (tuple(kernel[:3]) for kernel in [*record["kernels"], *record.get("ran", ())])
+        if record["outcome"] != "failed" and all(program in quiet for program in used):
             found[record["id"]] = {**record, "as": record.get("as", schedule), "seconds": 0.0}
     return found
 
