@@ -59,3 +59,17 @@ gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 0 : i32} {
     return
   }
 }
+// -----
+// But sums that threads cannot hold beside anything else are cut, of bytes too.
+// CHECK-LABEL: func.func @many_sums_of_bytes
+// CHECK-SAME: nv_tileas.num_ctas = 2 : i32
+// CHECK: "nv_tileaa.dot"{{.*}} -> tensor<128x256xf32>
+gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 0 : i32} {
+  func.func @many_sums_of_bytes() attributes {nv_tileaa.kernel} {
+    %zero = arith.constant dense<0.0> : tensor<256x256xf32>
+    %a = arith.constant dense<1.0> : tensor<256x128xf8E4M3FN>
+    %b = arith.constant dense<1.0> : tensor<128x256xf8E4M3FN>
+    %d = "nv_tileaa.dot"(%a, %b, %zero) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<256x128xf8E4M3FN>, tensor<128x256xf8E4M3FN>, tensor<256x256xf32>) -> tensor<256x256xf32>
+    return
+  }
+}

@@ -232,16 +232,16 @@ def _for_warps(func: ir.Operation, target: Target) -> int:
     RTX 5090, f16, 4096^3 (model, us, in 1 and in more blocks): tiles of 128 x 256 x 64 900 and
     791 (2), of 256 x 256 x 64 1048 and 791 (4): small blocks divide better among SMs, too.
     Elements of fewer bits are multiplied in less time than squares of that size are loaded: e4m3 of
-    4 x 8192 x 8192 x 2000 in tiles of 128 x 256 x 128 1883 and 2365 (2).
+    4 x 8192 x 8192 x 2000 in tiles of 128 x 256 x 128 1883 and 2365 (2). Of those, only sums are cut
+    that threads cannot hold: 8 x 12288 x 4096 x 2560, tiles of 256 x 256 x 128, 5407 and 4159 (2).
     """
     dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
-    if any(storage_bits(op.a.type.element_type) < _SLOW_BITS for op in dots):
-        return 1
+    fast = any(storage_bits(op.a.type.element_type) < _SLOW_BITS for op in dots)
     threads, parts = _WARPS * _LANES, 1
     largest = max(tile_bits(op.results[0]) for op in dots) // (threads * _REGISTER_BITS)
-    while largest > parts * _SUMS and parts < PORTABLE_CTAS:
+    while largest > parts * (_HELD if fast else _SUMS) and parts < PORTABLE_CTAS:
         parts *= 2
-    if parts == 1 and len(dots) > 1 and _halves_fit(func, target):
+    if parts == 1 and not fast and len(dots) > 1 and _halves_fit(func, target):
         return 2
     return parts
 
