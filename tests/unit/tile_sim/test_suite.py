@@ -7,13 +7,19 @@ import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tile_cudatile import write_bytecode
+from tile_cudatile.tree import Module
+from tile_sim.cutile.compiler import Compilation
 from tile_sim.errors import SimError
-from tile_sim.suite import causes, features, report, runner
+from tile_sim.suite import causes, features, notes, report, runner
 
 from tile_core.diagnostics import CompileError, SourceLocation
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "bytecode"
 
 
 def test_causes_go_without_numbers_and_places() -> None:
@@ -75,6 +81,19 @@ def test_only_tests_that_launch_count() -> None:
     table = report.markdown([found])
     assert "| sm_90 | 3 | 0 | 2 | 66.67 % |" in table
     assert "| 2 | compile error | a \\| b | `t.py::c` |" in table
+
+
+def test_a_probe_for_versions_is_no_kernel_of_the_test_that_comes_first() -> None:
+    """Which test of a process that is depends on which ones run there."""
+    session = SimpleNamespace(compiler=SimpleNamespace(watch=None), watch=None)
+    found: list[Any] = []
+    notes.follow(session, found.append)
+    probe, kernel = write_bytecode(Module()), (EXAMPLES / "vector_add_f32.tileirbc").read_bytes()
+    for bytecode in (probe, kernel):
+        session.compiler.watch(Compilation(bytecode, "sm_120", 3, "// its code"))
+    assert [note[3] for note in found] == [True]
+    session.watch("// its code")
+    assert found[1] == [notes.LAUNCH, found[0][:3]]
 
 
 # A process that runs tests as the plugin does, without what the plugin needs.
@@ -236,9 +255,7 @@ def test_what_a_test_runs_is_noted(tmp_path: Path) -> None:
     first, second = runner.Run(runner.Plan(tmp_path, "sm_90")).run()
     assert [r["outcome"] for r in (first, second)] == ["passed"] * 2
     assert second["kernels"] == []
-    # cuTile also tries for other targets what the compiler can.
-    own = [kernel[:3] for kernel in first["kernels"] if kernel[1] == "sm_90"]
-    assert first["ran"] == second["ran"] == own
+    assert first["ran"] == second["ran"] == [kernel[:3] for kernel in first["kernels"]]
 
 
 def test_a_schedule_is_nothing_to_tests_without_asynchronous_work() -> None:

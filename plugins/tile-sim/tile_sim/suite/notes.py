@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tile_cudatile.bytecode.empty import is_empty
+
 from tile_sim.cutile.compiler import Compilation, Image, bytes_of
 from tile_sim.suite.features import features_of
 
@@ -21,10 +23,13 @@ Note = Callable[[Any], None]
 def follow(session: Any, note: Note) -> None:
     """Call `note` with [hash, arch, level, good, features] for each compilation, and for each
     launch with [LAUNCH, ...]: [hash, arch, level] of every program that the code which runs was
-    made of."""
+    made of. Not for programs in which nothing is: cuTile compiles one, in whichever test of a
+    process is the first that asks for a compiler, to learn which versions that takes."""
     made: dict[bytes, list[list[Any]]] = {}
 
     def compiled(done: Compilation) -> None:
+        if is_empty(done.bytecode):
+            return
         name = hashlib.sha256(done.bytecode).hexdigest()[:24]
         _keep(name, done.bytecode)
         program = [name, done.arch, done.level]
