@@ -1,7 +1,22 @@
 """PTX with one instruction less, which has to be caught; for modules see `mutants.py`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from tile_sim import SimError
+
+#: Orders in which the simulator lets threads and copies go on.
+SCHEDULES = ("late", "early", "random")
+
+
+def is_caught(attempt: Callable[[str], object]) -> bool:
+    """Whether `attempt` fails under some schedule: it launches a program and compares results."""
+    for schedule in SCHEDULES:
+        try:
+            attempt(schedule)
+        except (AssertionError, SimError):
+            return True
+    return False
 
 
 def without(text: str, instruction: str) -> list[str]:

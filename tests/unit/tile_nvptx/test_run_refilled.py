@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tile_sim
-from support.removals import without
-from tile_sim import SimError
+from support.removals import SCHEDULES, is_caught, without
 from tile_tileas.pipelining import stage_count
 
 import tile_core
@@ -21,7 +20,6 @@ sys.path.insert(0, str(EXAMPLES))
 import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
 
 SMALL, LARGE = "attention_f16", "attention_large_f16"  # of 64 and of 128: one warpgroup, and two
-SCHEDULES = ("late", "early", "random")
 
 
 @cache
@@ -48,13 +46,8 @@ def attend(text: str, length: int, schedule: str = "late") -> np.ndarray:
     return case.arguments[3]
 
 
-def is_caught(text: str, length: int) -> bool:
-    for schedule in SCHEDULES:
-        try:
-            attend(text, length, schedule)
-        except (AssertionError, SimError):
-            return True
-    return False
+def fails(text: str, length: int) -> bool:
+    return is_caught(lambda schedule: attend(text, length, schedule))
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -104,13 +97,13 @@ def test_nothing_of_it_can_go(name: str, instruction: str) -> None:
     rows = 64 if name == SMALL else 128
     mutants = without(ptx(name), instruction)
     assert mutants
-    assert all(is_caught(text, 5 * rows + 8) for text in mutants)
+    assert all(fails(text, 5 * rows + 8) for text in mutants)
 
 
 def test_no_wait_of_two_warpgroups_can_go() -> None:
     mutants = without(ptx(LARGE), r"\{[^{}]*mbarrier\.try_wait[^{}]*\}")
     assert len(mutants) == 4  # for keys and for values: they are there, and they have been read
-    assert all(is_caught(text, 648) for text in mutants)
+    assert all(fails(text, 648) for text in mutants)
 
 
 def test_bytes_that_are_expected_are_those_that_come() -> None:
@@ -118,7 +111,7 @@ def test_bytes_that_are_expected_are_those_that_come() -> None:
     for match in re.finditer(r"(mbarrier\.arrive\.expect_tx[^;]*, )8192;", text):
         for size in (4096, 16384):
             changed = f"{text[: match.start()]}{match[1]}{size};{text[match.end() :]}"
-            assert is_caught(changed, 328)
+            assert fails(changed, 328)
 
 
 @cache
@@ -146,6 +139,6 @@ def test_products_in_tensor_memory_read_such_stages(schedule: str) -> None:
 def test_nothing_of_them_can_go(instruction: str) -> None:
     mutants = without(by_tensor(), instruction)
     assert mutants
-    missed = [at for at, text in enumerate(mutants) if not is_caught(text, 328)]
+    missed = [at for at, text in enumerate(mutants) if not fails(text, 328)]
     # The last tile's product is one too many, and nobody reads it.
     assert len(missed) == (1 if "try_wait" in instruction else 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tile_sim
-from tile_sim import SimError
+from support.removals import SCHEDULES, is_caught
 
 import tile_core
 
@@ -20,7 +20,6 @@ sys.path.insert(0, str(EXAMPLES))
 import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
 
 _MOST_STEPS = 20_000  # of a kernel that ends; mutants may wait for ever
-SCHEDULES = ("late", "early", "random")
 
 
 @cache
@@ -126,12 +125,7 @@ def test_waits_are_for_what_is_read_behind_them() -> None:
 
 
 def fails(text: str) -> bool:
-    for schedule in SCHEDULES:
-        try:
-            attend(text, 328, schedule)
-        except (AssertionError, SimError):
-            return True
-    return False
+    return is_caught(lambda schedule: attend(text, 328, schedule))
 
 
 #: Causal attention of the benchmarks: one loop for tiles below the diagonal, one for those on it,

@@ -12,8 +12,7 @@ import pytest
 import tile_cudatile
 import tile_sim
 from support.pipelined import Steps
-from support.removals import wrong_waits
-from tile_sim import SimError
+from support.removals import SCHEDULES, is_caught, wrong_waits
 
 import tile_core
 
@@ -22,7 +21,6 @@ sys.path.insert(0, str(EXAMPLES))
 import cases  # noqa: E402 # pyright: ignore[reportMissingImports] - beside the programs
 
 _LEAST_STEPS = 5_000  # of a kernel that ends; mutants may wait for ever
-SCHEDULES = ("late", "early", "random")
 
 
 @cache
@@ -149,12 +147,7 @@ def test_no_wait_can_go_or_be_for_another_phase(tensor_maps: str) -> None:
 
 
 def fails(text: str) -> bool:
-    for schedule in SCHEDULES:
-        try:
-            product(text, 224, schedule)
-        except (AssertionError, SimError):
-            return True
-    return False
+    return is_caught(lambda schedule: product(text, 224, schedule))
 
 
 def test_blocks_of_a_cluster_fill_what_all_have_read() -> None:

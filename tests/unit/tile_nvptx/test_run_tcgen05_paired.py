@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tile_sim
-from tile_sim import SimError
+from support.removals import SCHEDULES, is_caught
 
 import tile_core
 
 ROOT = Path(__file__).resolve().parents[3]
-SCHEDULES = ("late", "early", "random")
 _MOST_STEPS = 60_000  # of a kernel that ends; mutants may wait for ever
 SIZE = 128
 #: Writes the bytecode of attention of the benchmarks, of 128 x 128 x 128, with hints.
@@ -111,12 +110,7 @@ def test_with_a_mask(schedule: str) -> None:
 
 
 def fails(text: str) -> bool:
-    for schedule in SCHEDULES:
-        try:
-            attend(text, schedule)
-        except (AssertionError, SimError):
-            return True
-    return False
+    return is_caught(lambda schedule: attend(text, schedule))
 
 
 #: By instruction, how many of those in the loop the simulator does not miss.

@@ -8,6 +8,7 @@ from tile_core.mlir import ir
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.buffers import lives_between, stage_bytes
+from tile_tileas.analysis.users import first_user
 from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
@@ -62,7 +63,7 @@ def copy_by_engine(
         named = taken.target.alloc.results[0]
         named.replace_all_uses_with(at.reinterpret(buffer, named.type))
     else:
-        at.move(ir.InsertionPoint(_first_user(load)))
+        at.move(ir.InsertionPoint(_reader(load)))
         filling.wait(at, slot, 0)
         load.results[0].replace_all_uses_with(at.read(buffer, load.results[0].type))
     taken.erase()
@@ -104,20 +105,15 @@ def _no_room(func: ir.Operation, load: ir.OpView, taken: Prefetch, most: int) ->
     if taken.target is not None:
         return None
     size = stage_bytes(taken.buffer)
-    beside = lives_between(func, load, _first_user(load).opview)
+    beside = lives_between(func, load, _reader(load).opview)
     others = sum(-(-life.size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT for life in beside)
     if size + others + _BARRIERS <= most:
         return None
     return f"its tile of {size} bytes does not fit into {most} of shared memory beside {others}"
 
 
-def _first_user(load: ir.OpView) -> ir.Operation:
-    """The first operation of the load's block that uses the tile, or holds who does."""
-    block = load.operation.block
-    users: set[ir.Operation] = set()
-    for use in load.results[0].uses:
-        op = use.owner.operation
-        while op.block != block:
-            op = op.parent.operation
-        users.add(op)
-    return next(op.operation for op in block.operations if op.operation in users)
+def _reader(load: ir.OpView) -> ir.Operation:
+    """The first operation of the load's block that uses the tile, or has inside what does."""
+    found = first_user(load.operation.block, [load.results[0]])
+    assert found is not None, "a tile that nobody uses is not copied"
+    return found

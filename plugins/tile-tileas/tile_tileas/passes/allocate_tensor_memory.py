@@ -18,6 +18,7 @@ from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import Life, lives_of
 from tile_tileas.analysis.unmet import goes_to_all
+from tile_tileas.analysis.users import first_user, within
 from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, MET, ORDERED
@@ -53,12 +54,14 @@ class AllocateTensorMemory(Pass):
             worst = max(lives, key=lambda life: life.size)
             raise error_at(worst.op, f"allocated tmem out of resource: {needed} vs {COLUMNS}")
         columns = max(LEAST_COLUMNS, 1 << (needed - 1).bit_length())
-        first = _first_user(op.regions[0].blocks[0], [life.op.results[0] for life in lives])
+        block, buffers = op.regions[0].blocks[0], [life.op.results[0] for life in lives]
+        first = first_user(block, buffers)
+        first = block.operations[len(block.operations) - 1].operation if first is None else first
         cx.count("columns", columns)
         if first.name == SWITCH:
             _take_for_agents(op, columns, first, lives)
             return
-        last = _last_user(op.regions[0].blocks[0], [life.op.results[0] for life in lives])
+        last = _last_user(block, buffers)
         address = _take(op, columns, first, last, pair=made_by_pairs(op))
         for life in lives:
             at = Exchange(first if life.op.operation.block == first.block else life.op)
@@ -70,19 +73,6 @@ class AllocateTensorMemory(Pass):
             made = at.create("nv_tileas.tmem_buffer", [address], [type_], column)
             life.op.results[0].replace_all_uses_with(made.result)
             life.op.operation.erase()
-
-
-def _first_user(block: ir.Block, buffers: Sequence[ir.Value]) -> ir.Operation:
-    """The first operation of a kernel's block that works on `buffers`, or has inside what does."""
-    users: set[ir.Operation] = set()
-    for use in (use for buffer in buffers for use in buffer.uses):
-        op = use.owner.operation
-        while op.block != block:
-            assert op.parent is not None, "inside of the block"
-            op = op.parent.operation
-        users.add(op)
-    found = [op.operation for op in block.operations if op.operation in users]
-    return found[0] if found else block.operations[len(block.operations) - 1].operation
 
 
 def _last_user(block: ir.Block, buffers: Sequence[ir.Value]) -> ir.Operation:
@@ -151,7 +141,7 @@ def _take_for_agents(
     for life in lives:
         for use in list(life.op.results[0].uses):
             own = Exchange(use.owner)
-            first = _is_inside(use.owner.operation, bodies[0])
+            first = within(use.owner.operation, bodies[0]) is not None
             address = known if first else own.create("nv_tileas.tmem_address", [word], [i32]).result
             column = {"column": ir.IntegerAttr.get(i32, life.offset)}
             type_ = life.op.results[0].type
@@ -172,14 +162,6 @@ def _arrive(at: Exchange) -> None:
     """Threads have done what they do in tensor memory, as blocks of the cluster will know."""
     at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("before")})
     at.create("nv_tileas.cluster_arrive")
-
-
-def _is_inside(op: ir.Operation, block: ir.Block) -> bool:
-    while op.block != block:
-        if op.parent is None or op.parent.operation.name == "func.func":
-            return False
-        op = op.parent.operation
-    return True
 
 
 def _count(columns: int, *, pair: bool) -> dict[str, ir.Attribute]:

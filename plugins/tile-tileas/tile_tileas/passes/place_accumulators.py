@@ -25,6 +25,7 @@ from tile_tileas.analysis.accumulators import (
     tensor_products,
 )
 from tile_tileas.analysis.constants import is_zero, splat_integer
+from tile_tileas.analysis.users import first_user
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
@@ -164,7 +165,7 @@ class _Placing:
         commit_products(at, done, at.constant(0))
         at.move(ir.InsertionPoint(wait))
         self._await(at, done, at.constant(0))
-        user = _first_user(wait.results[0], wait.block)
+        user = first_user(wait.block, wait.results)
         if FREES in wait.attributes and user is not None and not _begins_between(wait, user):
             at.move(ir.InsertionPoint(user))
         result = _sum(at, at.read(held.sums, op.results[0].type, few_of(wait)), initial)
@@ -211,7 +212,7 @@ class _Placing:
                     read_parts(at, held.sums, wait)
                     continue
                 self._await(at, done, at.constant(0))
-                user = _first_user(wait.results[0], wait.block)
+                user = first_user(wait.block, wait.results)
                 if user is not None:
                     if FREES in wait.attributes and not _begins_between(wait, user):
                         at.move(ir.InsertionPoint(user))
@@ -332,22 +333,10 @@ def is_read_later(op: ir.OpView) -> bool:
     return all(use.owner.operation.name == _WAIT for use in value.uses)
 
 
-def _first_user(value: ir.Value, block: ir.Block) -> ir.OpView | None:
-    """The first operation of `block` that uses `value`, or has one inside that does."""
-    users: set[ir.Operation] = set()
-    for use in value.uses:
-        op = use.owner.operation
-        while op.block != block:
-            assert op.parent is not None, "inside of the block"
-            op = op.parent.operation
-        users.add(op)
-    return next((op for op in block.operations if op.operation in users), None)
-
-
-def _begins_between(wait: ir.Operation, user: ir.OpView) -> bool:
+def _begins_between(wait: ir.Operation, user: ir.Operation) -> bool:
     """Whether a product begins between both, which may write where the awaited one is read."""
     ops = [op.operation for op in wait.block.operations]
-    between = ops[ops.index(wait) : ops.index(user.operation)]
+    between = ops[ops.index(wait) : ops.index(user)]
     return any(op.name in (*UMMA, _DOT) for op in between)
 
 

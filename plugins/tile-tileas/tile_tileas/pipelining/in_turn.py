@@ -39,7 +39,6 @@ from tile_tileas.passes.place_accumulators import commit_products
 from tile_tileas.pipelining.apart import FOR_ALL, PRODUCER, Apart, names_in, refusal
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.filling import Slot
-from tile_tileas.pipelining.multistage import is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.stage_count import stages_of
 from tile_tileas.pipelining.wgmma_in_flight import Kept
@@ -57,9 +56,9 @@ _SIGNEDNESS = ("signedness_a", "signedness_b")
 def problem_of(
     func: ir.Operation, loop: ir.OpView, loads: Sequence[Prefetch], products: Sequence[Kept]
 ) -> str | None:
-    """Why the products of `loop` cannot have two accumulators in turn; None if they can."""
-    if not is_inside_loop(loop):
-        return "it runs once"
+    """Why the products of `loop`, which runs again, cannot have two accumulators in turn; None if
+    they can.
+    """
     if len(products) != 1 or len(list(tensor_products(func))) != 1:
         return "the kernel has other products"
     kept, warps = products[0], num_warps(func)

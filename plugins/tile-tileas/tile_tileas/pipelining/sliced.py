@@ -21,6 +21,7 @@ from tile_cute.linear import LinearLayout, reshape, slice_dim, subtile
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.pressure import used_values
+from tile_tileas.analysis.users import within
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.pipelining.slices import is_pure
@@ -126,10 +127,8 @@ class Dependents:
         pending = [value]
         while pending:
             for use in pending.pop().uses:
-                op = use.owner.operation
-                while op.block != self.block:
-                    assert op.parent is not None, "inside of the block"
-                    op = op.parent.operation
+                op = within(use.owner.operation, self.block)
+                assert op is not None, "inside of the block"
                 if op not in found and op.name != _YIELD:
                     found.add(op)
                     pending += op.results

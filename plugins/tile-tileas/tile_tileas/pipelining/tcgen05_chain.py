@@ -42,6 +42,7 @@ from tile_tileas.analysis.accumulators import tensor_products
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.analysis.pressure import used_values
+from tile_tileas.analysis.users import within
 from tile_tileas.dot_plan import FREES, IN_FLIGHT, family_of
 from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.pipelining.prefetch import Prefetch
@@ -120,20 +121,12 @@ def _users(value: ir.Value, block: ir.Block) -> set[ir.Operation]:
     pending = [value]
     while pending:
         for use in pending.pop().uses:
-            user = _in_block(use.owner.operation, block)
+            user = within(use.owner.operation, block)
             if user is not None and user not in found:
                 found.add(user)
                 pending += user.results
                 if user.name == _COPY and len(list(user.operands)) == 2:
                     pending.append(user.operands[1])
-    return found
-
-
-def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
-    """The operation of `block` that `op` is, or stands in."""
-    found: ir.Operation | None = op
-    while found is not None and found.block != block:
-        found = None if found.parent is None else found.parent.operation
     return found
 
 

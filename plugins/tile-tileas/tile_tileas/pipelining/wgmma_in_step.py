@@ -9,6 +9,7 @@ wait until none is left     O is there
 from __future__ import annotations
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.users import within
 from tile_tileas.dialect.buffers import BufferType
 from tile_tileas.dot_plan import DONE, IN_FLIGHT, PENDING, PROMOTES, family_of
 from tile_tileas.mma.families import WARPGROUP as FAMILY
@@ -38,7 +39,7 @@ def fly_within(loop: ir.Operation) -> int:
     order = [op.operation for op in block.operations]
     flying = [op for op in block.operations if may_fly(op, [])]
     awaited = sorted(
-        (min(order.index(_inside(use.owner, block)) for use in op.results[0].uses), at)
+        (min(order.index(within(use.owner.operation, block)) for use in op.results[0].uses), at)
         for at, op in enumerate(flying)
         if any(True for _ in op.results[0].uses)
     )
@@ -88,13 +89,3 @@ def _hold_back(at: Writer, loop: ir.Operation) -> None:
 
 def _pending(at: Writer, groups: int) -> dict[str, ir.Attribute]:
     return {PENDING: ir.IntegerAttr.get(at.i32, groups)} if groups else {}
-
-
-def _inside(op: ir.Operation | ir.OpView, block: ir.Block) -> ir.Operation:
-    """The operation of `block` that `op` is, or is a part of."""
-    found = op.operation
-    while found.block != block:
-        parent = found.parent
-        assert parent is not None, "uses stand behind what they use"
-        found = parent.operation
-    return found

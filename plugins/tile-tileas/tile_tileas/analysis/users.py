@@ -1,0 +1,23 @@
+"""Which operations of a block use a value, themselves or by what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tile_core.mlir import ir
+
+
+def within(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
+    """The operation of `block` that `op` is, or stands in; None if it is outside."""
+    found = op
+    while found.block != block:
+        if found.parent is None or found.parent.operation.name == "func.func":
+            return None
+        found = found.parent.operation
+    return found
+
+
+def first_user(block: ir.Block, values: Iterable[ir.Value]) -> ir.Operation | None:
+    """The first operation of `block` that uses one of `values`, or has inside what does."""
+    users = {within(use.owner.operation, block) for value in values for use in value.uses}
+    return next((op.operation for op in block.operations if op.operation in users), None)
