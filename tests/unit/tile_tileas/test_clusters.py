@@ -180,6 +180,54 @@ def test_blocks_meet_before_they_read_what_others_wrote() -> None:
             _run_turned(text[: half.start()] + text[half.end() :], "late")
 
 
+def _row_and_corner() -> Kernel:
+    """out = a b + row of 64 x 64, which is cut along rows, and then along columns; the row is
+    stored, which is cut the second time alone, and then a corner, which is never cut.
+    """
+    kernel = Kernel()
+    kernel.load("%a", (64, 32), "f16")
+    kernel.load("%b", (32, 64), "f16")
+    kernel.load("%row", (1, 64), "f32")
+    kernel.load("%corner", (1, 1), "f32")
+    sums, row, corner = (tile(shape, "f32") for shape in ((64, 64), (1, 64), (1, 1)))
+    sizes = "operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>"
+    for line in (
+        f"%none = arith.constant dense<0.0> : {sums}",
+        f'%c = "nv_tileaa.dot"(%a, %b, %none) {{{sizes}}} : ({tile((64, 32), "f16")}, '
+        f"{tile((32, 64), 'f16')}, {sums}) -> {sums}",
+        f'%rows = "nv_tileaa.broadcast"(%row) : ({row}) -> {sums}',
+        f'%sum = "nv_tileaa.addf"(%c, %rows) : ({sums}, {sums}) -> {sums}',
+    ):
+        kernel.op(line)
+    token = ""
+    for number, (value, shape, type_) in enumerate(
+        (("%row", (1, 64), row), ("%corner", (1, 1), corner))
+    ):
+        out, kind = kernel.view(shape, "f32")
+        kernel.op(
+            f'%t{number} = "nv_tileaa.tiled_store"({out}, {value}, %zero, %zero{token}) '
+            f'{{mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 2, {number}>}} : '
+            f"({kind}, {type_}, i32, i32{', !nv_tileaa.mem_token' if token else ''}) -> "
+            "!nv_tileaa.mem_token"
+        )
+        token = f", %t{number}"
+    kernel.store("%sum", (64, 64), "f32")
+    return kernel
+
+
+def test_blocks_meet_where_all_of_them_are() -> None:
+    """And not in a branch that some take for a store of what was whole in the first halving."""
+    text = _row_and_corner().text().replace("tt.num_ctas = 1", "tt.num_ctas = 4")
+    made = tile_core.compile(
+        text, "sm_120", opt_level=2, start_at="tileas-plan-cta", stop_after="tileas-plan-cta",
+        registry=registry(), keep_stages=False,
+    )  # fmt: skip
+    lines = str(made.output).splitlines()
+    meetings = [line for line in lines if "nv_tileas.cluster_sync" in line]
+    top = next(line for line in lines if "nv_tileas.cta_rank" in line)
+    assert [line.index('"') for line in meetings] == [top.index("%")]
+
+
 def _large(target: str) -> str:
     """out = a b of 256 x 32 x 256, f16 in, f32 out, and a print; at -O3."""
     kernel = Kernel(num_warps=0)

@@ -19,6 +19,7 @@ IN_ALL_CTAS = "in_all_ctas"
 _LOADS = ("nv_tileaa.load", "nv_tileaa.tiled_load")
 _STORES = ("nv_tileaa.store", "nv_tileaa.tiled_store")
 _TILED = ("nv_tileaa.tiled_load", "nv_tileaa.tiled_store")
+_RANK, _MEETING, _IF = "nv_tileas.cta_rank", "nv_tileas.cluster_sync", "scf.if"
 _EQ, _ULT = 0, 6  # arith.CmpIPredicate
 
 
@@ -46,7 +47,7 @@ class Cutting:
         first = func.regions[0].blocks[0].operations[0]
         i32 = ir.IntegerType.get_signless(32)
         at = Before(first)
-        self._rank = rank or at.create("nv_tileas.cta_rank", [], [i32]).result
+        self._rank = rank or at.create(_RANK, [], [i32]).result
         if rank is None and (before > 1 or not multicast):
             shifted = at.with_constant("shrui", self._rank, before.bit_length() - 1)
             self._rank = at.with_constant("andi", shifted, parts - 1)
@@ -56,8 +57,7 @@ class Cutting:
         """Rewrite everything; how many loads are left whole."""
         whole = 0
         for op in self._meet:
-            unit = {ORDERS_ACCESSES: ir.UnitAttr.get()}
-            Before(op).create("nv_tileas.cluster_sync", attributes=unit)
+            _meet_before(_taken_by_all(op))
         for value, axis in list(self._axes.items()):
             value.set_type(self._part(value.type, axis))
         for op in self._ops:
@@ -88,7 +88,7 @@ class Cutting:
         at = Before(op)
         predicate = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EQ)}
         leads = at.create("arith.cmpi", [self._rank, at.constant(0)], [at.i1], predicate).result
-        branch = at.create("scf.if", [leads], [result.type for result in op.results], regions=2)
+        branch = at.create(_IF, [leads], [result.type for result in op.results], regions=2)
         for old, new in zip(op.results, branch.results, strict=True):
             old.replace_all_uses_with(new)
         op.operation.detach_from_parent()
@@ -189,6 +189,36 @@ class Cutting:
         end = number((1 << (width - 1)) // ratio)
         inside = at.create("arith.cmpi", [index, end], [at.i1], predicate).result
         return at.create("arith.select", [inside, place, number(-1)], [type_]).result
+
+
+def _taken_by_all(op: ir.OpView) -> ir.OpView:
+    """`op`, or the outermost of the branches around it that one block alone takes, as of stores of
+    tiles that were whole when the kernel was cut before.
+    """
+    parent = op.operation.parent
+    while parent is not None and parent.name == _IF and _is_of_rank(parent.operands[0]):
+        op, parent = parent.opview, parent.operation.parent
+    return op
+
+
+def _is_of_rank(value: ir.Value) -> bool:
+    """Whether a number is computed from the block's rank, by constants."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return False
+    shifts = owner.name.startswith("arith.") and len(owner.operands) > 0
+    return owner.name == _RANK or (shifts and _is_of_rank(owner.operands[0]))
+
+
+def _meet_before(op: ir.OpView) -> None:
+    """Let the blocks of the cluster meet there, unless they do anyway."""
+    ops = [one.operation for one in op.operation.block.operations]
+    before = ops[: ops.index(op.operation)]
+    while before and before[-1].name.startswith("arith."):
+        before.pop()
+    if not before or before[-1].name != _MEETING:
+        unit = {ORDERS_ACCESSES: ir.UnitAttr.get()}
+        Before(op).create(_MEETING, attributes=unit)
 
 
 def operations(region: ir.Region) -> Iterator[ir.OpView]:
