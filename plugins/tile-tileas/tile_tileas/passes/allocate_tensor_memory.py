@@ -128,7 +128,7 @@ def _take_for_agents(
     func: ir.Operation, columns: int, switch: ir.Operation, lives: Sequence[Life]
 ) -> None:
     """The first of the agents takes columns for all; others use theirs when it has said that they
-    are free. They are given back behind the agents.
+    are free. They are given back behind the agents, which have fenced and met.
     """
     count = _count(columns, pair=made_by_pairs(func))
     block = func.regions[0].blocks[0]
@@ -153,7 +153,7 @@ def _take_for_agents(
         for body in bodies:
             _arrive(Exchange(body.operations[len(body.operations) - 1]))
         end.create("nv_tileas.cluster_wait")
-        count[MET] = ir.UnitAttr.get()
+    count[MET] = ir.UnitAttr.get()  # agents meet where they end
     address = end.create("nv_tileas.tmem_address", [word], [i32]).result
     end.create("nv_tileas.dealloc_tmem", [address], [], count)
 
