@@ -138,7 +138,7 @@ def _each(
 def _same_code(given: argparse.Namespace) -> SameCode:
     from tile_fuzz.same_code import SameCode
 
-    return SameCode(given.bytecode, given.pipeline, default_registry())
+    return SameCode(given.bytecode, given.pipeline, default_registry, given.jobs)
 
 
 def _name(given: argparse.Namespace, arch: str, pipeline: str | None, schedule: str) -> str:

@@ -56,8 +56,11 @@ def test_what_has_other_code_runs_again(suite: Path) -> None:
     records = [_record(name, [name], []) for name in codes]
     records += [_record(f"launches {name}", [], [name]) for name in codes]
     records += [_record("all", list(codes), []), _record("nothing", [], [])]
-    tests = SameCode(suite, pipelines, registry())
-    known = tests.known({pipelines[0]: records}, pipelines[1])
+    known, again = (
+        SameCode(suite, pipelines, registry, jobs).known({pipelines[0]: records}, pipelines[1])
+        for jobs in (1, 3)
+    )
+    assert list(known.items()) == list(again.items())
     assert set(known) == same | {f"launches {name}" for name in same} | {"nothing"}
     assert all(record["as"] == pipelines[0] for record in known.values())
 
@@ -73,7 +76,7 @@ def test_an_outcome_comes_from_the_pipeline_that_ran(suite: Path) -> None:
     """The third has the code of the second, which has that of the first for one program."""
     first, second = _pipeline(suite, "list"), _pipeline(suite, "ims")
     third = _copy(second)
-    tests = SameCode(suite, [first, second, third], registry())
+    tests = SameCode(suite, [first, second, third], registry)
     ran = {first: [_record(name, [name], []) for name in PROGRAMS]}
     ran[second] = [
         tests.known(ran, second).get(name, _record(name, [name], [])) for name in PROGRAMS
@@ -91,5 +94,5 @@ def test_failures_run_again(suite: Path) -> None:
         _record("refused", ["broken"], []),
         _record("passed", ["plain"], []),
     ]
-    found = SameCode(suite, [first, second], registry()).known({first: records}, second)
+    found = SameCode(suite, [first, second], registry).known({first: records}, second)
     assert set(found) == {"passed"}
