@@ -232,7 +232,7 @@ def _for_warps(func: ir.Operation, target: Target) -> int:
     RTX 5090, f16, 4096^3 (model, us, in 1 and in more blocks): tiles of 128 x 256 x 64 900 and
     791 (2), of 256 x 256 x 64 1048 and 791 (4): small blocks divide better among SMs, too.
     Elements of fewer bits are multiplied in less time than squares of that size are loaded: e4m3 of
-    4 x 8192 x 8192 x 2000 in tiles of 128 x 256 x 128 1883 and 2365 (2). Of those, only sums are cut
+    4 x 8192 x 8192 x 2000 in tiles of 128 x 256 x 128 1883 and 2365 (2). Only sums of those are cut
     that threads cannot hold: 8 x 12288 x 4096 x 2560, tiles of 256 x 256 x 128, 5407 and 4159 (2).
     """
     dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]

@@ -53,7 +53,7 @@ def pipelined(one: Candidate, *, fragments_ahead: bool) -> Pipelined | None:
     if not stages:
         return None
     feeds = fragments_ahead and not one.maps.is_shared
-    fed = product_to_feed(one.loop, one.loads) if feeds else None
+    fed = product_to_feed(one.loop, one.loads, stages) if feeds else None
     if fed is not None:
         FragmentsAhead(one.loop, one.engines.fillings(one.loads), stages, fed).run()
         return Pipelined(stages, 1)
