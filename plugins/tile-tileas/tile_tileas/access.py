@@ -12,6 +12,7 @@ from tile_core.mlir import ir
 from tile_tileas.analysis import axis_info as facts
 from tile_tileas.analysis.axis import AxisAnalysis, element_bytes, shape_of
 from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.analysis.ranges import Range
 from tile_tileas.analysis.views import tiled_view
 
 #: Ways of copying a tile, in the order in which `tileas-plan-accesses` asks for them: boxes of a
@@ -25,6 +26,8 @@ FALLEN_BACK = "what was planned cannot be"
 #: Attribute of a store by threads: a tensor map may store slices of the tile instead, if they are
 #: read and staged one after the other.
 MAY_LEAVE_IN_SLICES = "may_leave_in_slices"
+#: The largest size or coordinate that a plan calls near: differences of two fit into 32 bits.
+_MOST_NEAR = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class AccessPlan:
     `whole_vectors` a vector is never half in bounds, or half masked off. `checked` lists the
     tile axes along which a tile may reach past the end. `copy` is one of `WAYS`, `why` says what
     speaks for it, and `why_not` what speaks against each way that was asked before. Who cannot
-    have it so falls back (`without`).
+    have it so falls back (`without`). With `near` sizes and all coordinates of elements along
+    checked axes are numbers of 31 bits, so that 32 suffice to compare them.
     """
 
     order: tuple[int, ...]
@@ -45,6 +49,7 @@ class AccessPlan:
     copy: str = UNDECIDED
     why: str = ""
     why_not: tuple[tuple[str, str], ...] = ()
+    near: bool = False
 
     @property
     def by_threads(self) -> bool:
@@ -79,6 +84,8 @@ class AccessPlan:
         }
         if self.whole_vectors:
             fields["whole_vectors"] = ir.UnitAttr.get()
+        if self.near:
+            fields["near"] = ir.UnitAttr.get()
         if self.copy != UNDECIDED:
             fields["copy"] = ir.StringAttr.get(self.copy)
             fields["why"] = ir.StringAttr.get(self.why)
@@ -103,6 +110,7 @@ class AccessPlan:
             _word(fields, "copy"),
             _word(fields, "why"),
             _against(fields),
+            "near" in fields,
         )
 
 
@@ -156,7 +164,8 @@ def plan_tiled(view: ir.Value, known: AxisAnalysis, max_bits: int) -> AccessPlan
 def without_checks(plan: AccessPlan, op: ir.OpView, bounds: BoundsAnalysis) -> AccessPlan:
     """`plan` of a tiled load or store, less the checks along axes that the tile never leaves.
 
-    That is what bounds prove, or what the program promises (`in_bounds`).
+    That is what bounds prove, or what the program promises (`in_bounds`). What is left to check is
+    `near` if bounds prove that, too.
     """
     record = tiled_view(op.view)
     promised = (
@@ -173,7 +182,15 @@ def without_checks(plan: AccessPlan, op: ir.OpView, bounds: BoundsAnalysis) -> A
         furthest = bounds[op.coords[axis]].hi * record.steps[axis] + record.tile[axis]
         return furthest > smallest
 
-    return replace(plan, checked=tuple(axis for axis in plan.checked if leaves(axis)))
+    def is_near(axis: int) -> bool:
+        size = record.memref.sizes[record.dim_map[axis]]
+        sizes = Range(size, size) if isinstance(size, int) else bounds[size]
+        coords = bounds[op.coords[axis]]
+        furthest = coords.hi * record.steps[axis] + record.tile[axis] - 1
+        return sizes.fits(0, _MOST_NEAR) and coords.lo >= 0 and furthest <= _MOST_NEAR
+
+    checked = tuple(axis for axis in plan.checked if leaves(axis))
+    return replace(plan, checked=checked, near=all(map(is_near, checked)) and bool(checked))
 
 
 def _divisor(value: int | ir.Value, known: AxisAnalysis) -> int:

@@ -106,3 +106,61 @@ gpu.module @m {
     return
   }
 }
+// -----
+// Columns are a multiple of eight, so that eight of them from one on are inside or not together: one
+// answer of a thread serves both of its pairs, and not those of the next eight.
+// CHECK: func.func @alike
+// CHECK: %[[F:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : vector<16xi32>
+// CHECK: llvm.shufflevector %[[F]], %[[F]] [0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8]
+// CHECK: %[[G:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : vector<16xi32>
+// CHECK-NOT: llvm.shufflevector %[[G]]
+// CHECK: return
+#l = #nv_tileas.layout<"register=[[1],[2],[4],[1024]] lane=[[8],[16],[32],[64],[128]] warp=[[256],[512]] : 2048">
+gpu.module @m {
+  func.func @alike(%n: i32, %k: i32) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_warps = 4 : i32, num_ctas = 1 : i32}} {
+    %i = "nv_tileaa.make_range"() : () -> tensor<2048xi32, #l>
+    %m = "nv_tileaa.assume"(%n) {predicate = {kind = "div_by", divisor = 8 : i64}} : (i32) -> i32
+    %b = "nv_tileaa.splat"(%m) : (i32) -> tensor<2048xi32, #l>
+    %f = arith.cmpi slt, %i, %b : tensor<2048xi32, #l>
+    %c = "nv_tileaa.splat"(%k) : (i32) -> tensor<2048xi32, #l>
+    %g = arith.cmpi slt, %i, %c : tensor<2048xi32, #l>
+    return
+  }
+}
+// -----
+// bf16 as f32: of each word the lower half moved up, and the upper one as it stands.
+// CHECK: func.func @halves
+// CHECK: %[[W:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to vector<1xi32>
+// CHECK: arith.shli %[[W]]
+// CHECK: arith.andi %[[W]]
+// CHECK-NOT: arith.extf
+// CHECK: return
+#l = #nv_tileas.layout<"register=[[1]] lane=[[2],[4],[8],[16],[32]] warp=[[64],[128]] : 256">
+gpu.module @m {
+  func.func @halves(%x: tensor<256xbf16, #l>) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32, num_ctas = 1 : i32}} {
+    %y = "nv_tileaa.fp_to_fp"(%x) : (tensor<256xbf16, #l>) -> tensor<256xf32, #l>
+    return
+  }
+}
+// -----
+// What is left of a view is a difference of 32 bits where places and sizes are near.
+// CHECK: func.func @near(%{{.*}}, %[[N:arg[0-9]]]: i32, %[[I:arg[0-9]]]: i32, %{{.*}}: i8)
+// CHECK: %[[S:.*]] = arith.muli %[[I]], %{{.*}} : i32
+// CHECK: %[[L:.*]] = arith.subi %[[N]], %[[S]] : i32
+// CHECK: arith.cmpi slt, %{{.*}}, %[[L]] : i32
+// CHECK: arith.extui %[[J:arg[0-9]]] : i8 to i32
+// CHECK-NOT: arith.maxsi
+// CHECK: return
+#l = #nv_tileas.layout<"register=[[1]] lane=[[2],[4],[8],[16],[32]] warp=[[64],[128]] : 256">
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!mem = !nv_tileaa.memref<f32, array<i64: -9223372036854775808>, array<i64: 1>>
+!view = !nv_tileaa.tiled_view<!mem, array<i32: 256>, array<i32: 0>, "zero">
+gpu.module @m {
+  func.func @near(%p: !ptr, %n: i32, %i: i32, %j: i8) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_warps = 4 : i32, num_ctas = 1 : i32}} {
+    %m = "nv_tileaa.make_memref"(%p, %n) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!ptr, i32) -> !mem
+    %v = "nv_tileaa.block_tile"(%m) : (!mem) -> !view
+    %x:2 = "nv_tileas.tiled_load"(%v, %i) {access = {checked = array<i32: 0>, near, order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (tensor<256xf32, #l>, !nv_tileaa.mem_token)
+    %y:2 = "nv_tileas.tiled_load"(%v, %j) {access = {checked = array<i32: 0>, near, order = array<i32: 0>, vector = 2 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i8) -> (tensor<256xf32, #l>, !nv_tileaa.mem_token)
+    return
+  }
+}

@@ -170,3 +170,35 @@ func.func @padded(%p: !ptr, %i: i32, %n: i32) -> tensor<128xf32> {
   %u = arith.addf %q, %y#0 : tensor<128xf32>
   return %u : tensor<128xf32>
 }
+// -----
+// Sizes and places of 31 bits are near, those of a loop over the tiles of a view among them; of a
+// size that may be negative, or of a place that may be anywhere, nothing is known.
+// CHECK: func.func @near
+// CHECK: "nv_tileas.tiled_load"
+// CHECK-SAME: checked = array<i32: 0>, copy = "cp.async", near,
+// CHECK: "nv_tileas.tiled_load"
+// CHECK-SAME: checked = array<i32: 0>, copy = "cp.async", order
+// CHECK: "nv_tileas.tiled_load"
+// CHECK-SAME: checked = array<i32: 0>, copy = "cp.async", order
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!mem = !nv_tileaa.memref<f32, array<i64: -9223372036854775808>, array<i64: 1>>
+!view = !nv_tileaa.tiled_view<!mem, array<i32: 1024>, array<i32: 0>, "zero">
+!tile = tensor<1024xf32>
+!tok = !nv_tileaa.mem_token
+func.func @near(%p: !ptr, %n: i32, %i: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %extent = arith.constant 1024 : i32
+  %size = "nv_tileaa.assume"(%n) {predicate = {kind = "bounded", lb = 0 : i64}} : (i32) -> i32
+  %m = "nv_tileaa.make_memref"(%p, %size) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!ptr, i32) -> !mem
+  %v = "nv_tileaa.block_tile"(%m) : (!mem) -> !view
+  %m2 = "nv_tileaa.make_memref"(%p, %n) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!ptr, i32) -> !mem
+  %v2 = "nv_tileaa.block_tile"(%m2) : (!mem) -> !view
+  %tiles = arith.ceildivsi %size, %extent : i32
+  scf.for %j = %zero to %tiles step %one : i32 {
+    %x:2 = "nv_tileas.tiled_load"(%v, %j) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
+    %y:2 = "nv_tileas.tiled_load"(%v2, %j) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
+    %z:2 = "nv_tileas.tiled_load"(%v, %i) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
+  }
+  return
+}

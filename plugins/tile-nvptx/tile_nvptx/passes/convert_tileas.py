@@ -17,6 +17,7 @@ from tile_nvptx.emit.runtime import DEVICE_RUNTIME
 from tile_nvptx.passes.tileas.device.helpers import Helpers
 from tile_nvptx.passes.tileas.rules import rules
 from tile_nvptx.passes.tileas.thread.agent import Agent
+from tile_nvptx.passes.tileas.thread.alike import comparisons_alike
 from tile_nvptx.passes.tileas.thread.shared import GLOBAL_SMEM
 from tile_nvptx.passes.tileas.thread.state import KernelState
 from tile_nvptx.passes.tileas.thread.types import convert_type
@@ -73,7 +74,9 @@ class ConvertTileASToLLVM(Pass):
             loc=func.location,
             ip=ir.InsertionPoint.at_block_begin(entry),
         )
-        return KernelState(Agent(anchor, num_warps(func)), helpers, self.fast_path, num_ctas(func))
+        agent = Agent(anchor, num_warps(func))
+        alike = comparisons_alike(func)
+        return KernelState(agent, helpers, self.fast_path, num_ctas(func), alike)
 
 
 def _define_globals(module: ir.Operation) -> None:

@@ -96,20 +96,17 @@ def _read_bytes(
     left: ir.Value | None = None
     flags: list[ir.Value] = []
     for axis in where.checked:
-        inside, place = where.left(axis), where.coordinate(axis, register)
         if axis == fast and not where.whole and width > 1:
-            rest = b.binary("maxsi", b.binary("subi", inside, place), b.constant(0))
+            place = where.coordinate(axis, register)
+            rest = b.binary("maxsi", b.binary("subi", where.left(axis), place), b.constant(0))
             left = b.with_constant("muli", b.binary("minsi", rest, b.constant(width)), size)
         else:
-            flags.append(b.compare(_ULT, place, inside))
+            flags.append(where.is_inside(axis, register))
     whole = left or b.constant(width * size)
     flag = b.all_of(flags)
     if flag is None:
         return whole
     return where.cx.create("arith.select", [flag, whole, b.constant(0)], [b.i32]).result
-
-
-_ULT = 6  # arith.CmpIPredicate
 
 
 @rules.on("nv_tileas.async_load")

@@ -42,8 +42,23 @@ def _on_vectors(cx: Kernel, value: ir.Value, convert: Callable[[ir.Value], ir.Va
 
 
 def _cast(cx: Kernel, name: str, value: ir.Value, element: ir.Type) -> ir.Value:
-    type_ = vector_of(count_of(value.type), element)
-    return cx.create(f"arith.{name}", [value], [type_]).result
+    count, before = count_of(value.type), element_of(value.type)
+    is_halves = isinstance(before, ir.BF16Type) and isinstance(element, ir.F32Type)
+    if is_halves and count % 2 == 0:
+        return _halves_of_words(cx, value)
+    return cx.create(f"arith.{name}", [value], [vector_of(count, element)]).result
+
+
+def _halves_of_words(cx: Kernel, value: ir.Value) -> ir.Value:
+    """bf16 as f32, whose upper half each is: of a word with two a shift gives one, and a mask the
+    other, where `cvt` would first have to move that to a register of its own.
+    """
+    words = Vectors(cx, count_of(value.type) // 2)
+    both = words.b.bitcast(value, vector_of(words.count, words.b.i32))
+    low, high = words.op("shli", both, 16), words.op("andi", both, -(1 << 16))
+    every = range(words.count)
+    pairs = words.b.shuffle(low, [n for at in every for n in (at, words.count + at)], high)
+    return words.b.bitcast(pairs, vector_of(2 * words.count, ir.F32Type.get()))
 
 
 @rules.on("nv_tileaa.fp_to_fp")

@@ -8,11 +8,13 @@ element; transcendental functions are libdevice's.
 from __future__ import annotations
 
 from tile_tileaa.dialect.math import FUNCTIONS
+from tile_tileas.dialect import layout_of
 
-from tile_core.convert import Replacement
+from tile_core.convert import KEEP, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.ruleset import rules, text
+from tile_nvptx.passes.tileas.thread.alike import COMPARISON, firsts
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.each import apply_each
 from tile_nvptx.passes.tileas.thread.quotients import divided
@@ -202,6 +204,19 @@ def _nan_aware(op: ir.OpView, cx: Kernel) -> ir.Value:
     unclear = cx.create("arith.cmpf", [left, right], [flags], unordered).result
     total = cx.create("arith.addf", [left, right], [left.type]).result  # NaN if either is
     return cx.create("arith.select", [unclear, total, best], [left.type]).result
+
+
+@rules.on(COMPARISON)
+def compare_integers(op: ir.OpView, cx: Kernel) -> Replacement:
+    """cmpi stays; of neighbours that have one answer, that of the first is taken for all"""
+    result = op.results[0]
+    sizes, layout = cx.state.alike.pop(result, None), layout_of(result.type)
+    result.set_type(cx.type(result.type))
+    if sizes is None or layout is None:
+        return KEEP
+    again = {"predicate": op.attributes["predicate"]}
+    flags = cx.create(COMPARISON, list(op.operands), [result.type], again).result
+    return Builder(cx).shuffle(flags, firsts(layout, sizes))
 
 
 @rules.on("nv_tileaa.bitcast")

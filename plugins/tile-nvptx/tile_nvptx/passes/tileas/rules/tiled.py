@@ -23,7 +23,7 @@ from tile_nvptx.passes.tileas.thread.formats import FORMATS
 from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, storage_type, vector_of
 
-_EQ, _ULT = 0, 6  # arith.CmpIPredicate
+_EQ, _SLT, _SGE, _ULT = 0, 2, 5, 6  # arith.CmpIPredicate
 PADDING = {"neg_zero": -0.0, "nan": float("nan"), "pos_inf": float("inf"), "neg_inf": float("-inf")}
 
 
@@ -41,7 +41,7 @@ class TileBounds:
         self.cx, self.view, self.layout = cx, view, layout
         self.builder = Builder(cx)
         self.stored = storage_type(view.memref.element)
-        self.checked = plan.checked
+        self.checked, self.near = plan.checked, plan.near
         run = layout.registers_contiguous_along(plan.order[0]) if plan.order else 1
         self.width = min(plan.vector, run)
         self.whole = plan.whole_vectors
@@ -50,26 +50,45 @@ class TileBounds:
             self.builder.with_constant("muli", self.builder.widen(c, self.builder.i64), extent)
             for c, extent in zip(coords, view.steps, strict=True)
         ]
-        self._left = {axis: self._remaining(axis, self._origins[axis]) for axis in self.checked}
+        remaining = self._nearby if self.near else self._remaining
+        self._left = {axis: remaining(axis, coords[axis]) for axis in self.checked}
 
     @property
     def together(self) -> int:
         """Registers that are in bounds together, where some may not be."""
         return self.width if self.whole else 1
 
-    def _remaining(self, axis: int, origin: ir.Value) -> ir.Value:
+    def _remaining(self, axis: int, _: ir.Value) -> ir.Value:
         """min(max(size - origin, 0), tile extent), i32: how much of the tile is in bounds."""
         b = self.builder
         size = self.view.memref.sizes[self.view.dim_map[axis]]
         wide = b.constant(size, b.i64) if isinstance(size, int) else b.widen(size, b.i64)
-        left = b.binary("subi", wide, origin)
-        left = b.binary("maxsi", left, b.constant(0, b.i64))
-        left = b.binary("minsi", left, b.constant(self.view.tile[axis], b.i64))
+        left = self._clamped(b.binary("subi", wide, self._origins[axis]), axis)
         return self.cx.create("arith.trunci", [left], [b.i32]).result
+
+    def _clamped(self, left: ir.Value, axis: int) -> ir.Value:
+        """min(max(left, 0), tile extent)."""
+        b = self.builder
+        left = b.binary("maxsi", left, b.constant(0, left.type))
+        return b.binary("minsi", left, b.constant(self.view.tile[axis], left.type))
+
+    def _nearby(self, axis: int, coordinate: ir.Value) -> ir.Value:
+        """size - origin, i32, of numbers of 31 bits: a signed comparison needs no more."""
+        b = self.builder
+        size = self.view.memref.sizes[self.view.dim_map[axis]]
+        wide = b.constant(size) if isinstance(size, int) else b.resize(size, b.i32)
+        steps = b.with_constant("muli", b.resize(coordinate, b.i32), self.view.steps[axis])
+        return b.binary("subi", wide, steps)
 
     def left(self, axis: int) -> ir.Value:
         """How much of the tile is inside the view along a checked axis, i32."""
-        return self._left[axis]
+        left = self._left[axis]
+        return self._clamped(left, axis) if self.near else left
+
+    def is_inside(self, axis: int, register: int) -> ir.Value:
+        """i1: the register's coordinate along a checked axis is inside the view."""
+        less = _SLT if self.near else _ULT
+        return self.builder.compare(less, self.coordinate(axis, register), self._left[axis])
 
     def coordinate(self, axis: int, register: int) -> ir.Value:
         """The register's coordinate in the tile, i32."""
@@ -81,19 +100,14 @@ class TileBounds:
 
     def in_bounds(self, register: int) -> ir.Value | None:
         """i1: every coordinate of the register's element is inside the view."""
-        return self.builder.all_of(
-            [
-                self.builder.compare(_ULT, self.coordinate(axis, register), self._left[axis])
-                for axis in self.checked
-            ]
-        )
+        return self.builder.all_of([self.is_inside(axis, register) for axis in self.checked])
 
     def is_full(self) -> ir.Value | None:
         """i1, the same in all threads: the whole tile is inside the view."""
-        b = self.builder
+        b, whole = self.builder, _SGE if self.near else _EQ
         return b.all_of(
             [
-                b.compare(_EQ, self._left[axis], b.constant(self.view.tile[axis]))
+                b.compare(whole, self._left[axis], b.constant(self.view.tile[axis]))
                 for axis in self.checked
             ]
         )

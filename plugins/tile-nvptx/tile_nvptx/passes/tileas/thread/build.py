@@ -70,6 +70,12 @@ class Builder:
         name = "arith.extsi" if signed else "arith.extui"
         return self.cx.create(name, [value], [type_]).result
 
+    def resize(self, value: ir.Value, type_: ir.Type) -> ir.Value:
+        """The lowest bits of an integer, or zeros in front of it; nothing if it has that width."""
+        if value.type.width <= type_.width:
+            return self.widen(value, type_)
+        return self.cx.create("arith.trunci", [value], [type_]).result
+
     # -- vectors ----------------------------------------------------------------------------
 
     def shuffle(

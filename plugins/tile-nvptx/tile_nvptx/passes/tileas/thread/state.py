@@ -21,14 +21,15 @@ LANES = 1 << LANE_BITS
 
 @dataclass
 class KernelState:
-    """State of the conversion of one function; `agent` is the one whose code is converted, and
-    `num_ctas` how many blocks of a cluster run it together.
+    """State of the conversion of one function; `agent` is the one whose code is converted,
+    `num_ctas` how many blocks of a cluster run it together, and `alike` as in `alike`.
     """
 
     agent: Agent
     helpers: Helpers
     fast_path: bool
     num_ctas: int = 1
+    alike: dict[ir.Value, tuple[int, ...]] = field(default_factory=dict)
     views: list[ir.OpView] = field(default_factory=list)  # erased at the end
 
     @property
