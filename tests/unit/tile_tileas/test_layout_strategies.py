@@ -191,6 +191,34 @@ def test_blocked_keeps_a_reduction_in_its_warp() -> None:
     assert plan.result == assignment.values[1]
 
 
+@pytest.mark.parametrize(
+    ("shape", "vector", "lanes"),
+    [
+        ((16, 256), 8, (4, 8)),  # eight lanes of 16 bytes are a line; others have other rows
+        ((8, 256), 8, (2, 16)),  # a warp has two rows
+        ((4, 256), 8, (1, 32)),
+        ((16, 256), 4, (2, 16)),
+        ((16, 256), 1, (1, 32)),  # lanes of two bytes fill no line
+        ((32, 32), 8, (8, 4)),  # rows are shorter than a line
+    ],
+)
+def test_a_warp_reads_lines_of_several_rows_that_are_reduced(
+    shape: tuple[int, int], vector: int, lanes: tuple[int, int]
+) -> None:
+    load = TileNode("load", "load", (), (0,), order=(1, 0), vector=vector)
+    fold = TileNode("reduce", "reduce", (0,), (1,), axis=1)
+    values = (TileValue(shape, 16), TileValue(shape[:1], 16))
+    layout = BlockedStrategy().assign(TileGraph(values, (load, fold), 4)).values[0]
+    rows = sum(basis[0] != 0 for basis in layout.bases["lane"])
+    columns = sum(basis[1] != 0 for basis in layout.bases["lane"])
+    assert (1 << rows, 1 << columns) == lanes
+    assert layout.is_injective
+    plan = plan_reduction(layout, 1)
+    assert plan is not None
+    assert plan.warp_bits == ()
+    assert len(plan.lane_bits) == columns
+
+
 def test_inner_loops_come_first() -> None:
     """Two loads meet; the one in the loop keeps its vector, whichever comes first."""
     outer = TileNode("load", "load", (), (0,), order=(0,), vector=1)

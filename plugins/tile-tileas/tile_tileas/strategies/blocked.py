@@ -24,24 +24,30 @@ def spread(
     order: Sequence[int],
     vector: int,
     warp_order: Sequence[int] | None = None,
+    rows: tuple[int, int] | None = None,
 ) -> LinearLayout:
     """Vectors along order[0], then lanes along `order`, then warps along `warp_order`.
 
-    Lanes and warps that a small tile has no room for hold copies.
+    Lanes and warps that a small tile has no room for hold copies. With `rows`, (axis, number), so
+    many groups of lanes stand along that axis, and the lanes of each along `order`.
     """
     if not shape:
         return replicated((), LANES, num_warps)
     left = list(shape)
     boxes: list[list[int]] = []
+    axis_of_rows, groups = rows or (order[0], 1)
     for count, axes, replicate in (
         (vector, order[:1], False),
-        (LANES, order, True),
+        (LANES // groups, order, True),
         (num_warps, warp_order or order, True),
     ):
         box = [1] * len(shape)
+        if len(boxes) == 1:
+            box[axis_of_rows] = groups
+            left[axis_of_rows] //= groups
         for axis in axes:
             take = min(count, left[axis])
-            box[axis] = take
+            box[axis] *= take
             left[axis] //= take
             count //= take
         if replicate:
@@ -55,6 +61,8 @@ class BlockedStrategy:
 
     Loads in inner loops spread first, then other loads and stores, in program order. Warps go
     along axes that are not reduced where there is room, so that reductions stay inside a warp.
+    Where rows are reduced, a warp has as many at once as it can read whole lines of memory of: a
+    row's fold passes through fewer lanes, and each lane has fewer rows to fold.
     An access of a view for which another one's layout would waste memory traffic keeps its own. So
     does a store through pointers, if these have that layout anyway: the value moves in their place.
     """
@@ -63,14 +71,18 @@ class BlockedStrategy:
 
     def assign(self, graph: TileGraph) -> Assignment:
         vectors = self._vectors(graph)
-        reduced, runs = _reduced_axes(graph), _least_runs(graph)
+        reduced, runs, bits = _reduced_axes(graph), _least_runs(graph), _loaded_bits(graph)
 
         def layout(shape: tuple[int, ...], order: tuple[int, ...]) -> LinearLayout:
             threads = LANES * graph.num_warps
             room = max(1, _count(shape) // threads)
             vector = min(vectors.get((shape, order), 1), max(room, runs.get(shape, 1)))
             along = sorted(order, key=lambda axis: (shape, axis) in reduced)
-            return spread(shape, graph.num_warps, order, vector, along)
+            rows = None
+            if (shape, order[0]) in reduced and along[0] != order[0]:
+                groups = _groups(shape[along[0]] // graph.num_warps, vector * bits.get(shape, 1))
+                rows = (along[0], groups)
+            return spread(shape, graph.num_warps, order, vector, along, rows)
 
         def wasteful(node: TileNode, layout_: LinearLayout) -> bool:
             """Whether a load or store touches far more sectors than it could."""
@@ -136,6 +148,28 @@ def _least_runs(graph: TileGraph) -> dict[tuple[int, ...], int]:
         if node.kind == "load" and node.depth and node.results
     )
     return {tile.shape: _ASYNCHRONOUS // tile.bits for tile in loaded if tile.bits in (8, 16)}
+
+
+#: What a warp reads of a row at least, if it reads several at once: a line of L2 (CUDA C++ Best
+#: Practices Guide, "Coalesced Access to Global Memory"), of 1,024 bits.
+_LINE_BITS = 1024
+
+
+def _groups(rows: int, bits: int) -> int:
+    """Groups of lanes, each with a row of its own, of which a warp has `rows`; a lane reads `bits`
+    at once. A power of two.
+    """
+    return max(1, min(rows, LANES * bits // _LINE_BITS))
+
+
+def _loaded_bits(graph: TileGraph) -> dict[tuple[int, ...], int]:
+    """Shape -> bits of the narrowest elements that are loaded as tiles of that shape."""
+    found: dict[tuple[int, ...], int] = {}
+    for node in graph.nodes:
+        if node.kind == "load" and node.results:
+            tile = graph.values[node.results[0]]
+            found[tile.shape] = min(found.get(tile.shape, tile.bits), tile.bits)
+    return found
 
 
 def _reduced_axes(graph: TileGraph) -> frozenset[tuple[tuple[int, ...], int]]:
