@@ -17,7 +17,7 @@ from tile_sim import Module, SimError
 import tile_core
 
 #: More tiles stay than LLVM peels iterations of a loop.
-TILES, WIDTH, KEPT = 20, 512, 8
+TILES, WIDTH, KEPT, RING = 20, 512, 6, 3
 WEAK = {"memory_ordering_semantics": "weak"}
 SCHEDULES = ("late", "early", "random")
 
@@ -98,13 +98,18 @@ def check(text: str, last: int, schedule: str, *, change: bool = False) -> None:
     np.testing.assert_array_equal(y, wanted)
 
 
-@pytest.mark.parametrize("last", [0, 1, KEPT - 1, KEPT, KEPT + 1, KEPT + 4, TILES])
+@pytest.mark.parametrize("last", [0, 1, KEPT - 1, *range(KEPT, KEPT + 5), TILES])
 def test_any_number_of_tiles(last: int) -> None:
     text = str(made().stage("ptx"))
     assert rings() == 1
     assert "bar.sync" not in text
     for schedule in SCHEDULES:
         check(text, last, schedule)
+
+
+def test_all_stages_are_filled_before_the_first_tile_is_read() -> None:
+    before = str(made().stage("ptx")).split("cp.async.wait_group")[0]
+    assert len(re.findall(r"cp\.async\.c[ag]\.", before)) == KEPT + RING - 1
 
 
 def test_nothing_stays_where_none_may() -> None:
@@ -137,6 +142,15 @@ def test_nothing_of_it_can_go(mutant: str) -> None:
     assert found
     for m in found:
         broken = text[: m.start()] + text[m.end() :]
+        assert _is_caught(broken), m.group()
+
+
+def test_no_wait_leaves_one_group_more() -> None:
+    text = str(made().stage("ptx"))
+    found = list(re.finditer(r"cp\.async\.wait_group (\d+)", text))
+    assert {int(m[1]) for m in found} == {KEPT + RING - 2, RING - 2}
+    for m in found:
+        broken = f"{text[: m.start(1)]}{int(m[1]) + 1}{text[m.end(1) :]}"
         assert _is_caught(broken), m.group()
 
 

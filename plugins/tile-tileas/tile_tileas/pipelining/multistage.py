@@ -55,7 +55,7 @@ class Multistage:
         """
         assert stages > in_flight + 1, "copies run ahead"
         self.loop, self.fillings, self.stages = loop, fillings, stages
-        self.ahead = stages - 1 - in_flight
+        self.ahead = self.filled_first = stages - 1 - in_flight
         self.lower, self.upper, self.step = list(loop.operands)[:3]
         self.block = loop.regions[0].blocks[0]
         self.phased = phased or any(filling.phased for filling, _ in fillings)
@@ -123,8 +123,9 @@ class Multistage:
         for filling, _ in self.fillings:
             filling.prepare(at, self.stages, self.ahead)
         places = [self.loop.operands[3 + at] for at in self.carried]
-        for ahead in range(self.ahead):
-            slot = Slot(at.constant(ahead), at.constant(0) if self.phased else None)
+        for ahead in range(self.filled_first):
+            index = at.constant(ahead % self.stages)
+            slot = Slot(index, at.constant(0) if self.phased else None)
             places = self._fill_first(ahead, slot, places)
         return places
 
@@ -135,8 +136,7 @@ class Multistage:
     def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
         """What a step does beside its body; what later loads carry behind it."""
         at = self._at
-        for filling, _ in self.fillings:
-            filling.wait(at, slot, self.ahead - 1)
+        self._await(slot)
         if self._meets_in_each_step:
             at.sync()
         late = self.led or self.behind is not None
@@ -153,6 +153,11 @@ class Multistage:
             at.move(ir.InsertionPoint(end if behind is None else _next_of(behind)))
             places = self._fetch_next(slot, places)
         return places
+
+    def _await(self, slot: Slot) -> None:
+        """Wait for the stage of the iteration that begins."""
+        for filling, _ in self.fillings:
+            filling.wait(self._at, slot, self.ahead - 1)
 
     def slot_inside(self, loop: ir.Operation) -> Slot:
         """The slot of an iteration of the new loop."""

@@ -4,8 +4,16 @@ A norm reads its row three times. Of such loads each thread copies what it reads
 cp.async, so that nobody has to meet:
 
     tile i lies in stage i of one buffer if i < kept, else in stage kept + i mod stages
-    first loop     copies all tiles
+    first loop     copies all tiles, as many before the first iteration as there are stages for:
+                   what a block asks for first it has first, so that blocks of a multiprocessor
+                   come to their ends, and begin to store, one after the other
     loops behind   copy those from `kept` on alone, and read the others where they are
+
+Groups of cp.async in the first loop, where P = kept + stages - 1 tiles are copied before it, one
+each, and every iteration makes one more: none of the iterations i < kept copies, others tile
+i + stages - 1. Before i waits, P + i groups were made. That of tile i is number i, so P - 1 may be
+left; where it was copied in the loop, in iteration i - stages + 1, it is number P + i - stages + 1,
+and stages - 2 may. From i = kept on the second holds of both.
 
 Right for any number of iterations. Loads are the same if they read the same place of the same view
 in the same iterations, and wait for the same token: nothing that the program orders between them
@@ -54,6 +62,12 @@ class Rereading(Multistage):
         super().__init__(loop, fillings, stages)
         self._kept = kept
         self._held = {value for value, one in kept.items() if one.buffer is not None}
+        #: Tiles that are copied before the loop, whose iterations so many copy nothing; 0: stages
+        #: of other loads of the loop are filled, too, which are fewer.
+        self._at_once = 0
+        if not self._held and all(load.load.results[0] in kept for load in self.loads):
+            self._at_once = min(one.tiles for one in kept.values())
+            self.filled_first += self._at_once
 
     def _allocate(self, load: Prefetch) -> ir.Value:
         kept = self._kept.get(load.load.results[0])
@@ -78,6 +92,36 @@ class Rereading(Multistage):
         if all(stays) and all(ahead < one.tiles for one in self._kept.values()):
             return places
         return super()._fill_first(ahead, slot, places)
+
+    def _await(self, slot: Slot) -> None:
+        if not self._at_once:
+            super()._await(slot)
+            return
+        at = self._at
+        early = at.is_less(self.block.arguments[0], at.constant(self._at_once))
+        for condition, pending in (
+            (early, self.filled_first - 1),
+            (at.negated(early), self.ahead - 1),
+        ):
+
+            def wait(pending: int = pending) -> list[ir.Value]:
+                for filling, _ in self.fillings:
+                    filling.wait(at, slot, pending)
+                return []
+
+            at.choice(condition, wait)
+
+    def _fetch_next(
+        self, slot: Slot, places: list[ir.Value], fillings: Fillings | None = None
+    ) -> list[ir.Value]:
+        if not self._at_once:
+            return super()._fetch_next(slot, places, fillings)
+        at, now = self._at, self.block.arguments[0]
+        _, is_there = self._later(now, self.ahead)
+        late = at.negated(at.is_less(now, at.constant(self._at_once)))
+        exists = at.binary("andi", is_there, late)
+        refilled = self._refilled(slot)
+        return self._fetch(now, self.ahead, refilled, places, again=True, exists=exists)
 
     def _begin(
         self, filling: Filling, load: Prefetch, slot: Slot, values: Mapping[ir.Value, ir.Value]
