@@ -26,6 +26,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tiles cut over the blocks of a cluster",
         ),
         Lazy(
+            "tileas-order-blocks",
+            "tile_tileas.passes.order_blocks:OrderBlocks",
+            "blocks that have most to do begin first",
+        ),
+        Lazy(
             "tileas-narrow-early",
             "tile_tileas.passes.narrow_early:NarrowEarly",
             "operations that free registers before what they need not wait for",
