@@ -1,4 +1,4 @@
-"""Blocks that are numbered anew: each tile is made, once, in the same bits; the longest come first."""
+"""Blocks that are numbered anew: each tile is made, once; the longest of them come first."""
 
 from __future__ import annotations
 
