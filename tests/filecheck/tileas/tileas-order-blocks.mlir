@@ -97,3 +97,10 @@ func.func @ordered(%p: !ptr, %c: !sums) {
   }
   return
 }
+// -----
+// CHECK: loc("tileas-order-blocks.mlir":[[# @LINE + 1]]:1): error: 'func.func' op has branches; control flow must be structured (scf) here
+func.func @branches() {
+  cf.br ^bb1
+^bb1:
+  return
+}

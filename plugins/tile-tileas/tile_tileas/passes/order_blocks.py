@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext
+from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.pipelining.writer import Writer
 
 _ID, _COUNT = "nv_tileaa.get_program_id", "nv_tileaa.get_num_programs"
@@ -60,6 +60,8 @@ class OrderBlocks(Pass):
     statistics = {"ordered": "kernels whose longest blocks begin first"}
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
+        if len(list(op.regions[0].blocks)) > 1:
+            raise error_at(op, "has branches; control flow must be structured (scf) here")
         growing = (_axis_of_growth(loop) for loop in _loops(op))
         axes = sorted({axis for axis in growing if axis is not None})
         if len(axes) != 1 or any(map(_talks, _all(op))):
