@@ -70,12 +70,9 @@ def placed(column: int = 0, address: str = "i32", result: str = "!c") -> str:
     )
 
 
-def columns(column: int = 0, source: str = "!c", result: str = "!c") -> str:
-    given = "%c" if source == "!c" else "%b"
-    return (
-        f'%x = "nv_tileas.tmem_columns"({given}) {{column = {column} : i32}} : '
-        f"({source}) -> {result}"
-    )
+def columns(source: str = "!c", result: str = "!c") -> str:
+    given = source.replace("!", "%")
+    return f'%x = "nv_tileas.tmem_columns"({given}) : ({source}) -> {result}'
 
 
 def umma(operands: str = "%a, %b, %c, %f", types: str = "!a, !b, !c, i1", atom: str = ATOM) -> str:
@@ -176,8 +173,7 @@ CASES = [
         packed().replace("{atom", "{blocks = 2 : i32, atom"),
         "expects blocks to be 2 and no block scales, but got 2 : i32",
     ),
-    (columns(-1), "has no columns from -1 on of"),
-    (columns(1), f"has no columns from 1 on of {SUMS} for {SUMS}"),
+    (columns(source="!ta", result="!c"), "has fewer columns in !nv_tileas.buffer<"),
     (columns(source="!b"), f"expects buffers in tensor memory, but got {RIGHT} and {SUMS}"),
     (columns(result="!b"), "expects buffers in tensor memory, but got"),
     (columns(result="i32"), "expects a buffer, but got i32"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_tileas.analysis.buffers import allocation_of, is_shared, stage_bytes
+from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.effects import buffer_effects
 from tile_tileas.dialect.tensor import ORDERED, tensor_columns
@@ -56,10 +57,11 @@ def _columns_of(value: ir.Value) -> Piece | None:
     """The columns of a buffer in tensor memory that has some; None for all else."""
     owner, start = value.owner, _TENSOR
     while not isinstance(owner, ir.Block) and owner.name in (_TMEM_COLUMNS, _TMEM_VIEW):
-        if owner.name == _TMEM_VIEW:
+        column = splat_integer(owner.operands[1]) if owner.name == _TMEM_VIEW else 0
+        if column is None:
             value, start = owner.operands[0], _TENSOR  # all columns of it, whichever it has
         else:
-            start += ir.IntegerAttr(owner.attributes["column"]).value
+            start += column
         owner = owner.operands[0].owner
     if isinstance(owner, ir.Block) or owner.name != _TMEM_BUFFER:
         return None

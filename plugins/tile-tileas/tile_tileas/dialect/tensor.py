@@ -149,17 +149,17 @@ def _steps(op: ir.OpView) -> str | None:
     return f"expects a first step and one behind the last, but got {given}"
 
 
-def _some_columns(op: ir.OpView) -> str | None:
+def _same_columns(op: ir.OpView) -> str | None:
     problem = buffer_problem(op.source.type) or buffer_problem(op.result.type)
     if problem is not None:
         return problem
-    source, result, column = Buffer.of(op.source.type), Buffer.of(op.result.type), op.column.value
+    source, result = Buffer.of(op.source.type), Buffer.of(op.result.type)
     assert source is not None
     assert result is not None
     if source.space != TENSOR or result.space != TENSOR:
         return f"expects buffers in tensor memory, but got {op.source.type} and {op.result.type}"
-    if column < 0 or column + tensor_columns(result) > tensor_columns(source):
-        return f"has no columns from {column} on of {op.source.type} for {op.result.type}"
+    if tensor_columns(result) > tensor_columns(source):
+        return f"has fewer columns in {op.source.type} than {op.result.type} takes"
     return None
 
 
@@ -259,11 +259,11 @@ SPECS = (
     ),
     OperationSpec(
         "tmem_columns",
-        {"source": Operand[Any], "column": ir.IntegerAttr, "result": Result[Any]},
-        "Columns of a buffer in tensor memory, from the one of that number on, as a buffer of "
-        "their own, of tiles of any type. No data moves.",
+        {"source": Operand[Any], "result": Result[Any]},
+        "The columns of a buffer in tensor memory, as many as are needed, as a buffer of tiles of "
+        "another type. No data moves.",
         (Pure,),
-        (_some_columns,),
+        (_same_columns,),
     ),
     OperationSpec(
         "tmem_fence",

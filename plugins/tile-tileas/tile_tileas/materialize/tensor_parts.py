@@ -13,7 +13,7 @@ from tile_tileas.pipelining.sliced import columns_of
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
 
-_DOT, _COLUMNS = "nv_tileas.dot", "nv_tileas.tmem_columns"
+_DOT, _VIEW = "nv_tileas.dot", "nv_tileas.tmem_view"
 _WAIT, _ARRIVE = "nv_tileas.barrier_wait", "nv_tileas.barrier_arrive"
 
 
@@ -29,7 +29,7 @@ def lay_over(at: Writer, sums: ir.Value, loop: ir.Operation) -> None:
         if not isinstance(made, ir.Block) and OVER in made.attributes:
             assert not isinstance(sums.owner, ir.Block), "allocated just now"
             sums.owner.attributes[ORDERED] = ir.UnitAttr.get()
-            same = at.create(_COLUMNS, [sums], [value.type], _column(0)).result
+            same = at.create("nv_tileas.tmem_columns", [sums], [value.type]).result
             value.replace_all_uses_with(same)
             made.erase()
             return
@@ -49,8 +49,8 @@ def read_parts(at: Writer, sums: ir.Value, wait: ir.Operation) -> None:
         some = columns_of(whole, width)
         assert some is not None, "asked before"
         at.move(ir.InsertionPoint(part))
-        where = _column(number * some.layout.in_size("column"))  # type: ignore[union-attr]
-        buffer = at.create(_COLUMNS, [sums], [some.type], where).result
+        column = at.constant(number * some.layout.in_size("column"))  # type: ignore[union-attr]
+        buffer = at.create(_VIEW, [sums, column], [some.type]).result
         part.results[0].replace_all_uses_with(at.read(buffer, part.results[0].type))
         part.erase()
     wait.erase()
@@ -64,7 +64,7 @@ def parts_of(op: ir.OpView, warps: int) -> list[tuple[ir.InsertionPoint, tuple[i
         other
         for use in op.operands[0].uses
         for view in [use.owner.operation]
-        if view.name == _COLUMNS
+        if view.name == _VIEW
         for other in [one.owner.operation for one in view.results[0].uses]
         if BEGINS in other.attributes
     ]
@@ -98,7 +98,3 @@ def _is_by_products(op: ir.Operation) -> bool:
 def few_of(wait: ir.Operation) -> int:
     """Registers that are read at a time of what is waited for; 0 if all at once."""
     return ir.IntegerAttr(wait.attributes[FEW]).value if FEW in wait.attributes else 0
-
-
-def _column(number: int) -> dict[str, ir.Attribute]:
-    return {"column": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)}

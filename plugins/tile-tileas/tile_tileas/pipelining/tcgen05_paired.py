@@ -88,9 +88,8 @@ def _some_of(at: Writer, held: ir.Value, number: int, width: int) -> ir.Value:
     some = columns_of(whole, width)
     assert some is not None, "asked before"
     assert some.layout is not None, "buffers in tensor memory are made with their layouts"
-    column = number * some.layout.in_size("column")
-    where = {"column": ir.IntegerAttr.get(at.i32, column)}
-    return at.create("nv_tileas.tmem_columns", [held], [some.type], where).result
+    column = at.constant(number * some.layout.in_size("column"))
+    return at.create("nv_tileas.tmem_view", [held, column], [some.type]).result
 
 
 class Paired(Turned):

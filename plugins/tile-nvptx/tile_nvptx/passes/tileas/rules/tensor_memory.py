@@ -87,8 +87,8 @@ def tmem_view(op: ir.OpView, cx: Kernel) -> ir.Value:
 
 @rules.on("nv_tileas.tmem_columns")
 def tmem_columns(op: ir.OpView, cx: Kernel) -> ir.Value:
-    """tmem_columns => the address of the first of them"""
-    return Builder(cx).with_constant("addi", op.operands[0], op.column.value)
+    """tmem_columns => the same address"""
+    return op.operands[0]
 
 
 @rules.on("nv_tileas.tmem_fence")
