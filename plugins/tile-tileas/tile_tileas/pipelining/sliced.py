@@ -140,7 +140,7 @@ class Dependents:
         """
         tiles = [self.tile, *(one for op in self.ops for one in op.results if self.is_whole(one))]
         parts = all(part_type(tile.type, width) is not None for tile in tiles)
-        folds = all(combined_by(fold) is not None for fold in self.folds)
+        folds = all(combined_by(fold) is not None and self._along(fold) for fold in self.folds)
         behind = self._needing(self.folds)
         moved = all(is_pure(op) and not len(op.regions) for op in self._behind_folds())
         own = not any(op.operation in behind for op in self.ops)
@@ -152,6 +152,10 @@ class Dependents:
             and own
             and all(map(is_divisible, self.ops))
         )
+
+    def _along(self, fold: ir.OpView) -> bool:
+        """Whether it folds what parts are cut along: else each finds its own columns' values."""
+        return _axis_of(fold) == len(self._shape) - 1
 
     def combine(self, at: Writer, found: Sequence[Sequence[ir.Value]]) -> None:
         """Put what folds find of both parts together where `at` stands, and what needs that behind

@@ -1,0 +1,50 @@
+"""Which tiles may be worked on in parts, along their last axis."""
+
+from __future__ import annotations
+
+import pytest
+from support.functions import function
+from tile_tileas.pipelining.sliced import Dependents
+
+HEAD = """
+#s = #nv_tileas.layout<"register=[[0,1],[0,2],[0,4],[0,8]] lane=ROWS : 32x16">
+#m = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] : 32">
+#v = #nv_tileas.layout<"lane=[[1,0],[2,0],[4,0],[8,0],[16,0]] : 32x1">
+#n = #nv_tileas.layout<"register=[[1],[2],[4],[8]] lane=[[0],[0],[0],[0],[0]] : 16">
+!s = tensor<32x16xf32, #s>
+!m = tensor<32xf32, #m>
+!v = tensor<32x1xf32, #v>
+!n = tensor<16xf32, #n>
+""".replace("ROWS", "[[1,0],[2,0],[4,0],[8,0],[16,0]]")
+
+
+def fold(name: str, of: str, axis: int, by: str) -> str:
+    return (
+        f'%{name} = "nv_tileas.reduce"(%{of}) ({{\n^bb0(%x: f32, %y: f32):\n'
+        f'%z = arith.{by} %x, %y : f32\n"nv_tileas.yield"(%z) : (f32) -> ()\n}}) '
+        f"{{axis = {axis} : i32, identities = [0.0 : f32]}} : (!s) -> !{'nm'[axis]}"
+    )
+
+
+BODY = f"""
+{fold("most", "tile", 1, "maxnumf")}
+%one = "nv_tileas.view"(%most) : (!m) -> !v
+%each = "nv_tileaa.broadcast"(%one) : (!v) -> !s
+%less = arith.subf %tile, %each : !s
+SUM
+%result = arith.negf %less : !s
+%end = arith.negf %result : !s
+"""
+
+
+@pytest.mark.parametrize(("axis", "divisible"), [(1, True), (0, False)])
+def test_folds_of_parts_are_along_what_is_cut(axis: int, divisible: bool) -> None:
+    """Sums of columns are not those of one half and of the other one added up."""
+    body = BODY.replace("SUM", fold("sum", "less", axis, "addf"))
+    with function(f"{HEAD}func.func @f(%tile: !s) {{\n{body}\nreturn\n}}") as made:
+        ops = list(made.regions[0].blocks[0].operations)
+        tile = made.regions[0].blocks[0].arguments[0]
+        result, end = (op for op in ops if op.operation.name == "arith.negf")
+        known = Dependents(tile, result.results[0], end)
+        assert len(known.folds) == 1
+        assert known.is_divisible(8) == divisible
