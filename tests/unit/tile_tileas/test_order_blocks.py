@@ -36,8 +36,8 @@ gpu.module @m attributes {{nv_tileaa.compute_capability = 90 : i32, tt.num_warps
     %float = arith.sitofp %scaled : i32 to f32
     %start = "nv_tileaa.splat"(%float) : (f32) -> !sums
     %total = scf.for %j = %zero to %end step %one iter_args(%sum = %start) -> (!sums) : i32 {{
-      %next = "nv_tileaa.dot"(%ones, %ones, %sum) {{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}}
-        : (!half, !half, !sums) -> !sums
+      %next = "nv_tileaa.dot"(%ones, %ones, %sum)
+        {{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}} : (!half, !half, !sums) -> !sums
       scf.yield %next : !sums
     }}
     %t = "nv_tileaa.tiled_store"(%v, %total, %y, %x) {{mem_semantic = "weak",
