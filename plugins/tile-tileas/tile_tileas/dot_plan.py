@@ -47,11 +47,6 @@ FREES = "frees"
 #: Of a buffer in tensor memory: it takes the place of the sum of the product that its loop awaits
 #: first, which nobody reads any more when it is filled.
 OVER = "over"
-#: On a `dot_wait` behind another one for the same: parts of what it gives are read once more, which
-#: takes fewer registers than to keep all of it.
-AGAIN = "again"
-#: On a copy to some of the columns that a product reads: those steps along K begin behind it.
-BEGINS = "begins"
 #: On a `dot_wait` behind a product that has been waited for, and with it all before.
 DONE = "done"
 #: On a `dot_wait`: how many products that began behind its own may still be in flight (0 without).

@@ -82,14 +82,14 @@ def attend(text: str, schedule: str, block: int = 0, *, causal: bool = False) ->
 
 
 def test_two_blocks_have_room() -> None:
-    """Half of the columns each; both halves of the weights' product begin where they are stored."""
+    """Half of the columns each; both parts of the weights' product begin where they are stored."""
     for warps in (4, 8):
         text = attention(warps)
         assert re.findall(r"tcgen05\.alloc[^;]*, (\d+);", text) == ["256"]
         assert ".minnctapersm 2" in text
-        # Queries by the first keys; in the loop four steps of 16 keys twice, then all of depth.
+        # Queries by the first keys; in the loop six steps of 16 keys and two, then all of depth.
         sizes = [len(re.findall(r"tcgen05\.mma", one)) for one in text.splitlines()]
-        assert [size for size in sizes if size] == [8, 4, 4, 8]
+        assert [size for size in sizes if size] == [8, 6, 2, 8]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -145,8 +145,8 @@ def waits(text: str) -> list[re.Match[str]]:
     return [one for one in re.finditer(pattern, text) if one.start() > start]
 
 
-def test_waits_for_each_half_of_the_weights() -> None:
-    """The thread that begins products waits for all: once for each half."""
+def test_waits_for_each_part_of_the_weights() -> None:
+    """The thread that begins products waits for all: once for each part."""
     text = attention(4)
     arrivals = re.findall(r"mbarrier\.arrive\.shared\.b64 [^;]*, (\[[^\]]*\]);", text)
     assert len(arrivals) == 2
@@ -159,10 +159,8 @@ def test_waits_for_each_half_of_the_weights() -> None:
 @pytest.mark.slow
 def test_waits_are_for_what_is_read_behind_them() -> None:
     text = attention(4)
-    #: That for the product of a tile too many, which nobody reads.
-    *found, last = waits(text)
-    assert last
-    for place, one in enumerate(found):
+    # The last one is for a product that nobody reads, and for all that began before it.
+    for place, one in enumerate(waits(text)):
         other = (
             f"{{ .reg .b32 wrong; xor.b32 wrong, {one[3]}, 1; "
             f"mbarrier.try_wait.parity.shared.b64 {one[1]}, {one[2]}, wrong; }}"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from tile_core.mlir import ir
-from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.dialect.barriers import LEADER
-from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import ORDERED, UMMA
-from tile_tileas.dot_plan import BEGINS, OVER, tensor_plan_of
-from tile_tileas.pipelining.sliced import columns_of
+from tile_tileas.dot_plan import OVER
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
 
@@ -33,46 +30,6 @@ def lay_over(at: Writer, sums: ir.Value, loop: ir.Operation) -> None:
             value.replace_all_uses_with(same)
             made.erase()
             return
-
-
-def read_parts(at: Writer, sums: ir.Value, wait: ir.Operation) -> None:
-    """Read parts of a sum again, for what has been waited for before: of as many columns each, in
-    place of slices of the whole.
-    """
-    for part in [use.owner.operation for use in wait.results[0].uses]:
-        width = part.results[0].type.shape[-1]
-        number = splat_integer(part.operands[len(part.operands) - 1])
-        assert number is not None, "made so"
-        whole = Buffer.of(sums.type)
-        assert whole is not None
-        assert whole.layout is not None, "buffers in tensor memory are made with their layouts"
-        some = columns_of(whole, width)
-        assert some is not None, "asked before"
-        at.move(ir.InsertionPoint(part))
-        column = at.constant(number * some.layout.in_size("column"))  # type: ignore[union-attr]
-        buffer = at.create(_VIEW, [sums, column], [some.type]).result
-        part.results[0].replace_all_uses_with(at.read(buffer, part.results[0].type))
-        part.erase()
-    wait.erase()
-
-
-def parts_of(op: ir.OpView, warps: int) -> list[tuple[ir.InsertionPoint, tuple[int, int] | None]]:
-    """Where which steps along K of a product begin: those that read what is stored first
-    (`BEGINS`) behind that, the others where it stands. None: all of them.
-    """
-    stored = [
-        other
-        for use in op.operands[0].uses
-        for view in [use.owner.operation]
-        if view.name == _VIEW
-        for other in [one.owner.operation for one in view.results[0].uses]
-        if BEGINS in other.attributes
-    ]
-    if not stored:
-        return [(ir.InsertionPoint(op), None)]
-    steps = tensor_plan_of(op, warps).counts[2]
-    behind = ir.InsertionPoint.after(stored[0])
-    return [(behind, (0, steps // 2)), (ir.InsertionPoint(op), (steps // 2, steps))]
 
 
 def follows_product(op: ir.OpView) -> bool:

@@ -27,11 +27,9 @@ from tile_tileas.analysis.accumulators import (
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.analysis.users import first_user
 from tile_tileas.dialect import distributed
-from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.tensor import LEAST_COLUMNS, STEPS, UMMA
+from tile_tileas.dialect.tensor import LEAST_COLUMNS, UMMA
 from tile_tileas.dot_plan import (
-    AGAIN,
     FREES,
     IN_FLIGHT,
     atom_name,
@@ -41,13 +39,11 @@ from tile_tileas.materialize.tensor_parts import (
     few_of,
     follows_product,
     lay_over,
-    parts_of,
-    read_parts,
 )
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.pipelining.signals import Signals, await_products, commit_products
 from tile_tileas.pipelining.writer import Writer
-from tile_tileas.tma.barriers import BarrierPlace
 
 _DOT, _WAIT = "nv_tileas.dot", "nv_tileas.dot_wait"
 #: Where columns of block scales begin (PTX ISA, "tcgen05.cp").
@@ -110,7 +106,7 @@ class _Held:
 class _Placing:
     def __init__(self, func: ir.Operation, warps: int, threads: int, *, pair: bool) -> None:
         """`pair`: pairs of blocks make the products."""
-        self._func, self._warps, self._threads = func, warps, threads
+        self._warps, self._signals = warps, Signals(func, threads)
         self._pair = pair
         self._done: ir.Value | None = None
 
@@ -156,15 +152,13 @@ class _Placing:
         at = Writer(op.location)
         assert op.operation.parent is not None, "in a loop"
         at.move(ir.InsertionPoint(op.operation.parent))
-        held, done, initial = self._held(at, op), self._barrier_made(), op.operands[2]
-        parts = parts_of(op, self._warps)
-        for number, (place, steps) in enumerate(parts):
-            at.move(place)
-            self._gather(at)
-            self._begin(at, op, held, _flag(at, value=number > 0), steps)
+        held, done, initial = self._held(at, op), self._signals.barrier(), op.operands[2]
+        at.move(ir.InsertionPoint(op))
+        self._signals.gather(at)
+        self._begin(at, op, held, _flag(at, value=False))
         commit_products(at, done, at.constant(0))
         at.move(ir.InsertionPoint(wait))
-        self._await(at, done, at.constant(0))
+        await_products(at, done, at.constant(0))
         user = first_user(wait.block, wait.results)
         if FREES in wait.attributes and user is not None and not _begins_between(wait, user):
             at.move(ir.InsertionPoint(user))
@@ -185,7 +179,7 @@ class _Placing:
         begin = loop.operands[3 + place]
         at = Writer(op.location)
         at.move(ir.InsertionPoint(loop if first is None else first))
-        held, done = self._held(at, op), self._barrier_made()
+        held, done = self._held(at, op), self._signals.barrier()
         lay_over(at, held.sums, loop)
         if first is not None:
             # What it reads lives in the loop, which waits for it.
@@ -199,7 +193,7 @@ class _Placing:
         commit_products(at, done, at.constant(0))
         at.move(ir.InsertionPoint(op))
         if _is_awaited_before(op, block.arguments[place + 1]) and not follows_product(op):
-            self._gather(at)
+            self._signals.gather(at)
         self._begin(at, op, held, _flag(at, value=False))
         commit_products(at, done, at.constant(0))
         use.owner.operands[place] = carried
@@ -208,10 +202,7 @@ class _Placing:
         for value in (block.arguments[place + 1], loop.results[place]):
             for wait in [user.owner.operation for user in value.uses]:
                 at.move(ir.InsertionPoint(wait))
-                if AGAIN in wait.attributes:
-                    read_parts(at, held.sums, wait)
-                    continue
-                self._await(at, done, at.constant(0))
+                await_products(at, done, at.constant(0))
                 user = first_user(wait.block, wait.results)
                 if user is not None:
                     if FREES in wait.attributes and not _begins_between(wait, user):
@@ -243,12 +234,9 @@ class _Placing:
         op: ir.OpView,
         held: _Held,
         accumulate: ir.Value,
-        steps: tuple[int, int] | None = None,
     ) -> None:
         a, b, _, *scales = op.operands
         attributes = {"atom": op.attributes["atom"]}
-        if steps is not None:
-            attributes[STEPS] = ir.DenseI32ArrayAttr.get(steps)
         for name in ("signedness_a", "signedness_b"):
             if name in op.attributes:
                 attributes[name] = op.attributes[name]
@@ -260,40 +248,10 @@ class _Placing:
     def _wait(self, at: Writer) -> None:
         """Until all products are done that have begun; accesses to tensor memory stay behind."""
         if self._done is None:
-            self._done = self._barrier_made()
+            self._done = self._signals.barrier()
         zero = at.constant(0)
         commit_products(at, self._done, zero, pair=self._pair)
-        self._await(at, self._done, zero)
-
-    def _await(self, at: Writer, done: ir.Value, zero: ir.Value) -> None:
-        """Until as many arrivals of a barrier have been as there were waits, this one included."""
-        turn = at.create("nv_tileas.barrier_turn", [done], [at.i32]).result
-        at.create("nv_tileas.barrier_wait", [done, zero, turn])
-        at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("after")})
-
-    def _gather(self, at: Writer) -> None:
-        """The thread that begins products waits for all others; those go on, and run ahead until
-        they wait for what it begins here.
-        """
-        here = self._barrier_made(self._threads)
-        zero, how = at.constant(0), {LEADER: ir.UnitAttr.get()}
-        at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("before")})
-        arrival = {"by": ir.StringAttr.get("thread"), "kind": ir.StringAttr.get("generic")}
-        at.create("nv_tileas.barrier_arrive", [here, zero], [], arrival)
-        turn = at.create("nv_tileas.barrier_turn", [here], [at.i32]).result
-        at.create("nv_tileas.barrier_wait", [here, zero, turn], [], how)
-        at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("after"), **how})
-
-    def _barrier_made(self, arrivals: int = 1) -> ir.Value:
-        """A barrier whose turns are counted, made where the kernel begins; threads see all of them
-        behind one meeting.
-        """
-        at = Writer(self._func.location)
-        at.move(ir.InsertionPoint(self._func.regions[0].blocks[0].operations[0]))
-        place = BarrierPlace(self._func, again=False)
-        made = place.made(at, 1, arrivals)
-        place.seen(at)
-        return made
+        await_products(at, self._done, zero)
 
 
 def _allocate(
@@ -304,18 +262,6 @@ def _allocate(
     attributes = {"alignment": ir.IntegerAttr.get(at.i32, alignment)}
     type_ = Buffer(held, TENSOR, 1).type
     return at.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
-
-
-def commit_products(at: Writer, barrier: ir.Value, stage: ir.Value, *, pair: bool = False) -> None:
-    """The barrier's stage hears of it when all products that have begun are done, in both blocks if
-    a `pair` makes them.
-    """
-    how: dict[str, ir.Attribute] = {
-        "by": ir.StringAttr.get("agent"), "kind": ir.StringAttr.get("tcgen05")
-    }  # fmt: skip
-    if pair:
-        how[PAIR] = ir.UnitAttr.get()
-    at.create("nv_tileas.barrier_arrive", [barrier, stage], [], how)
 
 
 def _flag(at: Writer, *, value: bool) -> ir.Value:

@@ -35,11 +35,11 @@ from tile_tileas.dialect.tensor import GIVES_BACK, LEAST_COLUMNS
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.passes.convert_tileaa import num_ctas, num_warps, occupancy
-from tile_tileas.passes.place_accumulators import commit_products
 from tile_tileas.pipelining.apart import FOR_ALL, PRODUCER, Apart, names_in, refusal
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.signals import commit_products
 from tile_tileas.pipelining.stage_count import stages_of
 from tile_tileas.pipelining.wgmma_in_flight import Kept
 from tile_tileas.tma.barriers import BarrierPlace

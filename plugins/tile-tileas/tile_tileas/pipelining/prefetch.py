@@ -22,6 +22,7 @@ from tile_tileas.copying.ahead import movable_problem
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.fields import operand_of
+from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.layouts import inverse_permutation
 from tile_tileas.pipelining.awaited import hand_on_token, is_awaited_inside
 from tile_tileas.pipelining.slices import Slice, slice_of
@@ -32,7 +33,8 @@ from tile_tileas.tma.staging import staged_layout
 #: Bytes that one cp.async copies (PTX ISA, "cp.async").
 SIZES = (4, 8, 16)
 _DOT = "nv_tileas.dot"
-_READS = ("nv_tileas.copy", _DOT, "nv_tileas.extract_slice", "nv_tileas.insert_slice")
+_PRODUCTS = (_DOT, *UMMA)
+_READS = ("nv_tileas.copy", *_PRODUCTS, "nv_tileas.extract_slice", "nv_tileas.insert_slice")
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ def _view(op: ir.Operation | ir.OpView) -> ir.OpView:
 def _to_threads(target: Target) -> bool:
     """Whether threads read the buffer."""
     uses = target.alloc.results[0].uses
-    return any(use.owner.name != _DOT and use.owner != target.copy for use in uses)
+    return any(use.owner.name not in _PRODUCTS and use.owner != target.copy for use in uses)
 
 
 def _reads_only(target: Target, block: ir.Block, *, inside: bool) -> str | None:

@@ -56,6 +56,17 @@ def columns_of(buffer: Buffer, width: int) -> Buffer | None:
     return Buffer(held, buffer.space, 1)
 
 
+def some_of(at: Writer, held: ir.Value, number: int, width: int) -> ir.Value:
+    """The columns of a buffer in tensor memory that hold part `number` of its tile."""
+    whole = Buffer.of(held.type)
+    assert whole is not None, "asked before"
+    some = columns_of(whole, width)
+    assert some is not None, "asked before"
+    assert some.layout is not None, "buffers in tensor memory are made with their layouts"
+    column = at.constant(number * some.layout.in_size("column"))
+    return at.create("nv_tileas.tmem_view", [held, column], [some.type]).result
+
+
 def part_type(type_: ir.Type, width: int) -> ir.Type | None:
     """The type of a part of a tile; None if threads have no registers of their own for one."""
     layout = layout_of(type_)
@@ -158,17 +169,20 @@ class Dependents:
         return _axis_of(fold) == len(self._shape) - 1
 
     def combine(self, at: Writer, found: Sequence[Sequence[ir.Value]]) -> None:
-        """Put what folds find of both parts together where `at` stands, and what needs that behind
+        """Put what folds find of all parts together where `at` stands, and what needs that behind
         it.
         """
         moved = self._behind_folds()
         last: ir.Operation | None = None
-        for fold, first, second in zip(self.folds, *found, strict=True):
+        for fold, *parts in zip(self.folds, *found, strict=True):
             one = combined_by(fold)
             assert one is not None, "asked before"
             attributes = {name: one.attributes[name] for name in one.attributes}
-            last = at.create(one.operation.name, [first, second], [first.type], attributes)
-            result = last.results[0]
+            result = parts[0]
+            for other in parts[1:]:
+                last = at.create(one.operation.name, [result, other], [other.type], attributes)
+                result = last.results[0]
+            assert last is not None, "there are several parts"
             if result.type != fold.results[0].type:
                 last, result = _fold_along(at, fold, result, _axis_of(fold))
             fold.results[0].replace_all_uses_with(result)
@@ -243,13 +257,14 @@ class Part:
     """Makes part `number`, of `width` columns, of what depends on a tile."""
 
     def __init__(
-        self, at: Writer, known: Dependents, number: int, width: int, again: ir.Value
-    ) -> None:
-        """`again`: the tile once more, of which the part alone is read."""
+        self, at: Writer, known: Dependents, number: int, width: int, again: ir.Value,
+        *, is_part: bool = False,
+    ) -> None:  # fmt: skip
+        """`again`: the tile once more, of which the part alone is read; that part if `is_part`."""
         self._at, self._whole, self._width, self._number = at, known, width, number
         self._ops = {op.operation for op in known.ops}
         self._once_more = again
-        self._known: dict[ir.Value, ir.Value] = {}
+        self._known: dict[ir.Value, ir.Value] = {known.tile: again} if is_part else {}
 
     def of(self, value: ir.Value) -> ir.Value:
         """The part of a value; the value itself if it is no such tile."""

@@ -35,12 +35,14 @@ class Spot:
             the stage takes the place of. What the body reads is the tile of the iteration after
             its own then, one more than the loop has.
         own: the iteration that reads a stage is the one that frees it.
+        apart: a thread of its own waits for that, and begins copies.
     """
 
     read: ir.OpView
     free: ir.OpView
     first: ir.OpView | None = None
     own: bool = False
+    apart: bool = False
 
 
 #: Iterations whose stages are still read when the next filling begins, less one: stages are filled

@@ -47,10 +47,10 @@ from tile_tileas.analysis.accumulators import (
 from tile_tileas.dialect.barriers import COPIER, LEADER
 from tile_tileas.dot_plan import IN_FLIGHT
 from tile_tileas.passes.convert_tileaa import num_warps
-from tile_tileas.passes.place_accumulators import commit_products
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import Multistage, is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.signals import commit_products
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.wgmma_in_flight import Kept, stays
 from tile_tileas.pipelining.writer import Writer

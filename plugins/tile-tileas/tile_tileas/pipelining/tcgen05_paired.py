@@ -28,15 +28,15 @@ from tile_cute.linear import LinearLayout
 
 from tile_core.mlir import ir
 from tile_core.passes import PassContext
-from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import tensor_columns
-from tile_tileas.dot_plan import AGAIN, BEGINS, FREES, OVER, tensor_plan_of
-from tile_tileas.pipelining.sliced import Dependents, Part, columns_of
+from tile_tileas.dot_plan import FREES, OVER
+from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
-from tile_tileas.pipelining.writer import Writer
+from tile_tileas.pipelining.tcgen05_scaled import Scaled, problem_of
 
 _WAIT = "nv_tileas.dot_wait"
 #: Of P that are made one after the other.
@@ -81,34 +81,14 @@ def _rows(layout: LinearLayout) -> tuple[frozenset[int], tuple[int, ...]]:
     return frozenset(own - {0}), tuple(vector[-2] for vector in layout.bases["warp"])
 
 
-def _some_of(at: Writer, held: ir.Value, number: int, width: int) -> ir.Value:
-    """The columns of a buffer in tensor memory that hold part `number` of its tile."""
-    whole = Buffer.of(held.type)
-    assert whole is not None, "asked before"
-    some = columns_of(whole, width)
-    assert some is not None, "asked before"
-    assert some.layout is not None, "buffers in tensor memory are made with their layouts"
-    column = at.constant(number * some.layout.in_size("column"))
-    return at.create("nv_tileas.tmem_view", [held, column], [some.type]).result
-
-
 class Paired(Turned):
-    """Rewrites the loop of a chain whose first product's columns take what the second reads.
-
-    Attributes:
-        divided: whether P is made in halves.
-    """
-
-    def __init__(self, loop: ir.OpView, chain: Chain, warps: int, *, tight: bool) -> None:
-        self._warps, self.divided = warps, False
-        super().__init__(loop, chain, tight=tight)
+    """Rewrites the loop of a chain whose first product's columns take what the second reads."""
 
     def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
         at, chain = self._at, self._chain
         early, late = chain.early, chain.late
         late.operands[0].owner.attributes[OVER] = ir.UnitAttr.get()
-        first, new, block, scores = self._turn()
-        stored = self._in_parts(scores, block) or late
+        first, new, _, scores = self._turn()
         early.operation.move_after(late.operation)
         at.move(ir.InsertionPoint.after(early))
         awaited = self._await(late.results[0])
@@ -116,77 +96,43 @@ class Paired(Turned):
         self._await(new.results[len(new.results) - 1])
         for wait in (scores, awaited):
             wait.attributes[FREES] = ir.UnitAttr.get()
-        for wait in (scores, awaited) if self.divided else (awaited,):
-            wait.attributes[FEW] = ir.IntegerAttr.get(at.i32, _FEW)
+        awaited.attributes[FEW] = ir.IntegerAttr.get(at.i32, _FEW)
         return new.opview, {
             early.operands[1]: Spot(early, scores.opview, first.opview),
-            late.operands[1]: Spot(stored, awaited.opview, own=True),
+            late.operands[1]: Spot(late, awaited.opview, own=True),
         }
-
-    def _in_parts(self, scores: ir.Operation, block: ir.Block) -> ir.OpView | None:
-        """Make P in halves, and begin the first half's product while threads make the second; the
-        copy of the first half. None, and nothing is done, where P is not elementwise.
-        """
-        stored, held = self._chain.stored, self._chain.late.operands[0]
-        known = Dependents(scores.results[0], stored.operands[0], stored)
-        width = scores.results[0].type.shape[-1] // _PARTS
-        if not self._may_be_divided(known, width):
-            return None
-        at, type_ = self._at, scores.results[0].type
-        at.move(ir.InsertionPoint(stored))
-        argument = block.arguments[len(block.arguments) - 1]
-        again = at.create(_WAIT, [argument], [type_], {AGAIN: ir.UnitAttr.get()}).result
-        copies: list[ir.Operation] = []
-        found: list[list[ir.Value]] = []
-        for number in range(_PARTS):
-            part = Part(at, known, number, width, again)
-            made = part.of(stored.operands[0])
-            found.append([part.folded(fold) for fold in known.folds])
-            copies.append(at.store(made, _some_of(at, held, number, width)))
-        copies[0].attributes[BEGINS] = ir.UnitAttr.get()
-        # Behind the products, which nobody is to wait for longer.
-        at.move(ir.InsertionPoint(stored))
-        known.combine(at, found)
-        stored.operation.erase()
-        self.divided = True
-        for op in reversed(known.late):
-            if not any(len(list(result.uses)) for result in op.results):
-                op.operation.erase()
-        return copies[0].opview
-
-    def _may_be_divided(self, known: Dependents, width: int) -> bool:
-        """Whether threads make P in parts of `width` columns, which are steps of its product."""
-        late = self._chain.late
-        held, sums = Buffer.of(late.operands[0].type), self._chain.early
-        assert held is not None, "asked before"
-        steps = tensor_plan_of(late, self._warps)
-        layout = tensor_plan_of(sums, self._warps).buffer
-        tile = ir.RankedTensorType(sums.results[0].type)
-        plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
-        scores = Buffer(ir.RankedTensorType(distributed(plain, layout)), TENSOR, 1)
-        buffers = [columns_of(buffer, width) for buffer in (held, scores)]
-        whole = steps.counts[2] % _PARTS == 0 and steps.shape[2] == _PARTS * width
-        return whole and None not in buffers and known.is_divisible(width)
 
 
 def turned_for(
-    loop: ir.OpView, chain: Chain, shares: tuple[int, int, int], cx: PassContext, *, tight: bool
+    func: ir.Operation,
+    loop: ir.OpView,
+    chain: Chain,
+    shares: tuple[int, int],
+    cx: PassContext,
+    *,
+    tight: bool,
 ) -> Turned:
-    """The loop of a chain, so that several blocks of a multiprocessor have columns, if they are to.
-    `shares`: columns of its sums, blocks, warps of one.
+    """The loop of a chain of `func`, so that several blocks of a multiprocessor have columns, if
+    they are to. `shares`: columns of its sums, blocks.
     """
-    sums, blocks, warps = shares
+    (sums, blocks), warps = shares, num_warps(func)
     paired = pairing(chain, sums, blocks)
     if isinstance(paired, str):
         cx.missed(loop.operation, f"leaves no columns to {blocks} blocks: {paired}",
                   category="pipeline", name="BlocksNotPaired")  # fmt: skip
     if paired is not True:
         return Turned(loop, chain, tight=tight)
-    made = Paired(loop, chain, warps, tight=tight)
-    how = ", in halves," if made.divided else ""
+    why = problem_of(chain, warps)
+    if why is None:
+        made: Turned = Scaled(func, loop, chain, warps, tight=tight)
+    else:
+        made = Paired(loop, chain, tight=tight)
+        cx.missed(made.loop.operation, f"keeps the second one's sum in registers: {why}",
+                  category="pipeline", name="SumNotInTensorMemory")  # fmt: skip
+    where = ", in parts, and their sum in tensor memory," if why is None else ""
     cx.passed(
         made.loop.operation,
-        f"stores what lies between its products{how} where the first one's sum was, so that "
+        f"stores what lies between its products{where} where the first one's sum was, so that "
         f"{blocks} blocks of a multiprocessor have columns",
         category="pipeline",
         name="BlocksPaired",

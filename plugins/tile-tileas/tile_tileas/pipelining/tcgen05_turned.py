@@ -29,8 +29,8 @@ def pipelined(one: Candidate) -> Pipelined | None:
         taken = _columns(one, chain)
         stages = _room(one, taken)
         if not isinstance(stages, str):
-            shares = (taken, occupancy(one.func), one.warps)
-            turned = turned_for(one.loop, chain, shares, one.cx, tight=stages == 1)
+            shares = (taken, occupancy(one.func))
+            turned = turned_for(one.func, one.loop, chain, shares, one.cx, tight=stages == 1)
             return _in_stages(one, turned)
         why = stages
     else:
@@ -74,7 +74,10 @@ def _in_stages(old: Candidate, turned: Turned) -> Pipelined:
     stages = _stages(one)
     parts = [one.maps.aligned(load) for load in one.loads]
     spots = [turned.spots[_filled(part)] for part in parts]
-    by_part = [(one.maps.part([part]), part) for part in parts]
+    by_part = [
+        (one.maps.part([part], copier=spot.apart), part)
+        for part, spot in zip(parts, spots, strict=True)
+    ]
     Spotted(turned.loop, by_part, stages, spots).run()
     return Pipelined(stages, len(one.loads))
 

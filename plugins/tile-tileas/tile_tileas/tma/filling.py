@@ -62,10 +62,13 @@ class TmaLoads:
     def _place(self) -> BarrierPlace:
         return BarrierPlace(self._func, again=self._again)
 
-    def part(self, loads: Sequence[Prefetch], readers: int = 0) -> Tma:
-        """What copies these loads for one block, with barriers of their own; `readers` as `Tma`."""
+    def part(self, loads: Sequence[Prefetch], readers: int = 0, *, copier: bool = False) -> Tma:
+        """What copies these loads for one block, with barriers of their own; `readers` and `copier`
+        as `Tma`.
+        """
         tiles = [load.load.results[0] for load in loads]
-        return Tma({tile: self.copies[tile] for tile in tiles}, self._place, readers=readers)
+        copies = {tile: self.copies[tile] for tile in tiles}
+        return Tma(copies, self._place, readers=readers, copier=copier)
 
     @property
     def is_shared(self) -> bool:

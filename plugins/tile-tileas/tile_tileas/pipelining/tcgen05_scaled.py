@@ -1,0 +1,269 @@
+"""Two chained products by tcgen05 of blocks in turn, the second one's sum in tensor memory.
+
+    S(0) = Q K(0);  O = what it begins with, in tensor memory
+    for i:
+        wait for S(i); read it; K's stage is filled anew
+        three quarters of P, and beside them O = scaled O, some columns at a time
+        store them where S(i) was, and begin O += P V(i) with them
+        the last quarter, while those are multiplied; store it, and begin the rest of O += P V(i)
+        begin S(i+1) = Q K(i+1)
+        a thread that begins no products waits for P V(i); V's stage is filled anew
+    wait for S(N), which nobody reads; read O
+
+As `tcgen05_paired`, but that threads do not hold O: S stays in their registers from one read to the
+end, for which 128 of them had no room beside it. Nobody waits for P V(i) but whoever copies V, as
+S(i+1) is there only when all is done that began before it (PTX ISA, "tcgen05.commit"). The tensor
+core adds to what is scaled, as the program says; in registers scaled sums came last.
+
+What is scaled has to be there before the first part of the product, so that part is the larger one:
+powers of three quarters take as long as reading, scaling and writing O. Parts need a P whose scores
+are read and not chosen by a branch, behind which the code generator moves nothing.
+"""
+
+from __future__ import annotations
+
+from tile_cute.atoms.records import TENSOR
+
+from tile_core.mlir import ir
+from tile_tileas.analysis.pressure import used_values
+from tile_tileas.dialect import distributed
+from tile_tileas.dialect.barriers import COPIER, LEADER
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.staging import FEW
+from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED, STEPS
+from tile_tileas.dot_plan import FREES, OVER, PROMOTES, tensor_plan_of
+from tile_tileas.pipelining.signals import Signals, commit_products
+from tile_tileas.pipelining.sliced import (
+    Dependents,
+    Part,
+    columns_of,
+    is_divisible,
+    part_type,
+    some_of,
+)
+from tile_tileas.pipelining.spotted import Spot
+from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
+
+_LANES = 32
+#: Of P that are made one after the other, and those whose product begins before the rest is made.
+_PARTS, _FIRST = 4, 3
+#: Registers of S that are read at a time, and of O that are scaled at a time.
+_READ, _SCALED = 32, 16
+_SIGNEDNESS = ("signedness_a", "signedness_b")
+
+
+def problem_of(chain: Chain, warps: int) -> str | None:
+    """Why the second product's sum cannot be scaled in tensor memory; None if it can."""
+    late = chain.late
+    if PROMOTES in late.attributes:
+        return "it is kept outside of the tensor cores"
+    known = _scaling(chain)
+    if known.first or not all(map(is_divisible, known.ops)):
+        return "not each of its elements is scaled by itself"
+    if not _is_known(chain):
+        return "what scales it is computed behind what is stored for it"
+    width = _width(chain, warps)
+    held = columns_of(_sums(chain, warps), width)
+    if held is None or part_type(late.results[0].type, width) is None:
+        return "threads have no columns of their own of it"
+    if not _is_in_parts(chain, warps):
+        return "what it reads is not made of each element, or each row, of the first one by itself"
+    return None
+
+
+def _is_known(chain: Chain) -> bool:
+    """Whether all that scales the sum is there before P is stored."""
+    block = chain.stored.operation.block
+    ops = [op.operation for op in block.operations]
+    scaling = [op.operation for op in chain.scaling]
+    behind = ops[ops.index(chain.stored.operation) :]
+    needed = [value.owner for op in chain.scaling for value in used_values(op)]
+    return not any(
+        not isinstance(owner, ir.Block) and owner.operation in behind
+        for owner in needed
+        if isinstance(owner, ir.Block) or owner.operation not in scaling
+    )
+
+
+def _is_in_parts(chain: Chain, warps: int) -> bool:
+    """Whether threads make P in parts, which are steps of its product."""
+    held = Buffer.of(chain.late.operands[0].type)
+    assert held is not None, "asked before"
+    steps = tensor_plan_of(chain.late, warps)
+    width = _part_of(chain)
+    known = Dependents(chain.early.results[0], chain.stored.operands[0], chain.stored)
+    whole = steps.counts[2] % _PARTS == 0 and steps.shape[2] == _PARTS * width
+    return whole and columns_of(held, width) is not None and known.is_divisible(width)
+
+
+def _part_of(chain: Chain) -> int:
+    """Columns of a part of P."""
+    return list(chain.early.results[0].type.shape)[-1] // _PARTS
+
+
+def _carried(chain: Chain) -> ir.Value:
+    """What the loop carries of the second product's sum."""
+    return chain.late.operation.block.arguments[chain.place + 1]
+
+
+def _scaling(chain: Chain) -> Dependents:
+    """What is made of the sum before the second product adds to it."""
+    return Dependents(_carried(chain), chain.late.operands[2], chain.late)
+
+
+def _width(chain: Chain, warps: int) -> int:
+    """Columns of O that are scaled at a time."""
+    rows, columns = list(chain.late.results[0].type.shape)[-2:]
+    each = rows * columns // (warps * _LANES)
+    return max(columns * min(_SCALED, each) // each, 1)
+
+
+def _sums(chain: Chain, warps: int) -> Buffer:
+    """Tensor memory for the second product's sum."""
+    tile = ir.RankedTensorType(chain.late.results[0].type)
+    plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
+    layout = tensor_plan_of(chain.late, warps).buffer
+    return Buffer(ir.RankedTensorType(distributed(plain, layout)), TENSOR, 1)
+
+
+class Scaled(Turned):
+    """Rewrites the loop of a chain of `func`, whose `problem_of` is None."""
+
+    def __init__(
+        self, func: ir.Operation, loop: ir.OpView, chain: Chain, warps: int, *, tight: bool
+    ) -> None:
+        self._warps = warps
+        self._signals = Signals(func, warps * _LANES)
+        self._begun: ir.Value | None = None
+        super().__init__(loop, chain, tight=tight)
+
+    def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
+        at, chain = self._at, self._chain
+        early, late = chain.early, chain.late
+        late.operands[0].owner.attributes[OVER] = ir.UnitAttr.get()
+        first, new, block, scores = self._turn()
+        self._sum = self._held(new)
+        values = late.operands[1]
+        multiplied = self._multiplied(scores)
+        early.operation.move_after(self._committed(multiplied[-1]))
+        freed = self._done_before(block)
+        at.move(ir.InsertionPoint.after(new))
+        self._await(new.results[len(new.results) - 1])
+        self._read_behind(new, block)
+        scores.attributes[FREES] = ir.UnitAttr.get()
+        scores.attributes[FEW] = ir.IntegerAttr.get(at.i32, _READ)
+        return new.opview, {
+            early.operands[1]: Spot(early, scores.opview, first.opview),
+            values: Spot(multiplied[0].opview, freed.opview, own=True, apart=True),
+        }
+
+    # -- the sum -------------------------------------------------------------------------------
+
+    def _held(self, loop: ir.Operation) -> ir.Value:
+        """Tensor memory with what the sum begins with."""
+        at = self._at
+        at.move(ir.InsertionPoint(loop))
+        attributes = {
+            "alignment": ir.IntegerAttr.get(at.i32, LEAST_COLUMNS),
+            ORDERED: ir.UnitAttr.get(),
+        }
+        type_ = _sums(self._chain, self._warps).type
+        held = at.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
+        at.store(loop.operands[3 + self._chain.place], held)
+        return held
+
+    def _scale(self, number: int) -> None:
+        """Scale some columns of the sum."""
+        at, chain = self._at, self._chain
+        width, type_ = _width(chain, self._warps), chain.late.results[0].type
+        some, part = some_of(at, self._sum, number, width), part_type(type_, width)
+        assert part is not None, "asked before"
+        known = _scaling(chain)
+        made = Part(at, known, number, width, at.read(some, part), is_part=True)
+        at.store(made.of(chain.late.operands[2]), some)
+
+    def _read_behind(self, loop: ir.Operation, block: ir.Block) -> None:
+        """Read the sum behind the loop, which carries nothing in its place."""
+        at, place, flag = self._at, self._chain.place, ir.IntegerType.get_signless(1)
+        result = loop.results[place]
+        result.replace_all_uses_with(at.read(self._sum, result.type))
+        at.move(ir.InsertionPoint(loop))
+        nothing = at.constant(0, flag)
+        end = block.operations[len(block.operations) - 1]
+        loop.operands[3 + place] = end.operands[place] = nothing
+        for op in reversed(self._chain.scaling):
+            op.operation.erase()
+        block.arguments[place + 1].set_type(flag)
+        result.set_type(flag)
+
+    # -- the second product --------------------------------------------------------------------
+
+    def _multiplied(self, scores: ir.Operation) -> list[ir.Operation]:
+        """Make P in parts, scale the sum beside all but the last, and begin the product of those
+        and then of that.
+        """
+        at, chain = self._at, self._chain
+        stored, late, width = chain.stored, chain.late, _part_of(chain)
+        known = Dependents(scores.results[0], stored.operands[0], stored)
+        at.move(ir.InsertionPoint(stored))
+        begun: list[ir.Operation] = []
+        found: list[list[ir.Value]] = []
+        for number in range(_PARTS):
+            part = Part(at, known, number, width, known.tile)
+            made = part.of(stored.operands[0])
+            for chunk in self._scaled_beside(number):
+                self._scale(chunk)
+            found.append([part.folded(fold) for fold in known.folds])
+            at.store(made, some_of(at, late.operands[0], number, width))
+            if number + 1 == _FIRST:
+                begun.append(self._begin(0, _FIRST))
+        begun.append(self._begin(_FIRST, _PARTS))
+        # Behind the products, which nobody is to wait for longer.
+        at.move(ir.InsertionPoint(stored))
+        known.combine(at, found)
+        stored.operation.erase()
+        for op in reversed(known.late):
+            if not any(len(list(result.uses)) for result in op.results):
+                op.operation.erase()
+        late.results[0].replace_all_uses_with(late.operands[2])
+        late.operation.erase()
+        return begun
+
+    def _scaled_beside(self, number: int) -> range:
+        """Which of the columns of the sum are scaled beside part `number` of P."""
+        chain = self._chain
+        whole = list(chain.late.results[0].type.shape)[-1]
+        chunks = whole // _width(chain, self._warps) if len(chain.scaling) else 0
+        start, end = (chunks * min(one, _FIRST) for one in (number, number + 1))
+        return range(-(-start // _FIRST), -(-end // _FIRST))
+
+    def _begin(self, first: int, end: int) -> ir.Operation:
+        """Begin what the product has of some parts of P, when all have stored those."""
+        at, late = self._at, self._chain.late
+        each = tensor_plan_of(late, self._warps).counts[2] // _PARTS
+        names = ("atom", *(name for name in _SIGNEDNESS if name in late.attributes))
+        attributes = {name: late.attributes[name] for name in names}
+        attributes[STEPS] = ir.DenseI32ArrayAttr.get((each * first, each * end))
+        # There is a wait for each of both in each iteration: they have their turns in common.
+        self._begun = self._signals.gather(at, self._begun)
+        adds = at.constant(1, ir.IntegerType.get_signless(1))
+        a, b = list(late.operands)[:2]
+        return at.create("nv_tileas.umma", [a, b, self._sum, adds], [], attributes)
+
+    def _committed(self, last: ir.Operation) -> ir.Operation:
+        """What says, behind the last part of the product, that all of it is done."""
+        at = self._at
+        self._done = self._signals.barrier()
+        at.move(ir.InsertionPoint.after(last))
+        return commit_products(at, self._done, at.constant(0))
+
+    def _done_before(self, block: ir.Block) -> ir.Operation:
+        """Where an iteration ends, whoever copies waits for the product. He takes each turn, as the
+        next one cannot end before he has arrived for the next product himself.
+        """
+        at = self._at
+        assert self._begun is not None, "products have begun"
+        at.move(ir.InsertionPoint(block.operations[len(block.operations) - 1]))
+        how: dict[str, ir.Attribute] = {LEADER: ir.UnitAttr.get(), COPIER: ir.UnitAttr.get()}
+        operands = [self._done, at.constant(0), self._begun]
+        return at.create("nv_tileas.barrier_wait", operands, [], how)
