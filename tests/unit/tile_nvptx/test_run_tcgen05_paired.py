@@ -105,8 +105,11 @@ def test_results_of_threads_that_share_rows(schedule: str) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_with_a_mask(schedule: str) -> None:
-    """A branch around the mask: weights are made at once."""
-    attend(attention(8, causal=True), schedule, 1, causal=True)
+    """A branch around the mask: weights are made at once, and sums stay in registers."""
+    text = attention(8, causal=True)
+    sizes = [len(re.findall(r"tcgen05\.mma", one)) for one in text.splitlines()]
+    assert [size for size in sizes if size] == [8, 8, 8]
+    attend(text, schedule, 1, causal=True)
 
 
 def fails(text: str) -> bool:
