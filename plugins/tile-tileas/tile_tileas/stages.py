@@ -34,6 +34,8 @@ from tile_tileas.dots import Fragments
 
 _BYTE = 8
 _SWIZZLES = (128, 64, 32, 16)  # bytes, the widest first
+#: How many times as long as in the best layout fragments may be read where nobody stores the tile.
+_MOST_OF_BEST = 2
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,19 @@ def _accesses(side: SharedSide | MatrixSide) -> tuple[object, ...]:
 
 @lru_cache(maxsize=512)
 def staging_layout(
-    source: LinearLayout, wanted: Fragments, bits: int, *, turns_bytes: bool = False
+    source: LinearLayout,
+    wanted: Fragments,
+    bits: int,
+    *,
+    turns_bytes: bool = False,
+    brought_along: int | None = None,
 ) -> LinearLayout:
     """The buffer (offset -> tile) through which `source` becomes fragments most cheaply, for
     elements of `bits` bits in memory.
 
-    `turns_bytes`: the target has ldmatrix for matrices of bytes to transpose.
+    `turns_bytes`: the target has ldmatrix for matrices of bytes to transpose. `brought_along`: the
+    axis along which rows lie that a tensor map would bring, if no other layout is read in less than
+    half of the time: no thread stores anything then.
     """
 
     def cost(buffer: LinearLayout) -> int:
@@ -74,7 +83,18 @@ def staging_layout(
         writes = ACCESS_COST * len(store.accesses[0]) + WAVEFRONT_COST * store.wavefronts
         return writes + reading(buffer, wanted, bits, turns_bytes=turns_bytes).cost
 
-    return min(_buffers(source, wanted, bits), key=cost)
+    best = min(_buffers(source, wanted, bits), key=cost)
+    if brought_along is None:
+        return best
+
+    def read(buffer: LinearLayout) -> int:
+        return reading(buffer, wanted, bits, turns_bytes=turns_bytes).cost
+
+    boxes = list(_rows(source, brought_along, bits))
+    if best in boxes:
+        return best
+    # The widest: narrow rows are many boxes.
+    return next((one for one in boxes if read(one) <= _MOST_OF_BEST * read(best)), best)
 
 
 def turns_bytes(chip: str) -> bool:
@@ -87,15 +107,20 @@ def turns_bytes(chip: str) -> bool:
 
 
 def _buffers(source: LinearLayout, wanted: Fragments, bits: int) -> Iterator[LinearLayout]:
-    last = source.rank - 1
-    for fast, slow in ((last, last - 1), (last - 1, last)):
-        order = (fast, slow, *reversed(range(last - 1)))
-        for width in _SWIZZLES:
-            if width * 8 <= source.shape[fast] * bits:
-                yield swizzled_rows(source.shape, order, bits, width)
+    for fast in (source.rank - 1, source.rank - 2):
+        yield from _rows(source, fast, bits)
     for load in (wanted.step, wanted.whole):
         for choice in shared_layouts(source, load, bits):
             yield choice.layout
+
+
+def _rows(source: LinearLayout, fast: int, bits: int) -> Iterator[LinearLayout]:
+    """Swizzled rows along `fast`, one of the last two axes."""
+    last = source.rank - 1
+    order = (fast, 2 * last - 1 - fast, *reversed(range(last - 1)))
+    for width in _SWIZZLES:
+        if width * 8 <= source.shape[fast] * bits:
+            yield swizzled_rows(source.shape, order, bits, width)
 
 
 @lru_cache(maxsize=512)

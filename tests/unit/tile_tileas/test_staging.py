@@ -10,8 +10,12 @@ import tile_sim
 from support.programs import Program
 from support.tiles import registry
 from tile_cudatile import types as t
+from tile_cute.linear import swizzled_rows
 from tile_tileas import stages
+from tile_tileas.dots import Fragments, choose_atom
 from tile_tileas.materialize import dots
+from tile_tileas.stages import reading, staging_layout
+from tile_tileas.strategies.blocked import spread
 
 import tile_core
 from tile_core.diagnostics import CompileError, InputError
@@ -132,3 +136,15 @@ def test_a_buffer_that_does_not_fit_is_refused():
     folded = chosen.replace("[1,0]", "[0,1]")
     with pytest.raises((CompileError, InputError), match="with a place for every element"):
         lowered(text.replace(chosen, folded), "sm_90")
+
+
+def test_rows_that_a_tensor_map_brings_are_read_as_they_lie() -> None:
+    """Where that takes at most twice as long: B of tf32 along N, which ldmatrix does not turn."""
+    atom = choose_atom("sm_120a", ("tf32", "tf32", "f32"), (128, 128, 32))
+    assert atom is not None
+    wanted = Fragments.of(atom, "b", (1, 128, 128, 32), 2, (1, 4, 2))
+    source = spread((32, 128), 8, (1, 0), 4)
+    own = staging_layout(source, wanted, 32)
+    brought = staging_layout(source, wanted, 32, brought_along=1)
+    assert brought == swizzled_rows((32, 128), (1, 0), 32, 128) != own
+    assert reading(brought, wanted, 32).cost <= 2 * reading(own, wanted, 32).cost

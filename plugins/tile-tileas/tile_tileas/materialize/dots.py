@@ -9,6 +9,8 @@ from tile_cute.linear import LinearLayout, subtile
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_core.target import Target
+from tile_tileas.access import TMA, AccessPlan
+from tile_tileas.analysis.orders import axis_in_memory
 from tile_tileas.dialect import distributed
 from tile_tileas.dot_plan import atom_name, family_of, fma_step_of, warps_of
 from tile_tileas.dots import FMA, SCALED_FAMILY, Fragments, atom_named, fragment, product_shape
@@ -19,6 +21,10 @@ from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.moves import layout_at
 from tile_tileas.stages import staging_layout, turns_bytes
 from tile_tileas.storage import OPERATION_LIMIT, storage_bits
+from tile_tileas.tma.element_types import is_rounding
+
+#: Operations behind which a tile is the same data.
+_SAME_DATA = ("nv_tileas.view", "nv_tileaa.permute")
 
 
 def dot(op: ir.OpView, target: Target) -> None:
@@ -33,8 +39,24 @@ def _warp_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> N
     cx, turns = Exchange(op), turns_bytes(target.chip)
     for at, held in enumerate(wanted):
         if layouts[at] != held.whole:
-            buffer = staging_layout(layouts[at], held, bits, turns_bytes=turns)
+            along = _brought_along(op.operands[at])
+            buffer = staging_layout(layouts[at], held, bits, turns_bytes=turns, brought_along=along)
             op.operands[at] = cx.staged(op.operands[at], buffer)
+
+
+def _brought_along(tile: ir.Value) -> int | None:
+    """The axis of an operand of the rows that a tensor map brings, which rounds them at most; None
+    if none is to bring it, or some axis before the last two is that of the rows.
+    """
+    axis, value = axis_in_memory(tile), tile
+    while not isinstance(value.owner, ir.Block):
+        op = value.owner.opview if isinstance(value.owner, ir.Operation) else value.owner
+        if op.operation.name not in _SAME_DATA and not is_rounding(op):
+            plan = AccessPlan.of(op)
+            mapped = plan is not None and plan.copy == TMA
+            return axis if mapped and axis is not None and axis >= tile.type.rank - 2 else None
+        value = op.operands[0]
+    return None
 
 
 def fragments_of(op: ir.OpView, layouts: list[LinearLayout]) -> tuple[Fragments, Fragments]:

@@ -15,7 +15,7 @@ from tile_core.mlir import ir
 from tile_tileas.analysis.axis import element_bytes, shape_of
 from tile_tileas.copying.ahead import is_in_a_loop
 from tile_tileas.dots import SCALED_FAMILY
-from tile_tileas.mma.families import FAMILIES, TENSOR, WARPGROUP
+from tile_tileas.mma.families import FAMILIES, TENSOR, WARP, WARPGROUP
 from tile_tileas.mma.tiers import tier_of
 from tile_tileas.tma.element_types import is_rounding
 
@@ -25,7 +25,7 @@ _SAME_DATA = ("nv_tileas.view", "nv_tileaa.permute", "nv_tileas.convert_layout")
 #: Operations behind which a tile lies in memory as it did.
 _SAME_ORDER = ("nv_tileas.view", "nv_tileas.convert_layout")
 #: Instructions whose operands lie in shared memory as tensor maps leave them.
-_FROM_BOXES = (TENSOR, WARPGROUP)
+_FROM_BOXES = (TENSOR, WARPGROUP, WARP)
 #: All, those that take block scales included.
 _ALL = (*FAMILIES, SCALED_FAMILY)
 #: Those that one thread begins, for all.
