@@ -24,7 +24,7 @@ def wide(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_our_code() -> None:
     done = wide("--compiler", "tilec", "--set", "pipeline-strategy=warp-specialize")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "sm_90 matmul 128x128x64 float16, 1 CTAs [tma, wgmma]: right" in done.stdout
+    assert "matmul 128x128x64 float16, 1 CTAs [asynchronous, tma, wgmma]: right" in done.stdout
 
 
 def test_options_that_do_not_fit() -> None:

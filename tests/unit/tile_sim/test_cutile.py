@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tile_sim
 from click.testing import CliRunner
 from tile_sim.cli import run
 from tile_sim.script import run_script
@@ -366,6 +367,7 @@ def test_needs_cutile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script.write_text("")
     monkeypatch.setitem(sys.modules, "cuda.tile._cext", None)  # as if it were not installed
     monkeypatch.delitem(sys.modules, "tile_sim.cutile", raising=False)
+    monkeypatch.delattr(tile_sim, "cutile", raising=False)  # some test may have imported it
     with pytest.raises(UsageError, match="pip install cuda-tile"):
         run_script({"source": str(script)}, [])
 

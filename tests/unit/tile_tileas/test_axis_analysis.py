@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.functions import function
 from support.tiles import tile
 from tile_tileas.analysis.axis import AxisAnalysis
-from tile_tileas.analysis.axis_info import AxisInfo
+from tile_tileas.analysis.axis_info import AxisInfo, unknown
 
 SHAPES = ((), (16,), (8, 4), (1, 8), (8, 1))
 #: Values of arith.CmpIPredicate -> what they compute on signed (first six) or unsigned values.
@@ -301,3 +301,17 @@ def test_induction_variables(lower: int, step: int, divisor: int) -> None:
         known = AxisAnalysis(func.operation)
         loop = func.regions[0].blocks[0].operations[2]
         assert known[loop.regions[0].blocks[0].arguments[0]].scalar == divisor
+
+
+def test_nothing_is_known_of_what_is_read_from_a_buffer() -> None:
+    lines = (
+        '%p = "nv_tileas.extract_slice"(%b, %i, %i) : (!b, i32, i32) -> tensor<8x1xi32>\n'
+        '%v = "nv_tileaa.view"(%p) : (tensor<8x1xi32>) -> tensor<8xi32>\n'
+    )
+    text = (
+        '!b = !nv_tileas.buffer<tensor<8x8xi32>, "shared", 1 : i32>\n'
+        f"func.func @f(%b: !b, %i: i32) {{\n{lines}return\n}}\n"
+    )
+    with function(text) as op:
+        views = [o for o in op.regions[0].blocks[0].operations if o.operation.name.endswith("view")]
+        assert AxisAnalysis(op)[views[0].results[0]] == unknown((8,))

@@ -47,6 +47,10 @@ HEAD += f"""
 """
 SUMS = f'!nv_tileas.buffer<tensor<64x8xf32, #nv_tileas.layout<"{C}">>, "tensor", 1 : i32>'
 RIGHT = f'!nv_tileas.buffer<tensor<16x8xf16, #nv_tileas.layout<"{B}">>, "shared", 1 : i32>'
+SCALES = (
+    '!nv_tileas.buffer<tensor<128x4xf8E8M0FNU, #nv_tileas.layout<"column=[[32,0],[64,0]] '
+    f'element=[[0,1],[0,2]] row=[{PLACES}] : 128x4">>, "tensor", 1 : i32>'
+)
 SCALED = "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.m128n8k32.f32.e4m3.e4m3"
 NARROW = "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.m128n8k64.f32.e2m1.e2m1"
 ATOM = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16"
@@ -173,7 +177,7 @@ CASES = [
         packed().replace("{atom", "{blocks = 2 : i32, atom"),
         "expects blocks to be 2 and no block scales, but got 2 : i32",
     ),
-    (columns(source="!ta", result="!c"), "has fewer columns in !nv_tileas.buffer<"),
+    (columns(source="!ta", result="!c"), f"has fewer columns in {SCALES} than {SUMS} takes"),
     (columns(source="!b"), f"expects buffers in tensor memory, but got {RIGHT} and {SUMS}"),
     (columns(result="!b"), "expects buffers in tensor memory, but got"),
     (columns(result="i32"), "expects a buffer, but got i32"),

@@ -274,7 +274,9 @@ def _cat(op: ir.OpView, known: AxisAnalysis) -> AxisInfo:
 
 
 def _extract_slice(op: ir.OpView, known: AxisAnalysis) -> AxisInfo:
-    return facts.part(known[op.operands[0]], shape_of(op.results[0]))
+    """Of a tile; nothing is known of what lies in a buffer."""
+    source, shape = op.operands[0], shape_of(op.results[0])
+    return facts.part(known[source], shape) if shape_of(source) else facts.unknown(shape)
 
 
 def _insert_slice(op: ir.OpView, known: AxisAnalysis) -> AxisInfo:
