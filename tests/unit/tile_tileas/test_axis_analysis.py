@@ -307,11 +307,15 @@ def test_nothing_is_known_of_what_is_read_from_a_buffer() -> None:
     lines = (
         '%p = "nv_tileas.extract_slice"(%b, %i, %i) : (!b, i32, i32) -> tensor<8x1xi32>\n'
         '%v = "nv_tileaa.view"(%p) : (tensor<8x1xi32>) -> tensor<8xi32>\n'
+        '%w = "nv_tileas.insert_slice"(%b, %t, %i, %i) : '
+        "(!b, tensor<16x8xi32>, i32, i32) -> tensor<16x8xi32>\n"
     )
     text = (
         '!b = !nv_tileas.buffer<tensor<8x8xi32>, "shared", 1 : i32>\n'
-        f"func.func @f(%b: !b, %i: i32) {{\n{lines}return\n}}\n"
+        f"func.func @f(%b: !b, %i: i32, %t: tensor<16x8xi32>) {{\n{lines}return\n}}\n"
     )
     with function(text) as op:
-        views = [o for o in op.regions[0].blocks[0].operations if o.operation.name.endswith("view")]
-        assert AxisAnalysis(op)[views[0].results[0]] == unknown((8,))
+        _, view, inserted = list(op.regions[0].blocks[0].operations)[:3]
+        known = AxisAnalysis(op)
+        assert known[view.results[0]] == unknown((8,))
+        assert known[inserted.results[0]] == unknown((16, 8))

@@ -14,6 +14,7 @@ from tile_tileas.analysis import axis_info as facts
 from tile_tileas.analysis.axis_info import AxisInfo
 from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.analysis.forward import Forward
+from tile_tileas.dialect.buffers import Buffer
 
 # Values of arith.CmpIPredicate for which a run on the left stays on one side of the bound:
 # slt, sge, ult, uge.
@@ -274,14 +275,20 @@ def _cat(op: ir.OpView, known: AxisAnalysis) -> AxisInfo:
 
 
 def _extract_slice(op: ir.OpView, known: AxisAnalysis) -> AxisInfo:
-    """Of a tile; nothing is known of what lies in a buffer."""
     source, shape = op.operands[0], shape_of(op.results[0])
-    return facts.part(known[source], shape) if shape_of(source) else facts.unknown(shape)
+    return facts.unknown(shape) if _is_buffer(source) else facts.part(known[source], shape)
 
 
 def _insert_slice(op: ir.OpView, known: AxisAnalysis) -> AxisInfo:
     source, whole = op.operands[0], op.operands[1]
+    if _is_buffer(source):
+        return facts.unknown(shape_of(op.results[0]))
     return facts.join(known[source], facts.part(known[whole], shape_of(source)))
+
+
+def _is_buffer(value: ir.Value) -> bool:
+    """Nothing is known of what lies in one, which slices may be of once layouts are converted."""
+    return Buffer.of(value.type) is not None
 
 
 _RULES: dict[str, Rule] = {
