@@ -200,6 +200,8 @@ def test_blocked_keeps_a_reduction_in_its_warp() -> None:
         ((16, 256), 4, (2, 16)),
         ((16, 256), 1, (1, 32)),  # lanes of two bytes fill no line
         ((32, 32), 8, (8, 4)),  # rows are shorter than a line
+        ((16, 1024), 8, (2, 16)),  # of four rows a lane had 128 elements, of one row
+        ((16, 4096), 8, (1, 32)),
     ],
 )
 def test_a_warp_reads_lines_of_several_rows_that_are_reduced(

@@ -80,8 +80,8 @@ class BlockedStrategy:
             along = sorted(order, key=lambda axis: (shape, axis) in reduced)
             rows = None
             if (shape, order[0]) in reduced and along[0] != order[0]:
-                groups = _groups(shape[along[0]] // graph.num_warps, vector * bits.get(shape, 1))
-                rows = (along[0], groups)
+                several = _groups(shape[along[0]] // graph.num_warps, vector * bits.get(shape, 1))
+                rows = (along[0], min(several, _groups_with_room(shape[order[0]])))
             return spread(shape, graph.num_warps, order, vector, along, rows)
 
         def wasteful(node: TileNode, layout_: LinearLayout) -> bool:
@@ -160,6 +160,17 @@ def _groups(rows: int, bits: int) -> int:
     at once. A power of two.
     """
     return max(1, min(rows, LANES * bits // _LINE_BITS))
+
+
+#: Elements of one row that a thread has at most, if its warp reads several rows: it has as many of
+#: each vector that is the same for all rows, such as weights, as well. Four rows of 1,024 f32 a
+#: warp, 128 elements each, spill with weights; with 64 they do not.
+_MOST_OF_A_ROW = 64
+
+
+def _groups_with_room(columns: int) -> int:
+    """Groups of lanes, each with a row of so many columns, in whose registers a row has room."""
+    return max(1, _MOST_OF_A_ROW * LANES // columns)
 
 
 def _loaded_bits(graph: TileGraph) -> dict[tuple[int, ...], int]:
