@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tile_core.rehearsal import VARIABLE
 from tile_sim.suite.causes import COLLECTION, CRASH, TIMEOUT, normalised
 
 _PYTEST = (
@@ -122,7 +123,7 @@ class Run:
         own = {"TILE_SIM_ARCH": self.plan.arch, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
         if self.plan.cache is not None:
             own["TILE_SIM_CACHE"] = str(self.plan.cache)
-        own["TILEC_REHEARSAL"] = "off"  # a process that a test ends is told from the others here
+        own[VARIABLE] = "off"  # a process that a test ends is told from the others here
         own["TILE_SIM_COMPILER"], own["TILE_SIM_SCHEDULE"] = self.plan.compiler, self.plan.schedule
         if self.plan.check:
             own["TILE_SIM_CHECK"] = "1"

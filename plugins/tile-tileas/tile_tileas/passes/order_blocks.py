@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
+from tile_core.walk import inside
 from tile_tileas.pipelining.writer import Writer
 
 _ID, _COUNT = "nv_tileaa.get_program_id", "nv_tileaa.get_num_programs"
@@ -64,24 +65,16 @@ class OrderBlocks(Pass):
             raise error_at(op, "has branches; control flow must be structured (scf) here")
         growing = (_axis_of_growth(loop) for loop in _loops(op))
         axes = sorted({axis for axis in growing if axis is not None})
-        if len(axes) != 1 or any(map(_talks, _all(op))):
+        if len(axes) != 1 or any(map(_talks, inside(op))):
             return
-        ids = [one for one in _all(op) if one.operation.name == _ID]
+        ids = [one for one in inside(op) if one.name == _ID]
         new = _Numbers(op.regions[0].blocks[0]).ordered(axes[0])
         for one in ids:
             number = new.get(_axis(one))
             if number is not None:
                 one.results[0].replace_all_uses_with(number)
-                one.operation.erase()
+                one.erase()
         cx.count("ordered")
-
-
-def _all(op: ir.Operation) -> Iterator[ir.OpView]:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner
-                yield from _all(inner.operation)
 
 
 def _loops(op: ir.Operation) -> Iterator[ir.OpView]:
@@ -91,18 +84,18 @@ def _loops(op: ir.Operation) -> Iterator[ir.OpView]:
             for inner in block.operations:
                 if inner.operation.name != "scf.for":
                     yield from _loops(inner.operation)
-                elif any(one.operation.name == _PRODUCT for one in _all(inner.operation)):
+                elif any(one.name == _PRODUCT for one in inside(inner.operation)):
                     yield inner
 
 
-def _talks(op: ir.OpView) -> bool:
+def _talks(op: ir.Operation) -> bool:
     """Whether an operation may be how blocks hear of one another, or what it does is not known."""
     if "mem_semantic" in op.attributes:
         return ir.StringAttr(op.attributes["mem_semantic"]).value != "weak"
-    return any(word in op.operation.name for word in _TALKING)
+    return any(word in op.name for word in _TALKING)
 
 
-def _axis(op: ir.OpView) -> int:
+def _axis(op: ir.Operation | ir.OpView) -> int:
     return ir.IntegerAttr(op.attributes["axis"]).value
 
 

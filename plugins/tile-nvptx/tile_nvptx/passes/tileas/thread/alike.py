@@ -5,12 +5,11 @@ Where columns are a multiple of eight, eight of them that start at one are insid
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tile_cute.linear import LinearLayout
 from tile_tileas.analysis.axis import AxisAnalysis
 
 from tile_core.mlir import ir
+from tile_core.walk import inside
 
 COMPARISON = "arith.cmpi"
 
@@ -19,23 +18,16 @@ def comparisons_alike(func: ir.Operation) -> dict[ir.Value, tuple[int, ...]]:
     """By results of comparisons, before they are converted: along each axis, how many neighbours
     (an aligned group) have one answer. Those of which nothing is known are left out.
     """
-    found = list(_of_tiles(func))
+    found = [
+        op
+        for op in inside(func)
+        if op.name == COMPARISON and isinstance(op.results[0].type, ir.RankedTensorType)
+    ]
     if not found:
         return {}
     known = AxisAnalysis(func)
     sizes = {op.results[0]: known[op.results[0]].constancy for op in found}
     return {value: size for value, size in sizes.items() if any(axis > 1 for axis in size)}
-
-
-def _of_tiles(op: ir.Operation) -> Iterator[ir.OpView]:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                if inner.operation.name == COMPARISON:
-                    if isinstance(inner.results[0].type, ir.RankedTensorType):
-                        yield inner
-                    continue
-                yield from _of_tiles(inner.operation)
 
 
 def firsts(layout: LinearLayout, sizes: tuple[int, ...]) -> list[int]:
