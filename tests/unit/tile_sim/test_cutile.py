@@ -366,7 +366,8 @@ def test_needs_cutile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "program.py"
     script.write_text("")
     monkeypatch.setitem(sys.modules, "cuda.tile._cext", None)  # as if it were not installed
-    monkeypatch.delitem(sys.modules, "tile_sim.cutile", raising=False)
+    for module in ("tile_sim.cutile", "cuda.tile._load_libcuda"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.delattr(tile_sim, "cutile", raising=False)  # some test may have imported it
     with pytest.raises(UsageError, match="pip install cuda-tile"):
         run_script({"source": str(script)}, [])
@@ -414,6 +415,19 @@ def _load(name: str):
     sys.modules[spec.name] = module  # dataclasses look there
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.filterwarnings("error")  # what a callback cannot pass on is a warning
+def test_kernels_are_unloaded_when_names_of_modules_are_gone() -> None:
+    """As Python does at the end of a process, before it collects what is left."""
+    module = _load("driver")
+    driver = module.Driver((9, 0), print)
+    unload = driver._entry("cuLibraryUnload")
+    assert unload(1) == 0
+    for name in [name for name in vars(module) if name != "__builtins__"]:
+        setattr(module, name, None)
+    assert unload(1) == 0
+    assert driver.failure is None
 
 
 def test_driver_memory_and_kernels() -> None:

@@ -103,18 +103,22 @@ class Driver:
 
     def _guarded(self, name: str, method: Any) -> Callable[..., int]:
         """Exceptions cannot pass through C: they are kept, and an error code returned."""
+        # By themselves: when the last kernels are unloaded, this module's names are gone already.
+        unknown_entry, success, unsupported, unknown = (
+            DriverError, _SUCCESS, _NOT_SUPPORTED, _UNKNOWN
+        )  # fmt: skip
 
         def call(*args: Any) -> int:
             try:
                 if method is None:
-                    raise DriverError(f"{name} of the CUDA driver is not available in tile-sim")
-                return method(self, *args) or _SUCCESS
-            except DriverError as error:
+                    raise unknown_entry(f"{name} of the CUDA driver is not available in tile-sim")
+                return method(self, *args) or success
+            except unknown_entry as error:
                 self.failure = error
-                return _NOT_SUPPORTED
+                return unsupported
             except BaseException as error:
                 self.failure = error
-                return _UNKNOWN
+                return unknown
 
         return call
 
