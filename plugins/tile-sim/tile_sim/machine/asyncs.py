@@ -1,7 +1,8 @@
 """Asynchronous work: what has been issued and has not happened yet.
 
 When it happens is the schedule's choice. `early`: at once. `late`: when something waits for it,
-and for a signal (an mbarrier) only when no thread can go on. `random`: any time, seeded.
+and for a signal (an mbarrier) only when no thread can go on, one in each cluster at a time.
+`random`: any time, seeded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _RANDOM_RATE = 0.15
+_CLUSTERS = 0.5
 #: What of an operation a thread has waited for.
 Awaited = Literal["read", "write"]
 
@@ -28,6 +30,7 @@ class Operation:
     `read` takes what the operation reads from memory, `write` stores it and signals. `signals`
     says that an mbarrier learns of the end, so that time alone may finish it. `awaited` is told
     when the thread that began it has waited: "read" once for what it reads, then "write".
+    `cluster` is that of the thread, by its first CTA in the wave.
     """
 
     write: Callable[[], None]
@@ -38,6 +41,7 @@ class Operation:
     is_done: bool = False
     is_told: bool = False
     known: Any = None
+    cluster: int = 0
 
     def take(self) -> None:
         if not self.is_read:
@@ -85,6 +89,7 @@ class AsyncQueue:
     def issue(self, row: int, operation: Operation) -> None:
         """Warp `row` starts an operation."""
         wave = self.wave
+        operation.cluster = int(wave.cluster_first[row])
         if wave.monitor is not None:
             operation.known = wave.monitor.clocks.snapshot(row)
         if operation.signals:
@@ -112,16 +117,29 @@ class AsyncQueue:
             self.wave.progress += 1
 
     def idle(self) -> bool:
-        """Nothing can run: finish the oldest operation that signals, under `random` any."""
+        """Nothing can run: of some clusters, something that signals happens."""
         self._drop_done()
-        signalling = [i for i, operation in enumerate(self.pending) if operation.signals]
-        if not signalling:
-            return False
-        which = 0
-        if self.schedule == "random":
-            which = int(self.wave.rng.integers(len(signalling)))
-        self.pending.pop(signalling[which]).finish()
-        return True
+        signalling: dict[int, list[Operation]] = {}
+        for operation in self.pending:
+            if operation.signals:
+                signalling.setdefault(operation.cluster, []).append(operation)
+        for operation in self._chosen(signalling):
+            operation.finish()
+        self._drop_done()
+        return bool(signalling)
+
+    def _chosen(self, signalling: dict[int, list[Operation]]) -> list[Operation]:
+        """The oldest one of each cluster; under `random`, any of about half of the clusters.
+
+        Clusters share nothing but global memory: one at a time in all of the wave shows no more,
+        and has each of them run by itself from there on.
+        """
+        if self.schedule != "random":
+            return [operations[0] for operations in signalling.values()]
+        rng = self.wave.rng
+        every = list(signalling.values())
+        some = [operations for operations in every if rng.random() < _CLUSTERS] or every[:1]
+        return [operations[int(rng.integers(len(operations)))] for operations in some]
 
     def drain(self) -> None:
         """The kernel is over: everything happens."""

@@ -153,12 +153,14 @@ class TensorMemory:
         self.queues.setdefault(thread, []).append(step)
 
     def idle(self) -> bool:
-        """Nothing can run: finish the work up to the oldest commit of some thread."""
+        """Nothing can run: in each cluster, the work of some thread up to its oldest commit ends."""
+        first: dict[int, int] = {}
         for thread, queue in self.queues.items():
             if any(step.commit for step in queue):
-                self._up_to_commit(thread)
-                return True
-        return False
+                first.setdefault(int(self.wave.cluster_first[thread // 32]), thread)
+        for thread in first.values():
+            self._up_to_commit(thread)
+        return bool(first)
 
     def _up_to_commit(self, thread: int) -> None:
         queue = self.queues[thread]
