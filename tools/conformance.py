@@ -109,7 +109,11 @@ def _suite(where: str, revision: str, folder: Path) -> Path:
 
 def _pipeline(given: str) -> str:
     """Processes of tests run in other folders than this one."""
-    return str(Path(given).resolve()) if Path(given).is_file() else given
+    if Path(given).is_file():
+        return str(Path(given).resolve())
+    if given.endswith(".toml"):
+        raise argparse.ArgumentTypeError(f"no such file: {given}")
+    return given
 
 
 def _each(
