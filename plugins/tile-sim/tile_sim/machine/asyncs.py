@@ -112,33 +112,34 @@ class AsyncQueue:
     def tick(self) -> None:
         """One block has been executed: under `random`, something may finish."""
         if self.schedule == "random" and self.pending and self.wave.rng.random() < _RANDOM_RATE:
-            which = int(self.wave.rng.integers(len(self.pending)))
-            self.pending.pop(which).finish()
+            self._finish_some(self.pending)
             self.wave.progress += 1
 
     def idle(self) -> bool:
         """Nothing can run: of some clusters, something that signals happens."""
         self._drop_done()
-        signalling: dict[int, list[Operation]] = {}
-        for operation in self.pending:
-            if operation.signals:
-                signalling.setdefault(operation.cluster, []).append(operation)
-        for operation in self._chosen(signalling):
-            operation.finish()
-        self._drop_done()
+        signalling = [operation for operation in self.pending if operation.signals]
+        self._finish_some(signalling)
         return bool(signalling)
 
-    def _chosen(self, signalling: dict[int, list[Operation]]) -> list[Operation]:
+    def _finish_some(self, operations: list[Operation]) -> None:
         """The oldest one of each cluster; under `random`, any of about half of the clusters.
 
         Clusters share nothing but global memory: one at a time in all of the wave shows no more,
         and has each of them run by itself from there on.
         """
+        by_cluster: dict[int, list[Operation]] = {}
+        for operation in operations:
+            by_cluster.setdefault(operation.cluster, []).append(operation)
+        for found in self._chosen(list(by_cluster.values())):
+            found.finish()
+        self._drop_done()
+
+    def _chosen(self, of_clusters: list[list[Operation]]) -> list[Operation]:
         if self.schedule != "random":
-            return [operations[0] for operations in signalling.values()]
+            return [operations[0] for operations in of_clusters]
         rng = self.wave.rng
-        every = list(signalling.values())
-        some = [operations for operations in every if rng.random() < _CLUSTERS] or every[:1]
+        some = [one for one in of_clusters if rng.random() < _CLUSTERS] or of_clusters[:1]
         return [operations[int(rng.integers(len(operations)))] for operations in some]
 
     def drain(self) -> None:

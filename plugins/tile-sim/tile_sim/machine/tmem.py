@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 LANES, COLUMNS, UNIT = 128, 512, 32
-_RANDOM_RATE = 0.15
+_RANDOM_RATE, _CLUSTERS = 0.15, 0.5
 
 
 #: CTA of the wave, lanes and columns of some cells.
@@ -153,14 +153,17 @@ class TensorMemory:
         self.queues.setdefault(thread, []).append(step)
 
     def idle(self) -> bool:
-        """Nothing can run: in each cluster, the work of some thread up to its oldest commit ends."""
-        first: dict[int, int] = {}
-        for thread, queue in self.queues.items():
-            if any(step.commit for step in queue):
-                first.setdefault(int(self.wave.cluster_first[thread // 32]), thread)
-        for thread in first.values():
-            self._up_to_commit(thread)
-        return bool(first)
+        """Nothing can run: in each cluster, work of some thread up to its oldest commit ends."""
+        committed = [t for t, queue in self.queues.items() if any(step.commit for step in queue)]
+        for threads in self._by_cluster(committed):
+            self._up_to_commit(threads[0])
+        return bool(committed)
+
+    def _by_cluster(self, threads: Iterable[int]) -> Iterable[list[int]]:
+        found: dict[int, list[int]] = {}
+        for thread in threads:
+            found.setdefault(int(self.wave.cluster_first[thread // 32]), []).append(thread)
+        return found.values()
 
     def _up_to_commit(self, thread: int) -> None:
         queue = self.queues[thread]
@@ -173,13 +176,17 @@ class TensorMemory:
             del self.queues[thread]
 
     def tick(self) -> None:
-        if self.schedule == "random" and self.queues and self.wave.rng.random() < _RANDOM_RATE:
-            threads = list(self.queues)
-            thread = threads[int(self.wave.rng.integers(len(threads)))]
-            self.queues[thread].pop(0).run()
-            self.wave.progress += 1
-            if not self.queues[thread]:
-                del self.queues[thread]
+        """One block has been executed: under `random`, a step may end in some clusters."""
+        rng = self.wave.rng
+        if self.schedule != "random" or not self.queues or rng.random() >= _RANDOM_RATE:
+            return
+        for threads in self._by_cluster(list(self.queues)):
+            if rng.random() < _CLUSTERS:
+                thread = threads[int(rng.integers(len(threads)))]
+                self.queues[thread].pop(0).run()
+                self.wave.progress += 1
+                if not self.queues[thread]:
+                    del self.queues[thread]
 
     def drain(self) -> None:
         for queue in list(self.queues.values()):
