@@ -274,11 +274,14 @@ def _run(
         scale = max(whole / last.issued, 1.0)
         return Runs(last, last.cycles * scale, few, wanted, scale)
     if len(lengths) == 1:
-        more = (wanted - few) * _pace(last, resident) if few < wanted else 0.0
-        return Runs(last, last.cycles + more, few, wanted, wanted / few)
-    # Clusters of different lengths end at no pace.
-    scale = whole / sum(lengths[variety.kind(i, few)] for i in range(few)) if few < wanted else 1.0
-    return Runs(last, last.cycles * scale, few, wanted, scale)
+        scale = wanted / few
+        cycles = last.cycles + ((wanted - few) * _pace(last, resident) if few < wanted else 0.0)
+    else:  # clusters of different lengths end at no pace
+        scale = 1.0
+        if few < wanted:
+            scale = whole / sum(lengths[variety.kind(i, few)] for i in range(few))
+        cycles = last.cycles * scale
+    return Runs(last, max(cycles, engine.least_clk(scale)), few, wanted, scale)
 
 
 def _length(load: Load, kind: int) -> int:

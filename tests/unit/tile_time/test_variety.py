@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from tile_sim import Module
+from tile_time import model
 from tile_time.model import WAY_ALONE, load_kernel, record, time_kernel
 from tile_time.record import Bulk, Recorder
 from tile_time.result import Result
@@ -161,3 +162,29 @@ def test_counting_moves_no_data_of_bulk_stores() -> None:
     assert not kernel.module.program("k").made
     Module(ptx).launch("k", (2, 1, 1), None, [out])
     assert out.tolist() == [5, 5, 5, 5]
+
+
+# Each thread stores 16 words, a CTA 8 KiB of its own.
+_STORES = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 4 out)
+.reqntid 128 {
+.reg .b32 %r<5>; .reg .b64 %rd<4>; .reg .pred %p<2>;
+ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;
+mad.lo.u32 %r3, %r1, 2048, %r2; mul.wide.u32 %rd2, %r3, 4; add.s64 %rd3, %rd1, %rd2; mov.u32 %r4, 0;
+LOOP: st.global.u32 [%rd3], %r4; add.s64 %rd3, %rd3, 512; add.u32 %r4, %r4, 1;
+setp.lt.u32 %p1, %r4, 16; @%p1 bra LOOP; ret;
+}
+"""
+
+
+def test_what_is_stored_passes_dram(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for it, and the pace of a few clusters does not show it."""
+    machine = builtin_machines()["h100-sxm"].with_number("chip.sms", 1)
+    machine = machine.with_number("chip.l2", 1 << 20).with_number("memory.dram_bandwidth", 4)
+    ctas = 400
+    monkeypatch.setattr(model, "MOST_ISSUED", 20_000)
+    out = [np.zeros(ctas * 2048, np.uint32)]
+    found = time_kernel(load_kernel(_STORES, machine), (ctas, 1, 1), None, out)
+    assert found.roofs["DRAM"] == pytest.approx(1.0)

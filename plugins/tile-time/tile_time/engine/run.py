@@ -286,6 +286,13 @@ class Engine:
                 phase.waiting = [x for x in phase.waiting if x[0] is not w]
         self.later(w.time, w)
 
+    def least_clk(self, scale: float) -> float:
+        """What DRAM takes for `scale` times the bytes of this run. The pace of few clusters may be
+        smaller: what they store waits in L2 for its turn.
+        """
+        dram = self.sms[0].dram
+        return self.sms[0].busy.get("DRAM", 0.0) * scale / dram.rate
+
     def _outcome(self) -> Outcome:
         sm = self.sms[0]
         if self.live:  # it was ended: what is there now counts
