@@ -103,10 +103,11 @@ def arrive(cx: Decode) -> Exec:
     def execute(g: Group) -> None:
         counts, bytes_ = _lanes(g, count, 1), _lanes(g, tx, 0)
         at = places(g, where, compute(g))
+        phases = g.wave.mbarriers.completed[at]
         before = g.wave.mbarriers.change(at, counts, bytes_, counts if drop else None)
         _record(g, "arrive", at, counts, bytes_)
         if g.wave.monitor is not None:
-            g.wave.monitor.mbarrier_arrive(g, at)
+            g.wave.monitor.mbarrier_arrive(g, at, phases)
         if slot is not None:
             g.spread(slot, before)
 

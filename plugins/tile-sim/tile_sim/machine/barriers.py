@@ -156,6 +156,6 @@ class Barriers:
         return g.active & (self.cluster_generation[cluster] != waiting)
 
     def cluster_leave(self, g: Group) -> None:
-        self.cluster_waiting[g.lane_rows(), g.lane_ids()] = -1
         if self.wave.monitor is not None:
             self.wave.monitor.cluster_pass(g)
+        self.cluster_waiting[g.lane_rows(), g.lane_ids()] = -1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tile_sim.machine.landings import Landings
+from tile_sim.machine.left import Left
 
 Array = np.ndarray
 #: Kinds of knowledge that travel along every synchronisation. An event of another warp happened
@@ -40,7 +41,7 @@ class Clocks:
         self.known = np.zeros((4, warps, warps), np.int32)
         np.fill_diagonal(self.known[ORDERED], 1)
         self.tensor = np.zeros((warps, warps), np.int32)
-        self._locations: dict[Hashable, Array] = {}
+        self._left = Left()
 
     @property
     def ordered(self) -> Array:
@@ -63,26 +64,24 @@ class Clocks:
 
     # --- synchronisation --------------------------------------------------------------------
 
-    def release(self, key: Hashable, rows: Array) -> None:
-        """What these warps have done and know becomes known to who acquires `key` later."""
-        self._leave(key, self.known[:, rows].max(axis=1))
-        self.landings.release(key, rows)
+    def release(self, key: Hashable, rows: Array, phase: int = 0) -> None:
+        """What these warps have done and know becomes known to who acquires `key` later, of a
+        barrier a phase that is not before this one.
+        """
+        self._left.leave(key, self.known[:, rows].max(axis=1), phase)
+        self.landings.release(key, rows, phase)
         self._advance(rows)
 
-    def publish(self, key: Hashable, then: Snapshot) -> None:
+    def publish(self, key: Hashable, then: Snapshot, phase: int = 0) -> None:
         """The same for what a warp knew at an earlier time (`snapshot`)."""
-        self._leave(key, then.known)
-        self.landings.publish(key, then.cluster, then.landed)
+        self._left.leave(key, then.known, phase)
+        self.landings.publish(key, then.cluster, then.landed, phase)
 
-    def _leave(self, key: Hashable, known: Array) -> None:
-        old = self._locations.get(key)
-        self._locations[key] = known if old is None else np.maximum(old, known)
-
-    def acquire(self, key: Hashable, rows: Array) -> None:
-        known = self._locations.get(key)
+    def acquire(self, key: Hashable, rows: Array, phase: int = 0) -> None:
+        known = self._left.take(key, phase)
         if known is not None:
             self.known[:, rows] = np.maximum(self.known[:, rows], known[:, None])
-        self.landings.acquire(key, rows)
+        self.landings.acquire(key, rows, phase)
 
     def snapshot(self, row: int, committed: bool = False) -> Snapshot:
         """What a warp knows as it starts an asynchronous operation.

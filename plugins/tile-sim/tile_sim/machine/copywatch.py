@@ -89,7 +89,8 @@ class CopyWatch:
         wanted[threads] = True
         found = [(one, one.open & wanted[one.threads]) for one in self._open]
         clocks = self._clocks().copy()
-        self._monitor.mbarrier_arrive(g, barriers)
+        phases = self._monitor.wave.mbarriers.completed[barriers]
+        self._monitor.mbarrier_arrive(g, barriers, phases)
 
         def fired() -> None:
             for one, before in found:

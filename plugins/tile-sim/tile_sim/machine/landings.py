@@ -10,6 +10,8 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
+from tile_sim.machine.left import Left
+
 Array = np.ndarray
 _FEW = 8
 
@@ -26,7 +28,7 @@ class Landings:
         self._cluster_of = cluster_of
         self._words = words_per_cluster
         self._slots: dict[int, int] = {}
-        self._left: dict[tuple[Hashable, int], Array] = {}
+        self._left = Left(_joined)
 
     def slot(self, place: int) -> int:
         """The column of the mbarrier at a word of shared memory."""
@@ -41,18 +43,17 @@ class Landings:
         slot = self.slot(place)
         self.heard[rows, slot] = np.maximum(self.heard[rows, slot], phases)
 
-    def release(self, key: Hashable, rows: Array) -> None:
+    def release(self, key: Hashable, rows: Array, phase: int) -> None:
         """What these warps have heard of is left at `key` for those of their clusters."""
         for cluster, mine in self._by_cluster(rows):
-            self.publish(key, cluster, self.heard[mine].max(axis=0))
+            self.publish(key, cluster, self.heard[mine].max(axis=0), phase)
 
-    def publish(self, key: Hashable, cluster: int, heard: Array) -> None:
-        old = self._left.get((key, cluster))
-        self._left[key, cluster] = heard if old is None else _joined(old, heard)
+    def publish(self, key: Hashable, cluster: int, heard: Array, phase: int) -> None:
+        self._left.leave((key, cluster), heard, phase)
 
-    def acquire(self, key: Hashable, rows: Array) -> None:
+    def acquire(self, key: Hashable, rows: Array, phase: int) -> None:
         for cluster, mine in self._by_cluster(rows):
-            left = self._left.get((key, cluster))
+            left = self._left.take((key, cluster), phase)
             if left is not None:
                 width = len(left)
                 self.heard[mine, :width] = np.maximum(self.heard[mine, :width], left)

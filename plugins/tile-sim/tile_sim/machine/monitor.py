@@ -64,6 +64,17 @@ class Finding:
         return f"{self.text} [{self.count} times]" if self.count > 1 else self.text
 
 
+def _by_phase(rows: Array, phases: Array, here: Array) -> Iterator[tuple[int, Array]]:
+    """The warps of threads that are `here`, each with the phase that it is in."""
+    found = phases[here]
+    first = int(found[0])
+    if (found == first).all():
+        yield first, distinct(rows[here])
+        return
+    for phase in np.unique(found).tolist():
+        yield phase, distinct(rows[here][found == phase])
+
+
 class _Initialised:
     """For each mbarrier the warp that initialised it (-1: none), its clock, when, and where."""
 
@@ -289,31 +300,37 @@ class Monitor:
                 self.clocks.release(key, rows)
 
     def cta_arrive(self, g: Group, ids: Array) -> None:
-        for key, rows in self._by_barrier(g, ids):
-            self.clocks.release(key, rows)
+        for key, rows, phase in self._by_barrier(g, ids):
+            self.clocks.release(key, rows, phase)
 
     def cta_pass(self, g: Group, ids: Array) -> None:
-        for key, rows in self._by_barrier(g, ids):
-            self.clocks.acquire(key, rows)
+        for key, rows, phase in self._by_barrier(g, ids):
+            self.clocks.acquire(key, rows, phase)
 
-    def _by_barrier(self, g: Group, ids: Array) -> Iterator[tuple[Hashable, Array]]:
+    def _by_barrier(self, g: Group, ids: Array) -> Iterator[tuple[Hashable, Array, int]]:
+        """Barriers, the warps at each, and which generation of it they have arrived for."""
         rows = g.lane_rows()
         which = self.wave.cta_of[rows] * NAMED + ids.astype(np.int64)
+        phases = self.wave.barriers.waiting[rows, g.lane_ids()]
         for one in distinct(which).tolist():
-            yield ("bar", *divmod(one, NAMED)), distinct(rows[which == one])
+            for phase, mine in _by_phase(rows, phases, which == one):
+                yield ("bar", *divmod(one, NAMED)), mine, phase
 
     def cluster_arrive(self, g: Group) -> None:
-        for key, rows in self._by_cluster(g):
-            self.clocks.release(key, rows)
+        for key, rows, phase in self._by_cluster(g):
+            self.clocks.release(key, rows, phase)
 
     def cluster_pass(self, g: Group) -> None:
-        for key, rows in self._by_cluster(g):
-            self.clocks.acquire(key, rows)
+        for key, rows, phase in self._by_cluster(g):
+            self.clocks.acquire(key, rows, phase)
 
-    def _by_cluster(self, g: Group) -> Iterator[tuple[Hashable, Array]]:
-        cluster = self.wave.cta_of[g.rows] // self.wave.cluster_size
-        for c in np.unique(cluster):
-            yield ("cluster", int(c)), g.rows[cluster == c]
+    def _by_cluster(self, g: Group) -> Iterator[tuple[Hashable, Array, int]]:
+        rows = g.lane_rows()
+        cluster = self.wave.cta_of[rows] // self.wave.cluster_size
+        phases = self.wave.barriers.cluster_waiting[rows, g.lane_ids()]
+        for one in distinct(cluster).tolist():
+            for phase, mine in _by_phase(rows, phases, cluster == one):
+                yield ("cluster", one), mine, phase
 
     def mbarrier_init(self, g: Group, places: Array) -> None:
         self.time += 1
@@ -333,19 +350,22 @@ class Monitor:
         early = (made >= 0) & (made != rows) & (known < self.initialised.clock[places])
         self._report_each("race", _USED_TOO_EARLY, self.initialised.place[places], early)
 
-    def mbarrier_arrive(self, g: Group, places: Array) -> None:
+    def mbarrier_arrive(self, g: Group, places: Array, phases: Array) -> None:
+        """Warps arrive for those phases, by number since the wave began."""
         self.mbarrier_used(g, places)
         rows = g.lane_rows()
         for place in np.unique(places):
-            self.clocks.release(("mbarrier", int(place)), np.unique(rows[places == place]))
+            here = places == place
+            key, phase = ("mbarrier", int(place)), int(phases[here][0])
+            self.clocks.release(key, np.unique(rows[here]), phase)
 
     def mbarrier_wait(self, g: Group, places: Array, done: Array) -> None:
         self.mbarrier_used(g, places)
         rows = g.lane_rows()
         for place in np.unique(places[done]):
             mine = np.unique(rows[done & (places == place)])
-            self.clocks.acquire(("mbarrier", int(place)), mine)
             phases = int(self.wave.mbarriers.completed[place])
+            self.clocks.acquire(("mbarrier", int(place)), mine, phases - 1)
             self.clocks.landings.waited(int(place), mine, phases)
             self.maps.waited(int(place), mine, phases)
             self.globals.waited(int(place), mine, phases)
@@ -419,7 +439,8 @@ class Monitor:
         if known is None:
             return
         self._check_signalled(place, known.known)
-        self.clocks.publish(("mbarrier", place), known)
+        phase = int(self.wave.mbarriers.completed[place])
+        self.clocks.publish(("mbarrier", place), known, phase)
 
     def _check_signalled(self, place: int, known: Array) -> None:
         """The asynchronous proxy sees an mbarrier after a fence of the thread that made it."""
