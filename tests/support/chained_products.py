@@ -85,6 +85,21 @@ def clamped(q, k, v, out, trips: int, rows: Int, keys: Int, depth: Int):
     ct.store(out, index=(ct.bid(0), 0), tile=ct.astype(total, out.dtype))
 
 
+@ct.kernel
+def weighted(q, k, v, out, trips: Int, rows: Int, keys: Int, depth: Int):
+    """What the late product adds to needs the sum of all that it multiplies."""
+    query = ct.load(q, index=(ct.bid(0), 0), shape=(rows, depth))
+    total = ct.full((rows, depth), 1, dtype=ct.float32)
+    for j in range(trips):
+        key = ct.load(k, index=(0, j), shape=(depth, keys), order=(1, 0))
+        scores = ct.mma(query, key, ct.full((rows, keys), 0, dtype=ct.float32))
+        weights = ct.exp2(scores - ct.max(scores, axis=1, keepdims=True))
+        value = ct.load(v, index=(j, 0), shape=(keys, depth))
+        total = total * ct.sum(weights, axis=1, keepdims=True)
+        total = ct.mma(ct.astype(weights, q.dtype), value, total)
+    ct.store(out, index=(ct.bid(0), 0), tile=ct.astype(total, out.dtype))
+
+
 def check(name: str, found: np.ndarray, wanted: np.ndarray) -> None:
     error = np.abs(found.astype(np.float64) - wanted).max() / max(1.0, np.abs(wanted).max())
     assert error < 2e-3, f"{name}: {error}"
@@ -97,8 +112,8 @@ def with_one_stage(draw: np.random.Generator) -> None:
     out, other = np.zeros_like(q), np.zeros_like(q)
     ct.launch(None, (1, 1, 1), attention, (q, k, v, out, 2, rows, keys, depth))
     wide = [each.astype(np.float64) for each in (q, k, v)]
-    scores = wide[0] @ wide[1][:keys].T
-    powers = np.exp2(scores - scores.max(1, keepdims=True))
+    scores = wide[0] @ wide[1].T
+    powers = np.exp2(scores[:, :keys] - scores[:, :keys].max(1, keepdims=True))
     check("attention in one stage", out, powers / powers.sum(1, keepdims=True) @ wide[2][:keys])
     weights = np.maximum(wide[0] @ wide[1].T, 0) * 0.125
     ct.launch(None, (2, 1, 1), two_late, (q, k, v, v, out, other, 0, *LARGE))
@@ -109,6 +124,13 @@ def with_one_stage(draw: np.random.Generator) -> None:
         part = slice(keys * j, keys * (j + 1))
         total = np.maximum(weights[:, part] @ wide[2][part] + total * 0.5, -3)
     check("clamped, in one stage", out, total)
+    ct.launch(None, (2, 1, 1), weighted, (q, k, v, out, 2, *LARGE))
+    total = np.ones((128, depth))
+    for j in range(2):
+        part = slice(keys * j, keys * (j + 1))
+        powers = np.exp2(scores[:, part] - scores[:, part].max(1, keepdims=True))
+        total = powers @ wide[2][part] + total * powers.sum(1, keepdims=True)
+    check("weighted, in one stage", out, total)
 
 
 def main(schedule: str, strategy: str = "unspecialize") -> None:

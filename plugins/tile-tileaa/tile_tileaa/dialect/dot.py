@@ -7,6 +7,7 @@ accumulators.
 
 # pyright: reportGeneralTypeIssues=false
 
+from collections.abc import Sequence
 from typing import Any
 
 from tile_core.dialect import Check, Operand, OperationSpec, Pure, Result, declare
@@ -90,7 +91,12 @@ def _blocks(op: ir.OpView) -> str | None:
 
 
 def _shape_problem(op: ir.OpView) -> str | None:
-    a, b, c, d = (shape_of(value.type) for value in (op.a, op.b, op.c, op.result))
+    return shape_problem(op, shape_of(op.b.type))
+
+
+def shape_problem(op: ir.OpView, b: Sequence[int]) -> str | None:
+    """What is wrong with the shapes of a product, whose B has the shape `b`."""
+    a, c, d = (shape_of(value.type) for value in (op.a, op.c, op.result))
     if len(d) not in (2, 3):
         return f"expects rank-2 or rank-3 tensor for result, but got ({len(d)})"
     if len(a) != len(d) or len(b) != len(d) or a[-1] != b[-2] or a[:-2] != b[:-2]:

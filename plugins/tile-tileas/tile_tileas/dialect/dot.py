@@ -6,14 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tile_tileaa.dialect.dot import DOT, DOT_CHECKS, blocks_of, type_problem
-from tile_tileaa.dialect.types import element_of
+from tile_tileaa.dialect.dot import DOT, DOT_CHECKS, blocks_of, shape_problem, type_problem
+from tile_tileaa.dialect.types import element_of, shape_of
 
 from tile_core.dialect import Operand, OperationSpec, ReadsAndWrites, Result, declare
 from tile_core.mlir import ir
 from tile_tileas.dialect.base import NvTileAS
 from tile_tileas.dialect.on_tiles import on_tiles, reads_buffers
 from tile_tileas.mma.families import TENSOR, WARPGROUP
+
+#: On a product of warpgroups whose A is a part of its columns: the row of B (i32) that the first of
+#: them is multiplied by.
+FROM_ROW = "from_row"
+
+
+def from_row_of(op: ir.OpView) -> int:
+    """The row of B that the first column of A is multiplied by."""
+    return ir.IntegerAttr(op.attributes[FROM_ROW]).value if FROM_ROW in op.attributes else 0
 
 
 def _atom(op: ir.OpView) -> str | None:
@@ -64,6 +73,28 @@ def _in_flight(op: ir.OpView) -> str | None:
     return f"expects products in flight to be of {WARPGROUP} or {TENSOR}, but got '{atom}'"
 
 
+def _shapes(op: ir.OpView) -> str | None:
+    """Those of nv_tileaa, or fewer columns of A than B has rows."""
+    b = list(shape_of(op.b.type))
+    if FROM_ROW not in op.attributes:
+        return shape_problem(op, b)
+    given, count = op.attributes[FROM_ROW], shape_of(op.a.type)[-1]
+    first = given.value if isinstance(given, ir.IntegerAttr) else -1
+    if not 0 <= first <= b[-2] - count:
+        return f"expects {FROM_ROW} to be one of B's with {count} from there on, but got {given}"
+    return shape_problem(op, [*b[:-2], count, b[-1]])
+
+
+def _part(op: ir.OpView) -> str | None:
+    from tile_tileas.mma.tiers import tier_of
+
+    family = tier_of(ir.StringAttr(op.attributes["atom"]).value).family
+    held = isinstance(op.a.type, ir.RankedTensorType)
+    if FROM_ROW not in op.attributes or (family == WARPGROUP and held):
+        return None
+    return f"expects {FROM_ROW} on products of {WARPGROUP} with A in registers"
+
+
 def _pending(op: ir.OpView) -> str | None:
     if "pending" not in op.attributes:
         return None
@@ -81,6 +112,9 @@ def _same(op: ir.OpView) -> str | None:
     return f"expects one tile type, but got {source} and {result}"
 
 
+#: Those of nv_tileaa but for types and shapes.
+_OTHER_CHECKS = tuple(check for at, check in enumerate(DOT_CHECKS) if at not in (0, 2))
+
 _SPEC = replace(
     DOT,
     fields={**DOT.fields, "atom": ir.StringAttr},
@@ -89,15 +123,18 @@ _SPEC = replace(
     "holds. An atom that reads elements of four bits packed takes A and B as bytes of two, next to "
     "each other along K. `warps` says how many warps stand along B, M and N, once layouts are "
     "assigned; `promotes` that sums are kept outside of tensor cores; `in_flight` that nobody may "
-    "touch the result, or write A and B, before a wait. A and B are tiles or buffers: their types "
-    "say where they reside.",
+    "touch the result, or write A and B, before a wait; `from_row` that A is a part of its "
+    "columns, which are multiplied by the rows of B from that one on. A and B are tiles or "
+    "buffers: their types say where they reside.",
     traits=reads_buffers(("a", "b")),
     checks=(
         on_tiles(_types),
-        *(on_tiles(check) for check in DOT_CHECKS[1:]),
+        on_tiles(_shapes),
+        *(on_tiles(check) for check in _OTHER_CHECKS),
         _atom,
         _warps,
         _in_flight,
+        _part,
     ),
 )
 

@@ -283,3 +283,12 @@ def _cp_async_problem(load: ir.OpView, buffer: Buffer, layout: LinearLayout) -> 
         if tuple(access.registers) != tuple(range(start, start + side.vector)):
             return "runs lie differently in global and shared memory"
     return None
+
+
+def readers_of(load: Prefetch, order: Sequence[ir.Operation]) -> tuple[int, int]:
+    """The places in a body of the first and the last product that read what a load fills."""
+    assert load.target is not None, "products read it"
+    copy = load.target.copy.operation
+    uses = load.target.alloc.results[0].uses
+    places = [order.index(use.owner.operation) for use in uses if use.owner.operation != copy]
+    return min(places), max(places)

@@ -19,13 +19,15 @@ from collections.abc import Sequence
 from tile_core.mlir import ir
 from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
+from tile_tileas.pipelining.common_ring import CommonRing, stages_in_common, turns_of
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.loads_ahead import left_to_threads
 from tile_tileas.pipelining.multistage import Multistage
-from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.prefetch import Prefetch, readers_of
 from tile_tileas.pipelining.released import can_be_released
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.stage_count import fits_once
+from tile_tileas.pipelining.wgmma_parts import begin_in_parts
 from tile_tileas.tma.filling import TmaLoads
 
 
@@ -41,13 +43,16 @@ def pipelined(one: Candidate) -> Pipelined | None:
         left_to_threads(one.loads, why)
         one.missed("is not pipelined", why, "LoopNotPipelined")
         return None
-    new = Refilled(one.loop, one.loads, one.maps, 1, one.warps).run()
-    one.cx.passed(
-        new,
-        "fills the one stage of each tile that fits again as soon as that has been read",
-        category="pipeline",
-        name="StagesRefilled",
-    )
+    turns = turns_of(one)
+    stages = stages_in_common(one, turns)
+    if stages:
+        new = CommonRing(one.loop, turns, one.maps, stages, one.warps).run()
+        how = f"fills {stages} stages that its tiles have in turns, when one has been read"
+    else:
+        new = Refilled(one.loop, one.loads, one.maps, 1, one.warps).run()
+        how = "fills the one stage of each tile that fits again as soon as that has been read"
+    begin_in_parts(new)
+    one.cx.passed(new, how, category="pipeline", name="StagesRefilled")
     return Pipelined(1, 0)
 
 
@@ -62,7 +67,7 @@ class Refilled(Multistage):
         order = [op.operation for op in loop.regions[0].blocks[0].operations]
         by_readers: dict[tuple[int, int], list[Prefetch]] = {}
         for load in loads:
-            by_readers.setdefault(_readers(load, order), []).append(maps.aligned(load))
+            by_readers.setdefault(readers_of(load, order), []).append(maps.aligned(load))
         spots = [Spot(order[first].opview, order[last].opview) for first, last in by_readers]
         parts = [(maps.part(part, readers), part) for part in by_readers.values()]
         self._spots = [(filling, spot) for (filling, _), spot in zip(parts, spots, strict=True)]
@@ -85,12 +90,3 @@ class Refilled(Multistage):
 #: Iterations whose stages are still read when the next filling begins, less one: it waits for the
 #: readers of the very stage that it fills.
 _NOT_EVEN_THIS_ONE = -1
-
-
-def _readers(load: Prefetch, order: Sequence[ir.Operation]) -> tuple[int, int]:
-    """The places in a body of the first and the last product that read what a load fills."""
-    assert load.target is not None, "products read it"
-    copy = load.target.copy.operation
-    uses = load.target.alloc.results[0].uses
-    places = [order.index(use.owner.operation) for use in uses if use.owner.operation != copy]
-    return min(places), max(places)

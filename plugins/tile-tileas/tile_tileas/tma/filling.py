@@ -153,6 +153,7 @@ class Tma:
         self._empty: ir.Value | None = None
         self._apart = apart
         self._to_threads = False
+        self._shares = False
         self._pair = pair
         self._of_pair: dict[str, ir.Attribute] = {PAIR: ir.UnitAttr.get()} if pair else {}
         self._by: dict[str, ir.Attribute] = {COPIER: ir.UnitAttr.get()} if copier else {}
@@ -179,6 +180,12 @@ class Tma:
         mask = at.constant((1 << self._ctas) - 1, ir.IntegerType.get_signless(16))
         self._cluster = Shared(self._ctas, rank, mask)
         self._place.seen(at, in_cluster=True)
+
+    def share(self, other: Tma) -> None:
+        """Have the stages of another one, and its barriers, in turns with it: it is the one that
+        prepares and finishes.
+        """
+        self._barrier, self._empty, self._shares = other._barrier, other._empty, True
 
     def reclaim(self, at: Writer, slot: Slot) -> None:
         """Until every block of the cluster has read the stage, if they copy into each other's; or
@@ -266,7 +273,7 @@ class Tma:
 
     def finish(self, at: Writer) -> None:
         """Nobody waits any more."""
-        if self._apart:
+        if self._apart or self._shares:
             return
         made = [self._barrier, self._read, self._empty]
         self._place.done(at, [barrier for barrier in made if barrier is not None])

@@ -64,6 +64,7 @@ class WarpgroupProduct:
         a: A in shared memory; None for fragments in registers.
         element: MLIR element of the accumulator's fragment, of `a_element` that of A's.
         fresh: the accumulator is zero, and its registers are not read.
+        from_row: the row of B, in elements, that A's first column is multiplied by.
     """
 
     atom: MmaAtom
@@ -74,6 +75,7 @@ class WarpgroupProduct:
     element: str
     a_element: str = ""
     fresh: bool = False
+    from_row: int = 0
 
     @property
     def name(self) -> str:
@@ -82,6 +84,7 @@ class WarpgroupProduct:
         shape = "x".join(map(str, (*self.counts, *self.steps)))
         opcode = self.atom.instruction.replace(".", "_")
         start = "_fresh" if self.fresh else ""
+        start += f"_from_{self.from_row}" if self.from_row else ""
         return f"__tile_{opcode}_{shape}_{where}_{_spelt(self.b)}_{self.element}{start}"
 
     @property
@@ -200,7 +203,8 @@ class _Text:
             left = "left"
             lines.append(_moved("left", first, made.a.start(m * made.steps[0], k * atom.k)))
         b = first + len(self.inputs) - 1
-        lines.append(_moved("right", b, made.b.start(n * made.steps[1], k * atom.k)))
+        row = made.from_row + k * atom.k
+        lines.append(_moved("right", b, made.b.start(n * made.steps[1], row)))
         rest = self._immediates("accumulate" if k else "begin")
         return [*lines, f"{atom.instruction} {accumulators}, {left}, right, {rest}"]
 

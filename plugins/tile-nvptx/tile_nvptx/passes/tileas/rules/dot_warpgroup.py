@@ -9,6 +9,7 @@ from tile_cute.atoms.descriptors import SmemOperand, hopper_descriptor
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
 from tile_cute.linear.layout import log2
+from tile_tileas.dialect.dot import from_row_of
 from tile_tileas.dot_plan import DONE, IN_FLIGHT, PENDING, PROMOTES, atom_name, warps_of
 from tile_tileas.dots import product_shape
 from tile_tileas.mma.operands import read_operand
@@ -152,6 +153,7 @@ class _Warpgroups:
             self.b,
             str(element_of(c.type)),
             "" if self.a is not None else str(element_of(a.type)),
+            from_row=from_row_of(self.op),
         )
 
     def _descriptor(self, base: ir.Value, operand: SmemOperand, axis: int) -> ir.Value:
