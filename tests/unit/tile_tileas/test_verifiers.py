@@ -160,6 +160,14 @@ _SCALED_ATOM = (
             'atom = "fma", in_flight',
             "expects products in flight to be of wgmma or tcgen05, but got 'fma'",
         ),
+        (
+            'atom = "fma", from_row = 0 : i32',
+            "expects from_row on products of wgmma with A in registers",
+        ),
+        (
+            'atom = "fma", from_row = 1 : i32',
+            "expects from_row to be one of B's with 16 from there on, but got 1 : i32",
+        ),
     ],
 )
 def test_products_name_their_atom_and_place_warps(attributes: str, message: str) -> None:
