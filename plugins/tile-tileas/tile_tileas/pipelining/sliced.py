@@ -168,10 +168,6 @@ class Dependents:
         """Whether an operation of the block needs what folds find of all parts."""
         return op.operation in self._needing(self.folds)
 
-    def is_behind_folds(self, op: ir.OpView) -> bool:
-        """Whether an operation needs what the folds find."""
-        return op.operation in self._needing(self.folds)
-
     def _along(self, fold: ir.OpView) -> bool:
         """Whether it folds what parts are cut along: else each finds its own columns' values."""
         return _axis_of(fold) == len(self._shape) - 1

@@ -119,11 +119,7 @@ def _is_tile(value: ir.Value, shape: list[int]) -> bool:
 
 
 def _is_for(known: Dependents, op: ir.OpView) -> bool:
-    """Whether nobody else needs all of what would be made in parts, and the product nothing that
-    is found of all parts, as a sum that is scaled by what folds find.
-    """
-    if known.is_behind_folds(op):
-        return False
+    """Whether nobody else needs all of what would be made in parts."""
     users = {other.operation for other in (*known.late, *known.folds, op, *_waits(op))}
     results = (result for late in known.late for result in late.results)
     return all(use.owner.operation in users for result in results for use in result.uses)
