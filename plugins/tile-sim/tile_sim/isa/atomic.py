@@ -9,9 +9,10 @@ import numpy as np
 from tile_sim.errors import SimError
 from tile_sim.isa.address import address, take_space
 from tile_sim.isa.half import Kind
-from tile_sim.isa.loadstore import SCOPES, take_cache
+from tile_sim.isa.loadstore import SCOPES, noted, take_cache
 from tile_sim.machine.access import WRITTEN_WORD, Part, check_written, parts
 from tile_sim.machine.group import Group
+from tile_sim.machine.orders import Order, order_of
 from tile_sim.numeric.rounding import canonical, flush
 from tile_sim.program.decode import Decode, Exec, Getter, instruction
 from tile_sim.program.types import TYPES, Type
@@ -154,9 +155,10 @@ def turns(index: Array) -> list[Array]:
     return np.split(order[by_turn], bounds)
 
 
-def _take_semantics(cx: Decode) -> None:
-    cx.option("relaxed", "acquire", "release", "acq_rel")
-    cx.option(*SCOPES)
+def _take_order(cx: Decode) -> Order:
+    semantic = cx.option("relaxed", "acquire", "release", "acq_rel")
+    scope = cx.option(*SCOPES)
+    return noted(cx, order_of(semantic or "relaxed", scope))
 
 
 @instruction("atom", "red")
@@ -165,8 +167,20 @@ def atom(cx: Decode) -> Exec:
         from tile_sim.isa.remote import red_async
 
         return red_async(cx)
+    order = _take_order(cx)
+    run = _unordered(cx)
+
+    def execute(g: Group) -> None:
+        g.wave.order = order
+        run(g)
+        g.wave.order = None
+
+    return execute
+
+
+def _unordered(cx: Decode) -> Exec:
+    """What is computed, whatever it orders."""
     keep = cx.ins.op == "atom"
-    _take_semantics(cx)
     space = take_space(cx)
     op = cx.one_of(*_UPDATES)
     cx.flag("noftz")

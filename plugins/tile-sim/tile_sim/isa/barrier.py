@@ -8,6 +8,7 @@ from tile_sim.isa.common import PRED, U32
 from tile_sim.isa.loadstore import SCOPES
 from tile_sim.machine.barriers import NAMED
 from tile_sim.machine.group import Group, merge
+from tile_sim.machine.orders import order_of
 from tile_sim.program.decode import Decode, Exec, Getter, Sync, instruction
 
 Array = np.ndarray
@@ -131,9 +132,8 @@ def _reduction(cx: Decode, aligned: bool) -> Sync:
 
 # --- fences -------------------------------------------------------------------------------------
 
-# Words after `fence` that order generic accesses only: the simulator is sequentially consistent
-# for those, so they execute as nothing.
-_FENCE_WORDS = ("sc", "acq_rel", "acquire", "release", *SCOPES)
+# Accesses are sequentially consistent here; only check mode looks at who was to see them.
+_FENCES = ("sc", "acq_rel", "acquire", "release")
 
 
 @instruction("membar", "fence")
@@ -142,11 +142,19 @@ def fence(cx: Decode) -> Exec:
         from tile_sim.isa.proxy import proxy_fence
 
         return proxy_fence(cx)
+    semantic = "sc"
     if cx.ins.op == "membar":
-        cx.one_of("cta", "gl", "gpu", "sys")
+        scope = cx.one_of("cta", "gl", "gpu", "sys")
     else:
-        while cx.option(*_FENCE_WORDS):
-            pass
+        semantic = cx.one_of(*_FENCES, default="sc")
         cx.prefixed("sync_restrict::")
+        scope = cx.option(*SCOPES)
     cx.done(0)
-    return lambda g: None
+    order = order_of(semantic, scope)
+    cx.program.scopes.add(order.scope)
+
+    def execute(g: Group) -> None:
+        if g.wave.monitor is not None:
+            g.wave.monitor.orders.fence(g.rows, order)
+
+    return execute

@@ -11,17 +11,17 @@ def barrier_cluster(cx: Decode) -> Sync:
     """`barrier.cluster.arrive` and `.wait`."""
     cx.flag("cluster")
     kind = cx.one_of("arrive", "wait")
-    cx.option("release", "relaxed", "acquire")
+    order = cx.option("release", "relaxed", "acquire")
     aligned = cx.flag("aligned")
     cx.done(0)
     if kind == "arrive":
-        return _arrive(aligned)
+        return _arrive(aligned, order == "relaxed")
     return Sync(_wait(aligned), _leave, "cluster")
 
 
-def _arrive(aligned: bool) -> Sync:
+def _arrive(aligned: bool, relaxed: bool) -> Sync:
     def execute(g: Group) -> None:
-        g.wave.barriers.cluster_arrive(g)
+        g.wave.barriers.cluster_arrive(g, relaxed)
 
     if aligned:
         return aligned_sync(execute)

@@ -10,6 +10,7 @@ from tile_sim.isa.address import address, kernel_parameter, take_space
 from tile_sim.isa.common import B64
 from tile_sim.machine.access import load, store
 from tile_sim.machine.group import Group
+from tile_sim.machine.orders import Order, order_of
 from tile_sim.program.decode import Decode, Exec, Getter, instruction
 from tile_sim.program.layout import PARAM_WINDOW
 from tile_sim.program.types import Type
@@ -21,13 +22,22 @@ _STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
 _CACHE = ("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc")
 
 
-def take_order(cx: Decode) -> str:
-    """Consume ordering and scope; `weak` when there is none."""
-    order = cx.option("weak", *_STRONG)
+def take_order(cx: Decode) -> Order | None:
+    """Consume ordering and scope; None for weak accesses."""
+    semantic = cx.option("weak", *_STRONG)
     if cx.flag("mmio"):
-        order = "relaxed"
-    cx.option(*SCOPES)
-    return order or "weak"
+        semantic = "relaxed"
+    scope = cx.option(*SCOPES)
+    if semantic in (None, "weak"):
+        return None
+    return noted(cx, order_of(semantic, scope))
+
+
+def noted(cx: Decode, order: Order) -> Order:
+    """The program has accesses of that scope, unless they are of shared memory, where all agree."""
+    if not any(word.startswith("shared") for word in cx.mods):
+        cx.program.scopes.add(order.scope)
+    return order
 
 
 def take_cache(cx: Decode) -> bool:
@@ -101,15 +111,14 @@ def ld(cx: Decode) -> Exec:
         return _load_parameter(cx, writes, element)
     where, compute = address(cx, 1, space)
     dtype, total = element.dtype, len(writes)
-    strong = order != "weak"
 
     def execute(g: Group) -> None:
-        if strong:
+        if order is not None:
             g.wave.polled = True
-        g.wave.strong = strong
+        g.wave.order = order
         for write, values in zip(writes, load(g, where, compute(g), dtype, total), strict=True):
             write(g, values)
-        g.wave.strong = False
+        g.wave.order = None
 
     return execute
 
@@ -138,7 +147,7 @@ def st(cx: Decode) -> Exec:
         from tile_sim.isa.remote import st_async
 
         return st_async(cx)
-    strong = take_order(cx) != "weak"
+    order = take_order(cx)
     space = take_space(cx)
     policy = take_cache(cx)
     count = int(cx.one_of("v2", "v4", "v8", default="v1")[1:])
@@ -150,9 +159,9 @@ def st(cx: Decode) -> Exec:
     dtype = element.dtype
 
     def execute(g: Group) -> None:
-        g.wave.strong = strong
+        g.wave.order = order
         store(g, where, compute(g), dtype, [g.lanes(np.asarray(get(g))) for get in gets])
-        g.wave.strong = False
+        g.wave.order = None
 
     return execute
 

@@ -114,7 +114,7 @@ class Barriers:
         self.cluster_generation = np.zeros(clusters, np.int64)
         self.cluster_waiting = np.full((wave.warps, 32), -1, np.int64)
 
-    def cluster_arrive(self, g: Group) -> None:
+    def cluster_arrive(self, g: Group, relaxed: bool = False) -> None:
         rows, lanes = g.lane_rows(), g.lane_ids()
         if (self.cluster_waiting[rows, lanes] >= 0).any():
             raise SimError("bad-barrier", "barrier.cluster.arrive twice without a wait")
@@ -122,7 +122,7 @@ class Barriers:
         self.cluster_waiting[rows, lanes] = self.cluster_generation[cluster]
         np.add.at(self.cluster_arrived, cluster, 1)
         if self.wave.monitor is not None:
-            self.wave.monitor.cluster_arrive(g)
+            self.wave.monitor.cluster_arrive(g, relaxed)
         self.complete_cluster()
 
     def complete_cluster(self) -> None:

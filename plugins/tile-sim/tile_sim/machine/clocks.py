@@ -13,8 +13,9 @@ from tile_sim.machine.left import Left
 Array = np.ndarray
 #: Kinds of knowledge that travel along every synchronisation. An event of another warp happened
 #: before; a proxy fence makes it visible to the asynchronous proxy, too, in shared or in global
-#: memory; a `tcgen05.fence::before_thread_sync` (or a commit) stands behind it.
-ORDERED, PROXIED, TENSOR, PROXIED_GLOBAL = range(4)
+#: memory; a `tcgen05.fence::before_thread_sync` (or a commit) stands behind it; a
+#: `fence.mbarrier_init` does.
+ORDERED, PROXIED, TENSOR, PROXIED_GLOBAL, INITIALISED = range(5)
 #: Memory that a proxy fence is of -> what it makes known.
 PROXY_KINDS = {"shared": PROXIED, "global": PROXIED_GLOBAL}
 
@@ -38,7 +39,7 @@ class Clocks:
 
     def __init__(self, warps: int, landings: Landings) -> None:
         self.landings = landings
-        self.known = np.zeros((4, warps, warps), np.int32)
+        self.known = np.zeros((5, warps, warps), np.int32)
         np.fill_diagonal(self.known[ORDERED], 1)
         self.tensor = np.zeros((warps, warps), np.int32)
         self._left = Left()
@@ -58,7 +59,7 @@ class Clocks:
         """The numbers of the warps' present events."""
         return self.known[ORDERED, warps, warps]
 
-    def _advance(self, rows: Array) -> None:
+    def advance(self, rows: Array) -> None:
         """What the warps do from now on is not what others have heard of."""
         self.known[ORDERED, rows, rows] += 1
 
@@ -68,14 +69,18 @@ class Clocks:
         """What these warps have done and know becomes known to who acquires `key` later, of a
         barrier a phase that is not before this one.
         """
-        self._left.leave(key, self.known[:, rows].max(axis=1), phase)
+        self.leave(key, self.known[:, rows].max(axis=1), phase)
         self.landings.release(key, rows, phase)
-        self._advance(rows)
+        self.advance(rows)
 
     def publish(self, key: Hashable, then: Snapshot, phase: int = 0) -> None:
         """The same for what a warp knew at an earlier time (`snapshot`)."""
-        self._left.leave(key, then.known, phase)
+        self.leave(key, then.known, phase)
         self.landings.publish(key, then.cluster, then.landed, phase)
+
+    def leave(self, key: Hashable, known: Array, phase: int) -> None:
+        """Who acquires `key` later will know this (`[kinds, warps]`)."""
+        self._left.leave(key, known, phase)
 
     def acquire(self, key: Hashable, rows: Array, phase: int = 0) -> None:
         known = self._left.take(key, phase)
@@ -92,7 +97,7 @@ class Clocks:
         if committed:
             self.known[TENSOR, row, row] = self.known[ORDERED, row, row]
         known = self.known[:, row].copy()
-        self._advance(np.array([row]))
+        self.advance(np.array([row]))
         return Snapshot(known, *self.landings.known(row))
 
     # --- fences -----------------------------------------------------------------------------
@@ -101,12 +106,19 @@ class Clocks:
         """What the warps did, or have heard of, is visible to the asynchronous proxy."""
         for kind in (PROXY_KINDS[space] for space in spaces):
             self.known[kind, rows] = np.maximum(self.known[kind, rows], self.known[ORDERED, rows])
-        self._advance(rows)
+        self.advance(rows)
+
+    def initialised(self, rows: Array) -> None:
+        """The warps fence the making of mbarriers: relaxed meetings of clusters hand them over."""
+        self.known[INITIALISED, rows] = np.maximum(
+            self.known[INITIALISED, rows], self.known[ORDERED, rows]
+        )
+        self.advance(rows)
 
     def before_thread_sync(self, rows: Array) -> None:
         """The warps' tcgen05 instructions so far come before what synchronises next."""
         self.known[TENSOR, rows, rows] = self.known[ORDERED, rows, rows]
-        self._advance(rows)
+        self.advance(rows)
 
     def after_thread_sync(self, rows: Array) -> None:
         """What the warps have heard of comes before their next tcgen05 instructions."""

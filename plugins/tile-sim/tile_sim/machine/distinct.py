@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 _FEW = 64  # that many are sorted sooner than marked
@@ -19,3 +21,16 @@ def distinct(places: np.ndarray) -> np.ndarray:
     marks = np.zeros(high - low + 1, bool)
     marks[flat - low] = True
     return (np.flatnonzero(marks) + low).astype(flat.dtype, copy=False)
+
+
+def by_phase(
+    rows: np.ndarray, phases: np.ndarray, here: np.ndarray
+) -> Iterator[tuple[int, np.ndarray]]:
+    """The warps of threads that are `here`, each with the phase that it is in."""
+    found = phases[here]
+    first = int(found[0])
+    if (found == first).all():
+        yield first, distinct(rows[here])
+        return
+    for phase in np.unique(found).tolist():
+        yield phase, distinct(rows[here][found == phase])

@@ -188,3 +188,10 @@ class Barriers64:
         if (pending + counts > LIMIT).any():
             raise SimError("mbarrier", "pending count out of range")
         self.words[unique] = pack(pending + counts, expected, tx, phase)
+
+
+class Initialised:
+    """For each mbarrier the warp that initialised it (-1: none), its clock, when, and where."""
+
+    def __init__(self, barriers: int) -> None:
+        self.row, self.clock, self.time, self.place = np.full((4, barriers), -1, np.int64)

@@ -19,13 +19,15 @@ import numpy as np
 from tile_sim.errors import Where
 from tile_sim.machine.access import Part
 from tile_sim.machine.barriers import NAMED
-from tile_sim.machine.clocks import ORDERED, PROXIED, PROXY_KINDS, Clocks, Snapshot
+from tile_sim.machine.clocks import INITIALISED, ORDERED, PROXIED, PROXY_KINDS, Clocks, Snapshot
 from tile_sim.machine.copywatch import CopyWatch
-from tile_sim.machine.distinct import distinct
+from tile_sim.machine.distinct import by_phase, distinct
 from tile_sim.machine.globalwatch import GlobalWatch
 from tile_sim.machine.group import Group
 from tile_sim.machine.landings import Landings
 from tile_sim.machine.mapwatch import MapWatch
+from tile_sim.machine.mbarrier import Initialised
+from tile_sim.machine.orders import Order, Orders
 from tile_sim.machine.registerwatch import RegisterWatch
 from tile_sim.machine.shadow import IN_FLIGHT, Shadow
 from tile_sim.machine.sources import Sources
@@ -64,24 +66,6 @@ class Finding:
         return f"{self.text} [{self.count} times]" if self.count > 1 else self.text
 
 
-def _by_phase(rows: Array, phases: Array, here: Array) -> Iterator[tuple[int, Array]]:
-    """The warps of threads that are `here`, each with the phase that it is in."""
-    found = phases[here]
-    first = int(found[0])
-    if (found == first).all():
-        yield first, distinct(rows[here])
-        return
-    for phase in np.unique(found).tolist():
-        yield phase, distinct(rows[here][found == phase])
-
-
-class _Initialised:
-    """For each mbarrier the warp that initialised it (-1: none), its clock, when, and where."""
-
-    def __init__(self, barriers: int) -> None:
-        self.row, self.clock, self.time, self.place = np.full((4, barriers), -1, np.int64)
-
-
 class Monitor:
     """Watches the waves of one launch and collects findings."""
 
@@ -99,13 +83,14 @@ class Monitor:
         words = wave.shared.stride // 8 * wave.cluster_size
         landings = Landings(wave.cta_of // wave.cluster_size, words)
         self.clocks = Clocks(wave.warps, landings)
+        self.orders = Orders(self.clocks, wave)
         self.registers = RegisterWatch(wave.warps, frozenset(wave.program.product_registers))
         self._tensor: TensorWatch | None = None
         self.shared = Shadow(len(wave.shared.bytes))
         self.globals = GlobalWatch(self)
         self.copies = CopyWatch(self)
         self.init_fence_time = np.full(wave.warps, -1, np.int64)
-        self.initialised = _Initialised(len(wave.mbarriers.words))
+        self.initialised = Initialised(len(wave.mbarriers.words))
         self.maps = MapWatch(self)
         self.sources = Sources(len(wave.shared.bytes))
         #: (map, coordinates) -> a hash of the bytes that the last tensor store took there.
@@ -141,8 +126,8 @@ class Monitor:
         at = shadow.spans(part.index * size, size * count)
         warp = np.repeat(rows, at.shape[1])
         at = at.reshape(-1)
-        if kind == "atomic" or g.wave.strong:
-            self._synchronise(shadow, at, warp, kind, part.space)
+        if (order := g.wave.order) is not None:
+            self._synchronise(shadow, at, warp, kind, part.space, order)
         elif kind == "read":
             self._read(shadow, at, warp, part.space)
         else:
@@ -279,7 +264,9 @@ class Monitor:
 
     # --- synchronisation --------------------------------------------------------------------
 
-    def _synchronise(self, shadow: Shadow, at: Array, warp: Array, kind: str, space: str) -> None:
+    def _synchronise(
+        self, shadow: Shadow, at: Array, warp: Array, kind: str, space: str, order: Order
+    ) -> None:
         """Atomics and strong accesses pass clocks through their locations."""
         if kind != "read":
             self._write(shadow, at, warp, space, generic=True, atomic=True)
@@ -295,9 +282,9 @@ class Monitor:
             rows = np.unique(warp[at == place])
             key = (id(shadow), int(place))
             if kind != "write":
-                self.clocks.acquire(key, rows)
+                self.orders.take(key, rows, order)
             if kind != "read":
-                self.clocks.release(key, rows)
+                self.orders.leave(key, rows, order)
 
     def cta_arrive(self, g: Group, ids: Array) -> None:
         for key, rows, phase in self._by_barrier(g, ids):
@@ -313,12 +300,13 @@ class Monitor:
         which = self.wave.cta_of[rows] * NAMED + ids.astype(np.int64)
         phases = self.wave.barriers.waiting[rows, g.lane_ids()]
         for one in distinct(which).tolist():
-            for phase, mine in _by_phase(rows, phases, which == one):
+            for phase, mine in by_phase(rows, phases, which == one):
                 yield ("bar", *divmod(one, NAMED)), mine, phase
 
-    def cluster_arrive(self, g: Group) -> None:
+    def cluster_arrive(self, g: Group, relaxed: bool) -> None:
+        arrive = self.orders.arrive_relaxed if relaxed else self.clocks.release
         for key, rows, phase in self._by_cluster(g):
-            self.clocks.release(key, rows, phase)
+            arrive(key, rows, phase)
 
     def cluster_pass(self, g: Group) -> None:
         for key, rows, phase in self._by_cluster(g):
@@ -329,7 +317,7 @@ class Monitor:
         cluster = self.wave.cta_of[rows] // self.wave.cluster_size
         phases = self.wave.barriers.cluster_waiting[rows, g.lane_ids()]
         for one in distinct(cluster).tolist():
-            for phase, mine in _by_phase(rows, phases, cluster == one):
+            for phase, mine in by_phase(rows, phases, cluster == one):
                 yield ("cluster", one), mine, phase
 
     def mbarrier_init(self, g: Group, places: Array) -> None:
@@ -341,12 +329,13 @@ class Monitor:
     def mbarrier_fence(self, g: Group) -> None:
         self.time += 1
         self.init_fence_time[g.rows] = self.time
+        self.clocks.initialised(g.rows)
 
     def mbarrier_used(self, g: Group, places: Array) -> None:
         """Warps use mbarriers, which others must have initialised before, for all to see."""
         rows = g.lane_rows()
         made = self.initialised.row[places]
-        known = self.clocks.ordered[rows, made]
+        known = self.clocks.known[(ORDERED, INITIALISED), rows[:, None], made[:, None]].max(axis=1)
         early = (made >= 0) & (made != rows) & (known < self.initialised.clock[places])
         self._report_each("race", _USED_TOO_EARLY, self.initialised.place[places], early)
 
@@ -448,7 +437,7 @@ class Monitor:
         warp, clock, where = int(made.row[place]), made.clock[place], int(made.place[place])
         if warp < 0:
             return
-        if known[ORDERED, warp] < clock:
+        if known[(ORDERED, INITIALISED), warp].max() < clock:
             self._report("race", _USED_TOO_EARLY, self.place(), where, 1)
         if self.init_fence_time[warp] < made.time[place] and known[PROXIED, warp] < clock:
             message = "a copy signals an mbarrier initialised without a fence.mbarrier_init"

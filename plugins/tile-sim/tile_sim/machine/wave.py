@@ -30,6 +30,7 @@ from tile_sim.program.types import STORAGE
 if TYPE_CHECKING:
     from tile_sim.machine.counters import Counters
     from tile_sim.machine.memory import GlobalMemory
+    from tile_sim.machine.orders import Order
     from tile_sim.machine.scheduler import Scheduler
     from tile_sim.machine.trace import Trace
     from tile_sim.program.program import Program
@@ -135,7 +136,8 @@ class Wave:
     clock: int = 0
     progress: int = 0
     polled: bool = False
-    strong: bool = False
+    #: Of the strong access that is under way.
+    order: Order | None = None
     cursor: Any = None
     async_known: Any = None
     backlog: Backlog | None = None

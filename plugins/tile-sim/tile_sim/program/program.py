@@ -65,6 +65,8 @@ class Program:
     product_registers: set[int] = field(default_factory=set)
     #: Registers that a `tcgen05.ld` fills.
     tensor_loaded: frozenset[int] = frozenset()
+    #: Scopes of fences and of strong accesses that may be of global memory (`machine.orders`).
+    scopes: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.formals: dict[str, tuple[list[Var | Reg], list[Var | Reg]]] = {}
