@@ -48,3 +48,18 @@ def test_folds_of_parts_are_along_what_is_cut(axis: int, divisible: bool) -> Non
         known = Dependents(tile, result.results[0], end)
         assert len(known.folds) == 1
         assert known.is_divisible(8) == divisible
+
+
+@pytest.mark.parametrize(("ends", "reached"), [("%result, %all", True), ("%result, %each", False)])
+def test_what_needs_a_fold_of_all_parts_is_reached_by_it(ends: str, reached: bool) -> None:
+    """It cannot begin with the first part."""
+    spread = '%of = "nv_tileas.view"(%sum) : (!m) -> !v\n'
+    spread += '%all = "nv_tileaa.broadcast"(%of) : (!v) -> !s'
+    body = BODY.replace("SUM", f"{fold('sum', 'less', 1, 'addf')}\n{spread}")
+    body = body.replace("%end = arith.negf %result", f"%end = arith.mulf {ends}")
+    with function(f"{HEAD}func.func @f(%tile: !s) {{\n{body}\nreturn\n}}") as made:
+        ops = list(made.regions[0].blocks[0].operations)
+        (result,) = (op for op in ops if op.operation.name == "arith.negf")
+        (end,) = (op for op in ops if op.operation.name == "arith.mulf")
+        known = Dependents(made.regions[0].blocks[0].arguments[0], result.results[0], end)
+        assert known.folds_reach(end) == reached

@@ -181,6 +181,34 @@ def test_products_name_their_atom_and_place_warps(attributes: str, message: str)
     assert caught.value.message == f"'nv_tileas.dot' op {message}"
 
 
+@pytest.mark.parametrize(
+    ("row", "a", "message"),
+    [
+        ("0 : i32", "!h", "expects from_row on products of wgmma with A in registers"),
+        (
+            '"first"',
+            "!s",
+            'expects from_row to be one of B\'s with 16 from there on, but got "first"',
+        ),
+    ],
+)
+def test_parts_of_products_are_in_registers_and_name_a_row(row: str, a: str, message: str) -> None:
+    line = (
+        '%x = "nv_tileas.dot"(%e, %b, %c) {atom = "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.'
+        f'f16", from_row = {row}, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}} '
+        f": ({a}, !b, !d) -> !d"
+    )
+    text = in_function(line).replace("%i: i32)", f"%i: i32, %e: {a}, %b: !b, %c: !d)")
+    types = (
+        "!s = tensor<64x16xf16>\n!d = tensor<64x16xf32>\n"
+        '!h = !nv_tileas.buffer<tensor<64x16xf16>, "shared", 1 : i32>\n'
+        '!b = !nv_tileas.buffer<tensor<32x16xf16>, "shared", 1 : i32>\n'
+    )
+    with pytest.raises(InputError) as caught, function(types + text):
+        pass
+    assert caught.value.message == f"'nv_tileas.dot' op {message}"
+
+
 def test_pairs_of_blocks_have_instructions_of_their_own() -> None:
     line = (
         '%x = "nv_tileas.dot"(%e, %e, %c) {atom = "fma", blocks = 2 : i32, operandSegmentSizes = '
