@@ -44,6 +44,9 @@ IN_FLIGHT = "in_flight"
 #: Of a wait for a product: a stage that this has read is filled anew at once, and what it gives is
 #: read where it is used, behind that.
 FREES = "frees"
+#: Of a wait for a product: the branch that alone uses what it gives, and gives that or what it
+#: makes of it, writes the latter over it, so that all that follows reads it as without a branch.
+IN_PLACE = "in_place"
 #: Of a buffer in tensor memory: it takes the place of the sum of the product that its loop awaits
 #: first, which nobody reads any more when it is filled.
 OVER = "over"

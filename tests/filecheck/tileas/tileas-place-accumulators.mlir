@@ -95,6 +95,120 @@ func.func @later(%a: !a, %b: !b, %n: i32) -> !c attributes {nv_tileaa.kernel, nv
   return %s : !c
 }
 // -----
+// A branch that changes what is awaited does so in tensor memory; all read it behind that, some
+// registers at a time.
+// CHECK: func.func @in_place
+// CHECK: %[[C:.*]] = "nv_tileas.alloc_tensor"() {{.*}}"tensor", 1 : i32>
+// CHECK: scf.for
+// CHECK: "nv_tileas.barrier_wait"
+// CHECK: scf.if %arg4 {
+// CHECK-NEXT: %[[X:.*]] = "nv_tileas.copy"(%[[C]])
+// CHECK-NEXT: %[[M:.*]] = arith.addf %[[X]], %arg3
+// CHECK-NEXT: "nv_tileas.copy"(%[[M]], %[[C]])
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[Y:.*]] = "nv_tileas.copy"(%[[C]]) {few = 2 : i32
+// CHECK-NEXT: arith.addf %{{.*}}, %[[Y]]
+// CHECK: "nv_tileas.umma"
+#a = #nv_tileas.layout<"offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,0],[4,8],[8,0],[16,0],[32,0]] : 64x16">
+#b = #nv_tileas.layout<"offset=[[1,0],[2,0],[4,0],[8,0],[0,1],[0,2],[8,4]] : 16x8">
+#c = #nv_tileas.layout<"register=[[0,1],[8,0]] lane=[[0,2],[0,4],[1,0],[2,0],[4,0]] warp=[[16,0],[32,0]] : 64x8">
+!a = !nv_tileas.buffer<tensor<64x16xf16, #a>, "shared", 1 : i32>
+!b = !nv_tileas.buffer<tensor<16x8xf16, #b>, "shared", 1 : i32>
+!c = tensor<64x8xf32, #c>
+func.func @in_place(%a: !a, %b: !b, %n: i32, %mask: !c, %flag: i1) -> !c attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : !c
+  %first = "nv_tileas.dot"(%a, %b, %zero) {atom = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16", in_flight, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!a, !b, !c) -> !c
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%s = %first, %t = %zero) -> (!c, !c) : i32 {
+    %x = "nv_tileas.dot_wait"(%s) {in_place, frees, few = 2 : i32} : (!c) -> !c
+    %y = scf.if %flag -> (!c) {
+      %m = arith.addf %x, %mask : !c
+      scf.yield %m : !c
+    } else {
+      scf.yield %x : !c
+    }
+    %u = arith.addf %t, %y : !c
+    %d = "nv_tileas.dot"(%a, %b, %zero) {atom = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16", in_flight, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!a, !b, !c) -> !c
+    scf.yield %d, %u : !c, !c
+  }
+  %z = "nv_tileas.dot_wait"(%r#0) : (!c) -> !c
+  return %r#1 : !c
+}
+// -----
+// The same of the other arm.
+// CHECK: func.func @in_place_otherwise
+// CHECK: %[[C:.*]] = "nv_tileas.alloc_tensor"() {{.*}}"tensor", 1 : i32>
+// CHECK: scf.for
+// CHECK: %[[NOT:.*]] = arith.xori %arg4
+// CHECK-NEXT: scf.if %[[NOT]] {
+// CHECK-NEXT: %[[X:.*]] = "nv_tileas.copy"(%[[C]])
+// CHECK-NEXT: %[[M:.*]] = arith.addf %[[X]], %arg3
+// CHECK-NEXT: "nv_tileas.copy"(%[[M]], %[[C]])
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[Y:.*]] = "nv_tileas.copy"(%[[C]])
+#a = #nv_tileas.layout<"offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,0],[4,8],[8,0],[16,0],[32,0]] : 64x16">
+#b = #nv_tileas.layout<"offset=[[1,0],[2,0],[4,0],[8,0],[0,1],[0,2],[8,4]] : 16x8">
+#c = #nv_tileas.layout<"register=[[0,1],[8,0]] lane=[[0,2],[0,4],[1,0],[2,0],[4,0]] warp=[[16,0],[32,0]] : 64x8">
+!a = !nv_tileas.buffer<tensor<64x16xf16, #a>, "shared", 1 : i32>
+!b = !nv_tileas.buffer<tensor<16x8xf16, #b>, "shared", 1 : i32>
+!c = tensor<64x8xf32, #c>
+func.func @in_place_otherwise(%a: !a, %b: !b, %n: i32, %mask: !c, %flag: i1) -> !c attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : !c
+  %first = "nv_tileas.dot"(%a, %b, %zero) {atom = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16", in_flight, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!a, !b, !c) -> !c
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%s = %first, %t = %zero) -> (!c, !c) : i32 {
+    %x = "nv_tileas.dot_wait"(%s) {in_place, frees, few = 2 : i32} : (!c) -> !c
+    %y = scf.if %flag -> (!c) {
+      scf.yield %x : !c
+    } else {
+      %m = arith.addf %x, %mask : !c
+      scf.yield %m : !c
+    }
+    %u = arith.addf %t, %y : !c
+    %d = "nv_tileas.dot"(%a, %b, %zero) {atom = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16", in_flight, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!a, !b, !c) -> !c
+    scf.yield %d, %u : !c, !c
+  }
+  %z = "nv_tileas.dot_wait"(%r#0) : (!c) -> !c
+  return %r#1 : !c
+}
+// -----
+// A pass between may have made something else of the branch: then registers are changed.
+// CHECK: func.func @not_in_place
+// CHECK: %[[C:.*]] = "nv_tileas.alloc_tensor"() {{.*}}"tensor", 1 : i32>
+// CHECK: scf.for
+// CHECK: %[[X:.*]] = "nv_tileas.copy"(%[[C]])
+// CHECK-NEXT: %[[Y:.*]] = scf.if %arg4
+// CHECK-NOT: "nv_tileas.copy"
+// CHECK: "nv_tileas.umma"
+#a = #nv_tileas.layout<"offset=[[0,1],[0,2],[0,4],[0,8],[1,0],[2,0],[4,8],[8,0],[16,0],[32,0]] : 64x16">
+#b = #nv_tileas.layout<"offset=[[1,0],[2,0],[4,0],[8,0],[0,1],[0,2],[8,4]] : 16x8">
+#c = #nv_tileas.layout<"register=[[0,1],[8,0]] lane=[[0,2],[0,4],[1,0],[2,0],[4,0]] warp=[[16,0],[32,0]] : 64x8">
+!a = !nv_tileas.buffer<tensor<64x16xf16, #a>, "shared", 1 : i32>
+!b = !nv_tileas.buffer<tensor<16x8xf16, #b>, "shared", 1 : i32>
+!c = tensor<64x8xf32, #c>
+func.func @not_in_place(%a: !a, %b: !b, %n: i32, %mask: !c, %flag: i1) -> !c attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : !c
+  %first = "nv_tileas.dot"(%a, %b, %zero) {atom = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16", in_flight, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!a, !b, !c) -> !c
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%s = %first, %t = %zero) -> (!c, !c) : i32 {
+    %x = "nv_tileas.dot_wait"(%s) {in_place, frees, few = 2 : i32} : (!c) -> !c
+    %y = scf.if %flag -> (!c) {
+      %m = arith.addf %x, %mask : !c
+      scf.yield %m : !c
+    } else {
+      scf.yield %mask : !c
+    }
+    %u = arith.addf %t, %y : !c
+    %d = "nv_tileas.dot"(%a, %b, %zero) {atom = "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16", in_flight, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!a, !b, !c) -> !c
+    scf.yield %d, %u : !c, !c
+  }
+  %z = "nv_tileas.dot_wait"(%r#0) : (!c) -> !c
+  return %r#1 : !c
+}
+// -----
 // Products of other tiers are left alone.
 // CHECK: func.func @other
 // CHECK-NOT: tensor",

@@ -105,11 +105,28 @@ def test_results_of_threads_that_share_rows(schedule: str) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_with_a_mask(schedule: str) -> None:
-    """A branch around the mask: weights are made at once, and sums stay in registers."""
+    """A branch around the mask changes scores in tensor memory: all else is as without one."""
     text = attention(8, causal=True)
     sizes = [len(re.findall(r"tcgen05\.mma", one)) for one in text.splitlines()]
-    assert [size for size in sizes if size] == [8, 8, 8]
+    assert [size for size in sizes if size] == [8, 6, 2, 8]
     attend(text, schedule, 1, causal=True)
+
+
+@pytest.mark.parametrize(
+    "dropped", [r"tcgen05\.st[^;]*; ", r"tcgen05\.wait::st[^;]*;", r"tcgen05\.wait::ld[^;]*;"]
+)
+def test_nothing_of_a_mask_can_go(dropped: str) -> None:
+    """The branch reads scores, adds to them and stores them before all read what is there."""
+    text = attention(8, causal=True)
+    loop = text[text.index("tcgen05.commit") :]
+    branch = re.search(r"tcgen05\.ld.*?tcgen05\.wait::st[^;]*;", loop, re.DOTALL)
+    assert branch is not None
+    assert "ex2" not in branch[0]  # the mask alone
+    start, end = (len(text) - len(loop) + place for place in branch.span())
+    one = re.compile(dropped).search(text, start, end)
+    assert one is not None
+    broken = text[: one.start()] + text[one.end() :]
+    assert is_caught(lambda schedule: attend(broken, schedule, 1, causal=True))
 
 
 def fails(text: str) -> bool:
@@ -196,6 +213,70 @@ for lengths in ([2, 0, 1], [0, 1, 3]):
         total = np.maximum(weights.sum(1, keepdims=True), 1e-30)
         np.testing.assert_allclose(out[rows], weights / total @ v[: 128 * tiles], atol=6e-3)
 """
+
+
+#: Scores that a branch changes, by 128 keys, and what NumPy has in their place.
+_BRANCHES = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from pathlib import Path
+from tile_sim import cutile
+cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = "sm_100", "tilec", 3
+cutile.settings.strict = True
+cutile.settings.launch.update(schedule="random")
+made = []
+cutile.compiler.watch = made.append
+import cuda.tile as ct
+import numpy as np
+from wide_attention import attend
+rng = np.random.default_rng(0)
+q, k, v = (rng.normal(size=(384, 128)).astype(np.float16) for _ in range(3))
+q = (q * 0.1).astype(np.float16)
+out = np.ones((128, 128), np.float16)
+kernel = attend.replace_hints(num_worker_warps=8)
+ct.launch(None, (1, 1, 1), kernel, (q[:128], k, v, np.array([3], np.int32), out, 1, 1))
+Path(sys.argv[1]).write_bytes(made[-1].bytecode)
+scores = q[:128].astype(np.float64) @ k.astype(np.float64).T
+CHANGE
+weights = np.exp2(scores - scores.max(1, keepdims=True))
+wanted = weights / weights.sum(1, keepdims=True) @ v.astype(np.float64)
+np.testing.assert_allclose(out, wanted, atol=6e-3)
+"""
+_SCORES = "            now = max(largest"
+#: By what the branch does: its program, NumPy's, and why sums then stay in registers.
+BRANCHES = {
+    "each": ("scores * scores", "scores[:, 128:256] **= 2", None),
+    "rows": (
+        "scores - ct.max(scores, axis=-1, keepdims=True)",
+        "scores[:, 128:256] -= scores[:, 128:256].max(1, keepdims=True)",
+        "the branch that changes the first one has 'nv_tileas.reduce'",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BRANCHES)
+def test_branches_change_each_element_by_itself(kind: str, tmp_path: Path) -> None:
+    """In tensor memory; those that fold rows keep the form of registers, and say so."""
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
+    change, wanted, why = BRANCHES[kind]
+    source = (ROOT / "tests" / "support" / "persistent_attention.py").read_text()
+    branch = f"            if j % 2 == 1:\n                scores = {change}\n{_SCORES}"
+    for before, after in (
+        ("_SIZE = 64", "_SIZE = 128"), ("@ct.kernel", "@ct.kernel(occupancy=2)"), (_SCORES, branch),
+    ):  # fmt: skip
+        assert before in source
+        source = source.replace(before, after)
+    (tmp_path / "wide_attention.py").write_text(source)
+    file, program = tmp_path / "attention.tileirbc", _BRANCHES.replace("CHANGE", wanted)
+    command = [sys.executable, "-c", program, str(file), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    made = tile_core.compile(file.read_bytes(), "sm_100", opt_level=3, emit="ptx")
+    sizes = [len(re.findall(r"tcgen05\.mma", one)) for one in str(made.stage("ptx")).splitlines()]
+    assert [size for size in sizes if size] == ([8, 6, 2, 8] if why is None else [8, 8, 8])
+    said = [remark.message for remark in made.remarks if "sum in registers" in remark.message]
+    assert len(said) == (why is not None)
+    assert all(str(why) in one for one in said)
 
 
 @pytest.mark.parametrize("schedule", ["late", pytest.param("random", marks=pytest.mark.slow)])

@@ -237,6 +237,11 @@ def test_a_wait_for_products_gives_what_it_takes() -> None:
     [
         ("pending = -1 : i32", "expects pending to be at least 0, but got -1 : i32"),
         ("pending = 1 : i32, done", "expects nothing to be pending behind products that are done"),
+        (
+            "done, in_place",
+            "expects products in tensor memory to hold nothing, and none to be pending",
+        ),
+        ("in_place = 1 : i32", "expects in_place alone, but got 1 : i32"),
     ],
 )
 def test_what_a_wait_for_products_leaves(flags: str, message: str) -> None:

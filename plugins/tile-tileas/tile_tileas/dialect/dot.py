@@ -105,6 +105,17 @@ def _pending(op: ir.OpView) -> str | None:
     return None if number >= 0 else f"expects pending to be at least 0, but got {pending}"
 
 
+def _in_place(op: ir.OpView) -> str | None:
+    if "in_place" not in op.attributes:
+        return None
+    given = op.attributes["in_place"]
+    if not isinstance(given, ir.UnitAttr):
+        return f"expects in_place alone, but got {given}"
+    if {"pending", "done"}.intersection(op.attributes) or len(op.operands) > 1:
+        return "expects products in tensor memory to hold nothing, and none to be pending"
+    return None
+
+
 def _same(op: ir.OpView) -> str | None:
     source, result = op.operands[0].type, op.results[0].type
     if source == result and isinstance(source, ir.RankedTensorType):
@@ -143,9 +154,10 @@ _WAIT = OperationSpec(
     {"source": Operand[Any], "held": Sequence[Operand[Any]], "result": Result[Any]},
     "The accumulator of products in flight, when they are done: all groups of the warpgroup are, "
     "but the last `pending` ones. `held` are tiles that products read until then. With "
-    "`done` a product just before has been waited for, and nothing is left to wait for.",
+    "`done` a product just before has been waited for, and nothing is left to wait for. With "
+    "`in_place` the branch that alone uses the result changes it in tensor memory.",
     (ReadsAndWrites,),
-    (_same, _pending),
+    (_same, _pending, _in_place),
 )
 
 declare(NvTileAS, _SPEC, module=__name__)

@@ -36,6 +36,8 @@ from tile_tileas.dot_plan import (
     tensor_plan_of,
 )
 from tile_tileas.materialize.tensor_parts import (
+    change_in_place,
+    change_to_place,
     few_of,
     follows_product,
     lay_over,
@@ -205,12 +207,7 @@ class _Placing:
                 await_products(at, done, at.constant(0))
                 user = first_user(wait.block, wait.results)
                 if user is not None:
-                    if FREES in wait.attributes and not _begins_between(wait, user):
-                        at.move(ir.InsertionPoint(user))
-                    found = at.read(held.sums, wait.results[0].type, few_of(wait))
-                    if adds:
-                        found = _added(at, found, wait.operands[0])
-                    wait.results[0].replace_all_uses_with(found)
+                    _read_for(at, wait, user, held.sums, adds=adds)
                 wait.erase()
 
     # -- parts ---------------------------------------------------------------------------------
@@ -277,6 +274,23 @@ def is_read_later(op: ir.OpView) -> bool:
         return False
     value = block.arguments[uses[0].operand_number + 1]
     return all(use.owner.operation.name == _WAIT for use in value.uses)
+
+
+def _read_for(
+    at: Writer, wait: ir.Operation, user: ir.Operation, sums: ir.Value, *, adds: bool
+) -> None:
+    """Read what is awaited where `at` stands, or where `user` is the first to use it. `adds`: what
+    is carried is added to it.
+    """
+    tile, few, free = wait.results[0], few_of(wait), not _begins_between(wait, user)
+    change = change_to_place(wait)
+    if change is not None and free and not adds:
+        change_in_place(at, sums, tile, change, few)
+        return
+    if FREES in wait.attributes and free:
+        at.move(ir.InsertionPoint(user))
+    found = at.read(sums, tile.type, few)
+    tile.replace_all_uses_with(_added(at, found, wait.operands[0]) if adds else found)
 
 
 def _begins_between(wait: ir.Operation, user: ir.Operation) -> bool:

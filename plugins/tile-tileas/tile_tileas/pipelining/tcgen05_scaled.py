@@ -17,7 +17,8 @@ core adds to what is scaled, as the program says; in registers scaled sums came 
 
 What is scaled has to be there before the first part of the product, so that part is the larger one:
 powers of three quarters take as long as reading, scaling and writing O. Parts need a P whose scores
-are read and not chosen by a branch, behind which the code generator moves nothing.
+are read and not chosen by a branch, behind which the code generator moves nothing: one that changes
+S or leaves it, as the mask of causal attention, writes over S in tensor memory before it is read.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from tile_tileas.dialect.barriers import COPIER, LEADER
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED, STEPS
-from tile_tileas.dot_plan import FREES, OVER, PROMOTES, tensor_plan_of
+from tile_tileas.dot_plan import FREES, IN_PLACE, OVER, PROMOTES, tensor_plan_of
+from tile_tileas.materialize.tensor_parts import change_of
 from tile_tileas.pipelining.signals import Signals, commit_products
 from tile_tileas.pipelining.sliced import (
     Dependents,
@@ -66,6 +68,11 @@ def problem_of(chain: Chain, warps: int) -> str | None:
     held = columns_of(_sums(chain, warps), width)
     if held is None or part_type(late.results[0].type, width) is None:
         return "threads have no columns of their own of it"
+    scores = chain.early.results[0]
+    change = change_of(scores)
+    why = None if change is None else change.problem(scores)
+    if why is not None:
+        return why
     if not _is_in_parts(chain, warps):
         return "what it reads is not made of each element, or each row, of the first one by itself"
     return None
@@ -91,9 +98,15 @@ def _is_in_parts(chain: Chain, warps: int) -> bool:
     assert held is not None, "asked before"
     steps = tensor_plan_of(chain.late, warps)
     width = _part_of(chain)
-    known = Dependents(chain.early.results[0], chain.stored.operands[0], chain.stored)
+    known = Dependents(_read(chain.early.results[0]), chain.stored.operands[0], chain.stored)
     whole = steps.counts[2] % _PARTS == 0 and steps.shape[2] == _PARTS * width
     return whole and columns_of(held, width) is not None and known.is_divisible(width)
+
+
+def _read(scores: ir.Value) -> ir.Value:
+    """S as P is made of it: behind a branch that changes it in tensor memory, or as it is."""
+    change = change_of(scores)
+    return scores if change is None else change.result
 
 
 def _part_of(chain: Chain) -> int:
@@ -145,6 +158,8 @@ class Scaled(Turned):
         self._sum = self._held(new)
         values = late.operands[1]
         multiplied = self._multiplied(scores)
+        if change_of(scores.results[0]) is not None:
+            scores.attributes[IN_PLACE] = ir.UnitAttr.get()
         early.operation.move_after(self._committed(multiplied[-1]))
         freed = self._done_before(block)
         at.move(ir.InsertionPoint.after(new))
@@ -204,7 +219,7 @@ class Scaled(Turned):
         """
         at, chain = self._at, self._chain
         stored, late, width = chain.stored, chain.late, _part_of(chain)
-        known = Dependents(scores.results[0], stored.operands[0], stored)
+        known = Dependents(_read(scores.results[0]), stored.operands[0], stored)
         at.move(ir.InsertionPoint(stored))
         begun: list[ir.Operation] = []
         found: list[list[ir.Value]] = []
