@@ -63,3 +63,22 @@ def test_ranks() -> None:
     assert rank_correlation([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]) == pytest.approx(1.0)
     assert rank_correlation([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]) == pytest.approx(-1.0)
     assert rank_correlation([1.0, 2.0, 3.0], [10.0, 10.0, 30.0]) == pytest.approx(0.866, abs=1e-3)
+
+
+def test_a_relaxed_meeting_orders_what_tcgen05_fences_alone() -> None:
+    """Without fences behind the loads, columns are given back that others may still read."""
+    gemm = Pair100(n=128, stages=2, blocks=2, wide=16, arrive="relaxed")
+    grid, arguments = gemm.arguments(_SIZE)
+    arguments[:2] = [
+        mapped(values.astype(np.float16), gemm.step, rows)
+        for values, rows in ((_A, ROWS), (_B, gemm.step.n))
+    ]
+    first, *others = gemm.ptx.split("tcgen05.fence::before_thread_sync;")
+    allocated, *behind = others
+    assert len(behind) == 2, "with the sums, and at the end"
+    ptx = f"{first}tcgen05.fence::before_thread_sync;{allocated}{''.join(behind)}"
+    launched = Module(ptx).launch(
+        "gemm", grid, None, arguments, shared_bytes=gemm.shared, check=True
+    )
+    found = {finding.message for finding in launched.findings}
+    assert "deallocation of tensor memory that another warp reads" in found

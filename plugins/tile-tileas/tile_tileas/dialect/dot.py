@@ -123,8 +123,8 @@ def _same(op: ir.OpView) -> str | None:
     return f"expects one tile type, but got {source} and {result}"
 
 
-#: Those of nv_tileaa but for types and shapes.
-_OTHER_CHECKS = tuple(check for at, check in enumerate(DOT_CHECKS) if at not in (0, 2))
+#: Those of nv_tileaa, with other types and shapes.
+_, _BLOCKS, _, _SCALES = DOT_CHECKS
 
 _SPEC = replace(
     DOT,
@@ -139,9 +139,7 @@ _SPEC = replace(
     "buffers: their types say where they reside.",
     traits=reads_buffers(("a", "b")),
     checks=(
-        on_tiles(_types),
-        on_tiles(_shapes),
-        *(on_tiles(check) for check in _OTHER_CHECKS),
+        *(on_tiles(check) for check in (_types, _BLOCKS, _shapes, _SCALES)),
         _atom,
         _warps,
         _in_flight,
