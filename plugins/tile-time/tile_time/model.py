@@ -272,15 +272,13 @@ def _run(
     check_run(graph, engine)
     if last.issued >= most:  # time goes by how much of the work was done
         scale = max(whole / last.issued, 1.0)
-        return Runs(last, last.cycles * scale, few, wanted, scale)
-    if len(lengths) == 1:
+    elif few < wanted and len(lengths) > 1:  # clusters of different lengths end at no pace
+        scale = whole / sum(lengths[variety.kind(i, few)] for i in range(few))
+    else:
         scale = wanted / few
-        cycles = last.cycles + ((wanted - few) * _pace(last, resident) if few < wanted else 0.0)
-    else:  # clusters of different lengths end at no pace
-        scale = 1.0
-        if few < wanted:
-            scale = whole / sum(lengths[variety.kind(i, few)] for i in range(few))
-        cycles = last.cycles * scale
+    cycles = last.cycles * scale
+    if last.issued < most and few < wanted and len(lengths) == 1:
+        cycles = last.cycles + (wanted - few) * _pace(last, resident)
     return Runs(last, max(cycles, engine.least_clk(scale)), few, wanted, scale)
 
 

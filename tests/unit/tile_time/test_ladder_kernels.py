@@ -30,6 +30,16 @@ def _check(ptx: str, grid: Any, arguments: list[Any], shared: int) -> None:
     assert np.array_equal(c, (_A @ _B.T).astype(np.float16))
 
 
+def _arguments(gemm: Gemm100 | Pair100) -> tuple[Any, list[Any]]:
+    """Grid and arguments of a product of A and B, through tensor maps."""
+    grid, arguments = gemm.arguments(_SIZE)
+    arguments[:2] = [
+        mapped(values.astype(np.float16), gemm.step, rows)
+        for values, rows in ((_A, ROWS), (_B, gemm.step.n))
+    ]
+    return grid, arguments
+
+
 @pytest.mark.parametrize(
     "gemm",
     [Gemm80("registers", "plain"), Gemm80("async", "padded"), Gemm80("async", "swizzled", 2)],
@@ -51,11 +61,7 @@ def test_sm80(gemm: Gemm80) -> None:
     ],
 )
 def test_sm100(gemm: Gemm100 | Pair100) -> None:
-    grid, arguments = gemm.arguments(_SIZE)
-    arguments[:2] = [
-        mapped(values.astype(np.float16), gemm.step, rows)
-        for values, rows in ((_A, ROWS), (_B, gemm.step.n))
-    ]
+    grid, arguments = _arguments(gemm)
     _check(gemm.ptx, grid, arguments, gemm.shared)
 
 
@@ -68,11 +74,7 @@ def test_ranks() -> None:
 def test_a_relaxed_meeting_orders_what_tcgen05_fences_alone() -> None:
     """Without fences behind the loads, columns are given back that others may still read."""
     gemm = Pair100(n=128, stages=2, blocks=2, wide=16, arrive="relaxed")
-    grid, arguments = gemm.arguments(_SIZE)
-    arguments[:2] = [
-        mapped(values.astype(np.float16), gemm.step, rows)
-        for values, rows in ((_A, ROWS), (_B, gemm.step.n))
-    ]
+    grid, arguments = _arguments(gemm)
     first, *others = gemm.ptx.split("tcgen05.fence::before_thread_sync;")
     allocated, *behind = others
     assert len(behind) == 2, "with the sums, and at the end"

@@ -7,9 +7,9 @@ and for a signal (an mbarrier) only when no thread can go on, one in each cluste
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -17,10 +17,19 @@ if TYPE_CHECKING:
     from tile_sim.machine.wave import Wave
 
 Array = np.ndarray
-_RANDOM_RATE = 0.15
-_CLUSTERS = 0.5
+_T = TypeVar("_T")
+#: Under `random`: how often something completes behind a block, and in which share of clusters.
+RANDOM_RATE, RANDOM_CLUSTERS = 0.15, 0.5
 #: What of an operation a thread has waited for.
 Awaited = Literal["read", "write"]
+
+
+def by_cluster(items: Iterable[_T], cluster_of: Callable[[_T], int]) -> list[list[_T]]:
+    """The items of each cluster, in their order."""
+    found: dict[int, list[_T]] = {}
+    for item in items:
+        found.setdefault(cluster_of(item), []).append(item)
+    return list(found.values())
 
 
 @dataclass(eq=False)
@@ -111,7 +120,7 @@ class AsyncQueue:
 
     def tick(self) -> None:
         """One block has been executed: under `random`, something may finish."""
-        if self.schedule == "random" and self.pending and self.wave.rng.random() < _RANDOM_RATE:
+        if self.schedule == "random" and self.pending and self.wave.rng.random() < RANDOM_RATE:
             self._finish_some(self.pending)
             self.wave.progress += 1
 
@@ -128,10 +137,7 @@ class AsyncQueue:
         Clusters share nothing but global memory: one at a time in all of the wave shows no more,
         and has each of them run by itself from there on.
         """
-        by_cluster: dict[int, list[Operation]] = {}
-        for operation in operations:
-            by_cluster.setdefault(operation.cluster, []).append(operation)
-        for found in self._chosen(list(by_cluster.values())):
+        for found in self._chosen(by_cluster(operations, lambda one: one.cluster)):
             found.finish()
         self._drop_done()
 
@@ -139,7 +145,7 @@ class AsyncQueue:
         if self.schedule != "random":
             return [operations[0] for operations in of_clusters]
         rng = self.wave.rng
-        some = [one for one in of_clusters if rng.random() < _CLUSTERS] or of_clusters[:1]
+        some = [one for one in of_clusters if rng.random() < RANDOM_CLUSTERS] or of_clusters[:1]
         return [operations[int(rng.integers(len(operations)))] for operations in some]
 
     def drain(self) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 
 from tile_sim.errors import SimError
 from tile_sim.machine.access import PENDING, UNWRITTEN, WRITTEN
+from tile_sim.machine.asyncs import RANDOM_CLUSTERS, RANDOM_RATE, by_cluster
 
 if TYPE_CHECKING:
     from tile_sim.machine.wave import Wave
 
 Array = np.ndarray
 LANES, COLUMNS, UNIT = 128, 512, 32
-_RANDOM_RATE, _CLUSTERS = 0.15, 0.5
 
 
 #: CTA of the wave, lanes and columns of some cells.
@@ -159,11 +159,8 @@ class TensorMemory:
             self._up_to_commit(threads[0])
         return bool(committed)
 
-    def _by_cluster(self, threads: Iterable[int]) -> Iterable[list[int]]:
-        found: dict[int, list[int]] = {}
-        for thread in threads:
-            found.setdefault(int(self.wave.cluster_first[thread // 32]), []).append(thread)
-        return found.values()
+    def _by_cluster(self, threads: Iterable[int]) -> list[list[int]]:
+        return by_cluster(threads, lambda thread: int(self.wave.cluster_first[thread // 32]))
 
     def _up_to_commit(self, thread: int) -> None:
         queue = self.queues[thread]
@@ -178,10 +175,10 @@ class TensorMemory:
     def tick(self) -> None:
         """One block has been executed: under `random`, a step may end in some clusters."""
         rng = self.wave.rng
-        if self.schedule != "random" or not self.queues or rng.random() >= _RANDOM_RATE:
+        if self.schedule != "random" or not self.queues or rng.random() >= RANDOM_RATE:
             return
         for threads in self._by_cluster(list(self.queues)):
-            if rng.random() < _CLUSTERS:
+            if rng.random() < RANDOM_CLUSTERS:
                 thread = threads[int(rng.integers(len(threads)))]
                 self.queues[thread].pop(0).run()
                 self.wave.progress += 1

@@ -16,8 +16,6 @@ tensor cores multiply. It takes no registers: those of a part of S are free when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tile_core.mlir import ir
 from tile_tileas.analysis.pressure import used_values
 from tile_tileas.dialect.dot import FROM_ROW
@@ -55,18 +53,14 @@ def _waits(op: ir.OpView) -> list[ir.OpView]:
     return [user for user in users if user.operation.name == _DONE]
 
 
-def begin_in_parts(loop: ir.Operation) -> int:
+def begin_in_parts(loop: ir.Operation) -> None:
     """Begin products of `loop` in parts where that can be, of those that are waited for where they
-    stand; how many.
+    stand.
     """
-    block = loop.regions[0].blocks[0]
-    made = 0
-    for op in filter(may_be_begun, list(block.operations)):
+    for op in filter(may_be_begun, list(loop.regions[0].blocks[0].operations)):
         known = _made_in_parts(op)
         if known is not None:
             _Parts(op, known).run()
-            made += 1
-    return made
 
 
 def _made_in_parts(op: ir.OpView) -> Dependents | None:
@@ -168,15 +162,8 @@ class _Parts:
 
 def _before_waits(op: ir.OpView) -> ir.OpView:
     """The first of the waits for stages right before `op`; it itself if there is none."""
-    first = op
-    for before in _backwards(op):
-        if before.operation.name != _WAIT:
-            break
-        first = before
-    return first
-
-
-def _backwards(op: ir.OpView) -> Iterator[ir.OpView]:
-    ops = list(op.operation.block.operations)
-    at = next(at for at, other in enumerate(ops) if other.operation == op.operation)
-    return reversed(ops[:at])
+    ops = [other.operation for other in op.operation.block.operations]
+    place = ops.index(op.operation)
+    while place and ops[place - 1].name == _WAIT:
+        place -= 1
+    return ops[place].opview
