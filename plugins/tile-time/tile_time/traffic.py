@@ -266,14 +266,13 @@ def _sampled(accesses: list[Access], thin: int) -> tuple[list[Access], float]:
     """The accesses of about one in `thin` addresses, and their share of all bytes touched.
 
     An address is kept or left out whole, in all clusters alike, so what is shared stays shared;
-    each instruction keeps one at least. Hashes are of places in the launch's memory, not of
-    addresses, which change from one launch to the next.
+    each instruction keeps one at least. What is hashed is when an address is first accessed, not
+    where it lies: arrays lie elsewhere in each process.
     """
     if thin <= 1:
         return accesses, 1.0
-    base = min(a.address for a in accesses)
     sizes = {a.address: a.size for a in accesses}
-    hashed = {at: ((at - base) // 32 + 1) * _GOLDEN % (1 << 64) for at in sizes}
+    hashed = {at: (n + 1) * _GOLDEN % (1 << 64) for n, at in enumerate(sizes)}
     lowest: dict[int, int] = {}  # address, by instruction
     for a in accesses:
         lowest[a.pos] = min(a.address, lowest.get(a.pos, a.address), key=hashed.__getitem__)

@@ -111,3 +111,13 @@ def test_a_sample_keeps_all_uses_of_an_address() -> None:
     for address in {a.address for a in kept}:
         assert sum(a.address == address for a in kept) == 20
     assert {a.pos for a in kept} == set(range(7))
+
+
+def test_a_sample_does_not_depend_on_where_arrays_lie() -> None:
+    """Their addresses, and how far they lie apart, are another process's choice."""
+
+    def kept(*bases: int) -> list[tuple[int, int]]:
+        accesses = [Access(n, 0, n % 2, bases[n % 2] + 512 * n, 512) for n in range(600)]
+        return [(a.step, a.pos) for a in traffic._sampled(accesses, 6)[0]]
+
+    assert kept(0, 1 << 20) == kept(1 << 30, 4096) == kept(0x7F0000000010, 0x7F0001234010)
