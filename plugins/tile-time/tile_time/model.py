@@ -33,9 +33,11 @@ from tile_time.traffic import traffic_of
 from tile_time.variety import Counter, variety_of
 
 Dim = tuple[int, int, int]
-#: How many blocks a recorded cluster may run, and how many warp instructions the engine issues.
+#: How many blocks a recorded cluster may run, and how many warp instructions the engine issues:
+#: more where clusters differ, as those end at no pace that the others could be taken to keep.
 MOST_STEPS = 3_000_000
 MOST_ISSUED = 600_000
+MOST_ISSUED_OF_KINDS = 2_500_000
 MOST_COUNTED = 200_000
 MOST_COUNTED_AGAIN = 50_000
 #: What is left out where only the way of the warps counts.
@@ -260,13 +262,14 @@ def _run(
     wanted, resident, variety = load.clusters, load.resident, load.variety
     lengths = [_length(load, kind) for kind in range(len(load.kinds))]
     whole = sum(lengths[kind] for kind in variety.order) / len(variety.order) * wanted
-    few = min(wanted, max(int(MOST_ISSUED * wanted // max(whole, 1)), 2 * resident + 1))
+    budget = MOST_ISSUED if len(lengths) == 1 else MOST_ISSUED_OF_KINDS
+    few = min(wanted, max(int(budget * wanted // max(whole, 1)), 2 * resident + 1))
     if few < wanted:  # a whole number of rounds is left out, so that the tail is the real one
         few = min(few + (wanted - few) % resident, wanted)
     l1 = machine.chip.shared - room.ctas * (demand.shared + machine.chip.shared_reserved)
     run = replace(load, clusters=few)
     mhz = machine.clock.boost
-    most = MOST_ISSUED * 2
+    most = budget * 2
     engine = Engine(machine, run, traffic, active, max(l1, 0.0), mhz, trace_clk, most)
     last = engine.run()
     check_run(graph, engine)

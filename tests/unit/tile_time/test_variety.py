@@ -63,6 +63,15 @@ def test_clusters_that_end_together_start_no_more_than_there_are(ctas: int) -> N
     assert found.issued == ctas * one.issued
 
 
+def test_clusters_that_differ_are_played_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of them say less of the others than of equal ones."""
+    whole = _turns(0, 8, 60, 4)
+    monkeypatch.setattr(model, "MOST_ISSUED", whole.issued // 8)
+    assert _turns(0, 8, 60, 4).cycles == whole.cycles
+    monkeypatch.setattr(model, "MOST_ISSUED_OF_KINDS", whole.issued // 8)
+    assert _turns(0, 8, 60, 4).issued < whole.issued
+
+
 def test_equal_clusters_are_one_kind() -> None:
     assert variety_of(lambda which: [7] * len(which), 7, 1000, 10, 100) == SAME
     assert variety_of(lambda which: [], 7, 1, 10, 1) == SAME
