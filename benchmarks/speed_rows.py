@@ -407,6 +407,8 @@ ROWS: tuple[Row, ...] = (
     matmul_row("f16", 4096, 4096, 4096, (128, 128, 64)),
     matmul_row("f16", 4096, 4096, 4096, _SAMPLE, quick=True),
     matmul_row("f16", 4096, 4096, 4096, _LARGE),
+    matmul_row("f16", 4096, 4096, 4096, (128, 128, 64), 2),
+    matmul_row("f16", 4096, 4096, 4096, _SAMPLE, 2),
     matmul_row("f16", 4096, 4096, 4096, _LARGE, 2),
     matmul_row("f16", 8192, 8192, 8192, _SAMPLE),
     matmul_row("f16", 8192, 8192, 8192, _LARGE),

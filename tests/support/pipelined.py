@@ -128,7 +128,7 @@ def _pointer(p: Program, element: t.Scalar) -> Value:
     return p.emit("assume", [base], base.type, predicate=DivBy(16))
 
 
-def _tiles(
+def tiles(
     p: Program, own: Steps, shape: tuple[int, ...], element: t.Scalar
 ) -> Callable[[Value], Value]:
     """Step i of an array of `most` tiles, one behind the other, as a tile with a leading 1."""
@@ -151,7 +151,7 @@ def _tiles(
 def _view(
     p: Program, own: Steps, shape: tuple[int, int], element: t.Scalar | None = None
 ) -> _Source:
-    load = _tiles(p, own, shape, element or own.element)
+    load = tiles(p, own, shape, element or own.element)
     return _Source([], lambda i, carried: (load(i), carried))
 
 
@@ -159,7 +159,7 @@ def _transposed(
     p: Program, own: Steps, shape: tuple[int, int], element: t.Scalar | None = None
 ) -> _Source:
     kind = element or own.element
-    load = _tiles(p, own, shape[::-1], kind)
+    load = tiles(p, own, shape[::-1], kind)
 
     def turned(i: Value, carried: Carried) -> tuple[Value, Carried]:
         return p.emit("permute", [load(i)], t.Tile(shape, kind), permutation=(1, 0)), carried
@@ -168,7 +168,7 @@ def _transposed(
 
 
 def _converted(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
-    load = _tiles(p, own, shape, t.F8E4M3FN)
+    load = tiles(p, own, shape, t.F8E4M3FN)
     return _Source(
         [], lambda i, carried: (p.emit("ftof", [load(i)], t.Tile(shape, t.F16)), carried)
     )
@@ -194,7 +194,7 @@ def _rounded(
 
 def _twice(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
     """The product of the tile with itself: used in registers before it is multiplied."""
-    load = _tiles(p, own, shape, t.F16)
+    load = tiles(p, own, shape, t.F16)
 
     def squared(i: Value, carried: Carried) -> tuple[Value, Carried]:
         tile = load(i)

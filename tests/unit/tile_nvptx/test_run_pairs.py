@@ -8,14 +8,17 @@ import re
 from collections.abc import Mapping
 from functools import cache, partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 import tile_cudatile
 import tile_sim
-from support.pipelined import Steps
+from support.pipelined import Steps, tiles
+from support.programs import I32, Program
 from support.removals import SCHEDULES, is_caught, without, without_meetings, wrong_waits
 from tile_cudatile import types as t
+from tile_cudatile.tree import Value
 
 import tile_core
 from tile_core.artifact import Artifact
@@ -45,9 +48,37 @@ def made(steps: Steps, options: Mapping[str, object], target: str = "sm_100") ->
     )  # fmt: skip
 
 
+class Gated(Steps):
+    """The sum of A B_i less that of A C_i, each tile of A being loaded once."""
+
+    def program(self) -> Program:
+        p, (m, k, n) = Program(), self.tile
+        loads = [tiles(p, self, shape, self.element) for shape in ((m, k), (k, n))]
+        bounds = [p.argument(I32), p.argument(I32), p.constant(I32, 1)]
+        loads.append(tiles(p, self, (k, n), self.element))
+        start = p.constant(t.Tile((m, n), t.F32), 0)
+
+        def body(i: Value, *totals: Value) -> list[Value]:
+            a, *others = (load(i) for load in loads)
+            return [p.emit("mmaf", [a, b, total], total.type)
+                    for b, total in zip(others, totals, strict=True)]  # fmt: skip
+
+        region = p.region([I32, start.type, start.type], body, "continue")
+        given = [*bounds, (start, start)]
+        p.emit("for", given, start.type, start.type, regions=(region,))
+        gate, up = p.ops[-1].results
+        less = p.emit("subf", [gate, up], start.type, rounding_mode="nearest_even")
+        p.store(less, (m, n), t.F32)
+        return p
+
+    def arguments(self, first: int, last: int) -> list[Any]:
+        a, b, *bounds, out = super().arguments(first, last)
+        return [a, b, *bounds, np.ascontiguousarray(-2 * b[::-1]), out]
+
+
 @cache
-def ptx(way: str, turns: int = 0) -> str:
-    return str(made(Steps(turns=turns, tile=_TILE, most=_STEPS), WAYS[way]).stage("ptx"))
+def ptx(way: str, turns: int = 0, tile: tuple[int, int, int] = _TILE) -> str:
+    return str(made(Steps(turns=turns, tile=tile, most=_STEPS), WAYS[way]).stage("ptx"))
 
 
 def check(steps: Steps, text: str, first: int, last: int, schedule: str) -> None:
@@ -66,10 +97,13 @@ def check(steps: Steps, text: str, first: int, last: int, schedule: str) -> None
     np.testing.assert_array_equal(arguments[-1], meant)
 
 
-@pytest.mark.parametrize(("way", "turns"), [*product(WAYS, (0, 3))])
-def test_every_trip_count(way: str, turns: int) -> None:
+@pytest.mark.parametrize(
+    ("way", "turns", "rows"), [*product(WAYS, (0, 3), (256,)), *product(WAYS, (0,), (128,))]
+)
+def test_every_trip_count(way: str, turns: int, rows: int) -> None:
     """Fewer steps than stages, none at all, and a loop that runs again."""
-    text, steps = ptx(way, turns), Steps(turns=turns, tile=_TILE, most=_STEPS)
+    tile = (rows, *_TILE[1:])
+    text, steps = ptx(way, turns, tile), Steps(turns=turns, tile=tile, most=_STEPS)
     assert _PAIR in text
     assert "cta_group::1" not in text
     for first, last in ((0, _STEPS), (0, 1), (3, 5), (1, 1)):
@@ -83,6 +117,11 @@ def test_every_trip_count(way: str, turns: int) -> None:
         ((256, 16, 512), "view", t.F16),  # two instructions along N: half of B is not half of one
         ((512, 32, 64), "transposed", t.BF16),  # two along M
         ((256, 64, 32), "transposed", t.F8E4M3FN),
+        # 64 rows in each block: one half of the columns lies in the lower rows of tensor memory
+        ((128, 16, 32), "view", t.F16),
+        ((128, 16, 512), "view", t.F16),
+        ((128, 32, 64), "transposed", t.BF16),
+        ((128, 64, 256), "transposed", t.F8E4M3FN),
     ],
     ids=str,
 )
@@ -92,6 +131,22 @@ def test_shapes_and_types(tile: tuple[int, int, int], right: str, element: t.Sca
     assert _PAIR in text
     for schedule in SCHEDULES:
         check(steps, text, 0, 3, schedule)
+
+
+@pytest.mark.parametrize("rows", [128, 256])
+def test_products_share_a_tile(rows: int) -> None:
+    """As gated layers have them: both read all of A, and each has a half of its B."""
+    steps = Gated(tile=(rows, 16, 32), most=3)
+    text = str(made(steps, {}).stage("ptx"))
+    assert len(re.findall(re.escape(_PAIR), text)) >= 2
+    for schedule in SCHEDULES:
+        a, b, first, last, up, out = arguments = steps.arguments(0, 3)
+        report = tile_sim.Module(text).launch(
+            "k", (1, 1, 1), None, arguments, check=True, schedule=schedule, max_steps=_LEAST_STEPS
+        )
+        assert not report.findings
+        left, right, other = (x[first:last].astype(np.float32) for x in (a, b, up))
+        np.testing.assert_array_equal(out, (left @ right).sum(0) - (left @ other).sum(0))
 
 
 def test_a_block_has_its_rows_of_a_and_half_of_b() -> None:
@@ -107,7 +162,7 @@ def test_a_block_has_its_rows_of_a_and_half_of_b() -> None:
 @pytest.mark.parametrize(
     ("steps", "options", "why"),
     [
-        (Steps(tile=(128, 16, 32)), {}, "it has 128 rows or more, and the tile 64"),
+        (Steps(tile=(64, 16, 32)), {}, "it has 64 rows or more, and the tile 32"),
         (Steps(tile=_TILE, right="twice"), {}, "no tile that is loaded for it"),
         (Steps(tile=_TILE, right="pointers"), {}, "no tile that is loaded for it"),
         (Steps(tile=(512, 16, 32)), {"num-ctas": 4}, "has several pairs"),
@@ -123,6 +178,16 @@ def test_what_does_not_fit_is_made_by_each_block(
     assert "cta_group::2" not in text
     assert any(why in str(remark) for remark in found.remarks)
     check(steps, text, 0, 6, "late")
+
+
+@pytest.mark.parametrize(("tile", "clusters"), [((128, 64, 128), 2), ((256, 64, 256), 1)])
+def test_short_steps_leave_room_for_another_cluster(
+    tile: tuple[int, int, int], clusters: int
+) -> None:
+    """Steps of 128 clk of products hide each other's waits, those of 512 need none to."""
+    options = {"unspecialized-pipeline-num-stages": 4}
+    text = str(made(Steps(tile=tile), options).stage("ptx"))
+    assert f".minnctapersm {clusters}\n" in text
 
 
 def test_other_targets_have_none() -> None:

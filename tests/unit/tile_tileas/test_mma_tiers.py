@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tile_cute.atoms.tensor_memory import accumulator_layout
 from tile_cute.linear import memory_access
 from tile_tileas.mma.interleaved import buffer_of
+from tile_tileas.mma.tensor import TensorTier
 from tile_tileas.mma.tier import Planned, Product, Unfit, choose
 from tile_tileas.mma.tiers import TIERS, tier_of, tiers_up_to
 from tile_tileas.mma.warpgroup import WarpgroupTier, planned_warpgroups
@@ -157,3 +159,18 @@ def test_every_product_that_no_tensor_core_takes_has_multiply_adds() -> None:
         assert choice is not None
         assert choice.atom == "fma"
     assert isinstance(WarpgroupTier().choose(product(("f32", "f32", "f32"))), Unfit)
+
+
+@pytest.mark.parametrize("n", [32, 256])
+@pytest.mark.parametrize("rows", [64, 128])
+def test_sums_of_a_pair_lie_as_the_instruction_writes_them(rows: int, n: int) -> None:
+    """A block's part of them: with 64 rows, columns of the upper half are in the upper rows."""
+    made = replace(product(size=(rows, n, 16), chip="sm_100a"), ctas=2)
+    chosen = choose(made, TIERS)
+    assert chosen is not None
+    plan = TensorTier().plan(Planned(chosen.atom, (1, rows, n, 16), 2, 4))
+    whole = accumulator_layout(2 * rows, n, 2, False)
+    assert whole is not None
+    assert plan.columns == n * rows // 128
+    for space in ("row", "column"):
+        assert plan.buffer.bases[space] == whole.bases[space]

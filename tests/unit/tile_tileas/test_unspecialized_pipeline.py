@@ -156,10 +156,10 @@ def demand(macs: int, stage_bytes: int, other_bytes: int = 0, **more: Any) -> De
     return Demand(macs, stage_bytes, other_bytes, **{"most": 4, **more})
 
 
-def beside(stage_bytes: int, registers: int = 0) -> Demand:
+def beside(stage_bytes: int, registers: int = 0, enough: int = 0) -> Demand:
     """Of a loop whose threads meet before products by tcgen05."""
     return demand(128 * 128 * 128, stage_bytes, most=8, warps=8, registers=registers, lag=1,
-                  in_flight=True, beside=2)  # fmt: skip
+                  in_flight=True, beside=2, enough_beside=enough)  # fmt: skip
 
 
 A100 = Room(166912)
@@ -182,6 +182,8 @@ ADA = Room(101376, warps=48)
         (demand(64 * 64 * 32, 40_000, blocks=3), A100, 0),
         (beside(16384 + 1024), B200, 6),  # two blocks have 8 copies in flight, one of 8 stages 6
         (beside(32768 + 1024), B200, 6),  # two of 3 would have two, one of 6 has 4
+        (beside(32768 + 1024, enough=3), B200, 3),  # but three are said to be enough
+        (beside(32768 + 1024, enough=4), B200, 6),
         (beside(49152), B200, 4),  # two of as many stages as lag lets run ahead do not fit
         (beside(16384 + 1024, registers=64), B200, 8),  # nor do registers of two
     ],

@@ -10,13 +10,21 @@ behind its section is held as it is.
 from __future__ import annotations
 
 from tile_core.mlir import ir
+from tile_core.target import Target
 from tile_tileas.analysis.pressure import Peak, takes_registers, words
 from tile_tileas.dialect import layout_of
+from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.tile_graph import is_tile, kind_of, only_computes
 
 #: Relations of layouts whose operations a thread does for a few elements at a time.
 _PIECEWISE = ("same", "broadcast", "view", "permute")
 _WITHIN = (*_PIECEWISE, "source", "load", "store")
+#: Registers of a thread for addresses, flags and the elements in work: with these, nothing in
+#: benchmarks/speed_rows.py spills, and nothing in 274 programs of cuTile's suite (every 19th) that
+#: did not before.
+_OTHER_REGISTERS = 16
+#: What ptxas gives a thread at least, and in steps of (registers are allocated to warps by 256).
+_LEAST_REGISTERS, _STEP = 32, 8
 #: The section of what leaves its region: no operation's.
 _NOWHERE = -1
 
@@ -26,6 +34,13 @@ def held_registers(func: ir.Operation) -> int:
     unless it must be.
     """
     return _Held(_Sections(func)).region(func.regions[0], {})
+
+
+def blocks_by_registers(func: ir.Operation, target: Target) -> int:
+    """Blocks of a multiprocessor at once whose threads have what they must hold, and some more."""
+    needed = max(_LEAST_REGISTERS, held_registers(func) + _OTHER_REGISTERS)
+    needed = -(-needed // _STEP) * _STEP
+    return target.registers // (needed * target.warp_size * num_warps(func))
 
 
 class _Sections:

@@ -89,14 +89,18 @@ def _is_carried(op: ir.OpView) -> bool:
 
 
 def _is_loaded(value: ir.Value, dot: ir.OpView) -> bool:
-    """Whether a tile is loaded beside its product, which alone reads it."""
+    """Whether a tile is loaded beside its product, and only products read it, in the same place."""
+    at = list(dot.operands).index(value)
+    readers = [(use.owner.name, use.operand_number) for use in value.uses]
+    if any(reader != (dot.operation.name, at) for reader in readers):
+        return False
     while not isinstance(value.owner, ir.Block):
         owner = value.owner
-        if owner.operation.block != dot.operation.block or len(list(value.uses)) != 1:
+        if owner.operation.block != dot.operation.block:
             return False
         if owner.name == _LOAD:
             return True
-        if owner.name not in _VIEWS:
+        if owner.name not in _VIEWS or len(list(owner.operands[0].uses)) != 1:
             return False
         value = owner.operands[0]
     return False

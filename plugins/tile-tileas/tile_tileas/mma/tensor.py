@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tile_cute.atoms import MmaAtom, MmaRow, find_mma
-from tile_cute.atoms.tensor_memory import COLUMNS, datapath
+from tile_cute.atoms.tensor_memory import COLUMNS, Datapath, datapath
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
@@ -31,11 +31,12 @@ WARPS = 4
 #: Registers of a thread that hold an accumulator once it has left tensor memory. All that there
 #: are: it leaves once, behind its loop.
 MAX_ACCUMULATORS = 256
-#: Rows of one instruction; 64 take as long as 128 (machine.tcgen05), so that these come first.
+#: Rows of one instruction in a block; 64 of a block alone take as long as 128 (machine.tcgen05), so
+#: that these come first. A pair's take half as long.
 _ROWS = (128, 64)
 _WORD_BITS = 32
-#: tcgen05.ld 16x256b: columns that one such piece has, and rows.
-_PIECE_COLUMNS, _PIECE_ROWS = 8, 16
+#: tcgen05.ld 16x256b: columns that one such piece has, and which bit of a row says which piece.
+_PIECE_COLUMNS, _PIECE_BIT = 8, 4
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class TensorPlan:
     @property
     def columns(self) -> int:
         """Columns of tensor memory that the accumulator takes."""
-        return self.counts[0] * self.shape[1]
+        return self.counts[0] * (self.shape[1] >> self._banks)
 
     @property
     def packing(self) -> int:
@@ -85,7 +86,7 @@ class TensorPlan:
 
     def column(self, m: int, n: int) -> int:
         """The first column of the accumulator of instruction (m, n)."""
-        return m * self.shape[1] + n * self.atom.n
+        return m * (self.shape[1] >> self._banks) + n * (self.atom.n >> self._banks)
 
     @property
     def registers(self) -> int:
@@ -101,19 +102,38 @@ class TensorPlan:
     @property
     def buffer(self) -> LinearLayout:
         """The accumulator in tensor memory: (row, column) -> (m, n). Columns of an instruction of
-        a pair are of one block's half of B, then of the other's.
+        a pair are of one block's half of B, then of the other's, which lie beside each other, or
+        in rows of their own where a block has only 64.
         """
         m, n, _ = self.shape
-        own, each = n // self.ctas, self.atom.n // self.ctas
-        of_others = [(0, own)] * (self.ctas - 1)
-        column = [*steps(1, 1, each), *of_others, *steps(1, each, own)]
+        each = self.atom.n // self.ctas
+        of_others = self._others if not self._banks else []
+        column = [*steps(1, 1, each), *of_others, *steps(1, each, n // self.ctas)]
         column += steps(0, self.rows_each, m)
-        return LinearLayout({"row": self._datapath, "column": column}, (m, n))
+        return LinearLayout({"row": self._rows_of_memory, "column": column}, (m, n))
 
     @property
-    def _datapath(self) -> list[tuple[int, int]]:
-        path = datapath(self.atom.m, self.ctas, weight_stationary=False)
-        return [(v, 0) for v in path.rows]
+    def _banks(self) -> int:
+        """Bits of memory rows that choose columns: 1 where a block of a pair has 64 rows."""
+        return len(self._datapath.banks)
+
+    @property
+    def _others(self) -> list[tuple[int, int]]:
+        """The step from columns of one block's half of B to those of the other's."""
+        return [(0, self.shape[1] // self.ctas)] * (self.ctas - 1)
+
+    @property
+    def _datapath(self) -> Datapath:
+        return datapath(self.atom.m, self.ctas, weight_stationary=False)
+
+    @property
+    def _rows_of_memory(self) -> list[tuple[int, int]]:
+        """What each bit of a row of tensor memory stands for."""
+        path = self._datapath
+        rows = [(v, 0) for v in path.rows]
+        for bit, step in zip(path.banks, self._others, strict=False):
+            rows[bit] = step
+        return rows
 
     @property
     def held(self) -> LinearLayout | None:
@@ -125,7 +145,7 @@ class TensorPlan:
             return None
         word = _WORD_BITS // BITS[self.atom.row.a]
         bases = {
-            "row": self._datapath,
+            "row": self._rows_of_memory,
             "column": [*steps(1, word, k), *steps(0, self.rows_each, m)],
             "element": steps(1, 1, word),
         }
@@ -142,7 +162,8 @@ class TensorPlan:
         """
         m, n, _ = self.shape
         lane = [(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)]
-        rows = [(_PIECE_ROWS, 0)] if self.rows_each == _ROWS[0] else []
+        piece = self._rows_of_memory[_PIECE_BIT]
+        rows = [piece] if any(piece) else []
         register = [(0, 1), (8, 0)]
         return self._spread(lane, register, rows, steps(1, _PIECE_COLUMNS, n), m)
 
@@ -164,12 +185,12 @@ class TensorPlan:
         columns: list[tuple[int, int]],
         m: int,
     ) -> LinearLayout:
-        """Four warps have a quarter of the rows each. Further ones take other tiles along M, then
-        `rows`, then the upper `columns`; registers hold what is left.
+        """Four warps have a quarter of memory's rows each. Further ones take other tiles along M,
+        then `rows`, then the upper `columns`; registers hold what is left.
         """
-        quarter = self.rows_each // WARPS
-        warp = [(quarter, 0), (2 * quarter, 0)]
-        free = [*columns, *rows, *reversed(steps(0, self.rows_each, m))]
+        warp = self._rows_of_memory[-log2(WARPS) :]
+        inside = [step for step in columns if step not in warp]
+        free = [*inside, *rows, *reversed(steps(0, self.rows_each, m))]
         for _ in range(log2(self.num_warps // WARPS)):
             warp.append(free.pop() if free else (0, 0))
         left = sorted(free, key=lambda step: step[0])  # columns, then rows
@@ -201,12 +222,8 @@ def _atoms() -> dict[str, MmaAtom]:
 
 
 def _usable(row: MmaRow) -> list[MmaAtom]:
-    """Its instructions of an N that is a power of two; those of a pair where each block has all
-    rows of tensor memory.
-    """
-    least = _ROWS[0] if row.cta_group > 1 else 0
-    atoms = [atom for atom in row.atoms() if is_power_of_two(atom.n)]
-    return [atom for atom in atoms if atom.m // row.cta_group >= least]
+    """Its instructions of an N that is a power of two."""
+    return [atom for atom in row.atoms() if is_power_of_two(atom.n)]
 
 
 def ctas_of(atom: str) -> int:
@@ -237,9 +254,7 @@ def checked(plan: TensorPlan) -> TensorPlan:
 
 
 class TensorTier:
-    """tcgen05.mma of one CTA or of a pair: sm_100, 103, 110. Tiles of 64 rows and more, of 128 in
-    each CTA of a pair.
-    """
+    """tcgen05.mma of one CTA or of a pair: sm_100, 103, 110. Each has 64 rows or more."""
 
     family = TENSOR
 
@@ -255,7 +270,7 @@ class TensorTier:
         rows = _rows_of(product.chip, a, b, acc, product.ctas)
         if not rows:
             return Unfit(f"it does not multiply {a} by {b} into {acc}")
-        problem = product_problem(product, _ROWS[-1 if product.ctas == 1 else 0])
+        problem = product_problem(product, _ROWS[-1])
         return problem if problem is not None else _instruction(product, rows[0])
 
     def has(self, atom: str) -> bool:

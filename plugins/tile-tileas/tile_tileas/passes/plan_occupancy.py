@@ -2,20 +2,24 @@
 
 ptxas takes what registers help one block. A kernel that waits for its loads most of its time is
 served better by other blocks that compute meanwhile, as long as nothing is spilt. Kernels with
-products are not such, nor those whose loops have loads under way for later iterations.
+products are not such, nor those whose loops have loads under way for later iterations; but those
+whose products pairs of blocks make, where stages were counted so that another pair has room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_core.target import Target
 from tile_tileas.access import AccessPlan
+from tile_tileas.analysis.accumulators import is_of_pair
 from tile_tileas.analysis.buffers import allocated_bytes
-from tile_tileas.analysis.held import held_registers
+from tile_tileas.analysis.held import blocks_by_registers
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.agents import SWITCH
 from tile_tileas.dialect.fields import operand_of
@@ -26,13 +30,7 @@ from tile_tileas.pipelining.multistage import PIPELINED
 from tile_tileas.storage import storage_bits
 from tile_tileas.tile_graph import is_tile, kind_of
 
-#: Registers of a thread for addresses, flags and the elements in work: with these, nothing in
-#: benchmarks/speed_rows.py spills, and nothing in 274 programs of cuTile's suite (every 19th) that
-#: did not before.
-_OTHER_REGISTERS = 16
-#: What ptxas gives a thread at least, and in steps of (registers are allocated to warps by 256).
-_LEAST_REGISTERS, _STEP = 32, 8
-_OCCUPANCY = "occupancy"
+_OCCUPANCY, _COLUMNS_TAKEN = "occupancy", "nv_tileas.alloc_tmem"
 #: Bits of an access that is worth its address.
 _WIDE = 64
 #: Accesses through pointers whose addresses a thread may compute at once.
@@ -48,7 +46,8 @@ _OTHERS = (
 @dataclass(frozen=True)
 class PlanOccupancy(Pass):
     """Ask for as many blocks at once as registers, shared memory and warps allow, in kernels that
-    wait for loads, whose blocks are not meant to stay, and for which no hint says how many.
+    wait for loads, whose blocks are not meant to stay, and for which no hint says how many; of
+    pairs that multiply together, as many as tensor memory has room for, too.
     """
 
     name = "tileas-plan-occupancy"
@@ -56,15 +55,20 @@ class PlanOccupancy(Pass):
     statistics = {"asked": "kernels of which several blocks are to run at once"}
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        if SPEC not in op.attributes or num_ctas(op) > 1:
+        if SPEC not in op.attributes:
             return
         if len(list(op.regions[0].blocks)) > 1:
             raise error_at(op, "has branches; control flow must be structured (scf) here")
         spec = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[SPEC])}
         inner = list(_operations(op))
-        if _OCCUPANCY in spec or any(map(_is_other, inner)) or not any(map(_computes, inner)):
+        if _OCCUPANCY in spec:
             return
-        blocks = blocks_at_once(op, cx.target)
+        if num_ctas(op) > 1:
+            blocks = min(_clusters_of_pairs(inner), blocks_at_once(op, cx.target))
+        elif any(map(_is_other, inner)) or not any(map(_computes, inner)):
+            return
+        else:
+            blocks = blocks_at_once(op, cx.target)
         if blocks > 1:
             spec[_OCCUPANCY] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), blocks)
             op.attributes[SPEC] = ir.DictAttr.get(spec)
@@ -73,12 +77,20 @@ class PlanOccupancy(Pass):
 
 def blocks_at_once(func: ir.Operation, target: Target) -> int:
     """Blocks of a kernel that fit into a multiprocessor, if threads hold no more than they must."""
-    warps = num_warps(func)
-    needed = max(_LEAST_REGISTERS, held_registers(func) + _OTHER_REGISTERS)
-    needed = -(-needed // _STEP) * _STEP
-    by_registers = target.registers // (needed * target.warp_size * warps)
     by_shared = blocks_of(allocated_bytes(func), target)
-    return min(by_registers, by_shared, target.max_warps_per_sm // warps)
+    by_warps = target.max_warps_per_sm // num_warps(func)
+    return min(blocks_by_registers(func, target), by_shared, by_warps)
+
+
+def _clusters_of_pairs(inner: Sequence[ir.OpView]) -> int:
+    """Clusters at once whose sums tensor memory has room for, where pairs make all products; 1
+    where others do.
+    """
+    products = [op for op in inner if op.operation.name in UMMA]
+    if not products or not all(is_of_pair(op) for op in products):
+        return 1
+    taken = sum(op.columns.value for op in inner if op.operation.name == _COLUMNS_TAKEN)
+    return COLUMNS // taken if taken else 1
 
 
 def _is_other(op: ir.OpView) -> bool:

@@ -38,7 +38,9 @@ class Demand:
         in_flight: products of one iteration are made while the next one begins. They hide each
             other's waits, so that no further block is made room for.
         beside: blocks of a multiprocessor that are made room for all the same, where together they
-            have as many copies in flight: of loops whose threads all work in each step.
+            have as many copies in flight: of loops whose blocks wait for more than their products.
+        enough_beside: stages of each that are enough for that, even if one block alone would have
+            more copies in flight; 0: none are.
     """
 
     macs: int
@@ -51,6 +53,7 @@ class Demand:
     lag: int = 0
     in_flight: bool = False
     beside: int = 1
+    enough_beside: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,7 @@ def depth(demand: Demand, room: Room) -> int:
     A step is taken to last as long as its products on idle tensor cores, so that a slower loop is
     covered as well.
     """
-    interval = max(1.0, demand.macs / _MACS * room.mma_clk / _SUBCORES)
-    wanted = demand.lag + max(_COMFORTABLE, 1 + -int(-room.latency // interval))
+    wanted = demand.lag + max(_COMFORTABLE, 1 + -int(-room.latency // interval(demand, room)))
     enough = demand.blocks
     if not demand.in_flight:
         enough = max(enough, -(-_ENOUGH_WARPS // demand.warps))
@@ -94,9 +96,14 @@ def depth(demand: Demand, room: Room) -> int:
     return _beside(demand, room, alone) or alone
 
 
+def interval(demand: Demand, room: Room) -> float:
+    """Clk of the products of one iteration on idle tensor cores, 1 at least."""
+    return max(1.0, demand.macs / _MACS * room.mma_clk / _SUBCORES)
+
+
 def _beside(demand: Demand, room: Room, alone: int) -> int:
-    """Stages with which as many blocks run beside each other as are asked for, and have no fewer
-    copies in flight than one of `alone` stages; 0 if they do not.
+    """Stages with which as many blocks run beside each other as are asked for, and have enough, or
+    no fewer copies in flight than one of `alone` stages; 0 if they do not.
     """
 
     def in_flight(stages: int) -> int:
@@ -104,7 +111,9 @@ def _beside(demand: Demand, room: Room, alone: int) -> int:
 
     for stages in range(alone, LEAST + demand.lag - 1, -1):
         if blocks_of(demand, room, stages) >= demand.beside:
-            return stages if demand.beside * in_flight(stages) >= in_flight(alone) else 0
+            enough = 0 < demand.enough_beside <= stages
+            as_many = demand.beside * in_flight(stages) >= in_flight(alone)
+            return stages if enough or as_many else 0
     return 0
 
 

@@ -10,7 +10,8 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.machines import Machine
 from tile_core.mlir import ir
-from tile_tileas.analysis.accumulators import columns_together
+from tile_tileas.analysis.accumulators import columns_together, is_of_pair
+from tile_tileas.analysis.held import blocks_by_registers
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape
 from tile_tileas.mma.families import TENSOR, WARPGROUP
@@ -18,7 +19,8 @@ from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, expecting, registers_of, room_of
 from tile_tileas.pipelining.candidate import PRODUCT, Candidate
-from tile_tileas.pipelining.depth import blocks_of, depth
+from tile_tileas.pipelining.depth import Demand, Room, blocks_of, depth, interval
+from tile_tileas.pipelining.multistage import is_inside_loop
 from tile_tileas.pipelining.wgmma_in_flight import Kept
 from tile_tileas.storage import storage_bits
 
@@ -41,6 +43,12 @@ _LOADED, _LOADED_TENSOR = 3, 2
 #: 51.1 with two of 6. Of e4m3, 85 with one and 6 stages, 101 with two of 3, which have half of the
 #: copies in flight.
 _BESIDE = 2
+#: What one thread takes for a step of a pair of blocks that it leads, with copies and waits, in
+#: clk: clusters whose products take less hide each other's steps, beginnings and ends, if each has
+#: so many stages. B200 (model), 4096^3 of f16 by two blocks, us with one cluster at a time and with
+#: two: 128x128x64 225 and 133, 128x128x128 186 and 134, 128x256x64 128 and 111, 256x128x64 126 and
+#: 110. Where there are no two of them for a multiprocessor, fewer stages cost 3 to 5 % (1024^3).
+_LED_CLK, _STAGES_BESIDE = 450, 3
 
 
 def stages_of(
@@ -68,7 +76,6 @@ def stages_of(
         other_bytes=demand.other_bytes + overhead,
         in_flight=bool(lag) or tensor,
         registers=demand.registers - in_tensor,
-        beside=_BESIDE if tensor and not led and _leaves_columns(one.func) else 1,
     )
     room, machine = room_of(one.cx.target)
     room = expecting(room, one.loads)
@@ -76,6 +83,9 @@ def stages_of(
         times = _LOADED_TENSOR if tensor else _LOADED if lag else 1
         latency = room.latency * times
         room = replace(room, latency=latency, mma_clk=_clk(one.loop, machine))
+    paired = led and _by_pairs(kept) and _hides_others(one, demand, room)
+    if tensor and (not led or paired) and _leaves_columns(one.func):
+        demand = replace(demand, beside=_BESIDE, enough_beside=_STAGES_BESIDE if paired else 0)
     return depth(demand, room)
 
 
@@ -92,6 +102,19 @@ def _most(num_stages: int, lag: int, *, tensor: bool) -> int:
     """
     deep = tensor or (lag and num_stages >= _ENOUGH)
     return num_stages * (_STAGES_IN_FLIGHT if deep else 1)
+
+
+def _hides_others(one: Candidate, demand: Demand, room: Room) -> bool:
+    """Whether a loop that one thread leads is better off with another cluster beside its own. Where
+    it runs again, blocks are those that stay, as many as there are multiprocessors.
+    """
+    short = interval(demand, room) < _LED_CLK and not is_inside_loop(one.loop)
+    return short and blocks_by_registers(one.func, one.cx.target) >= _BESIDE
+
+
+def _by_pairs(kept: Sequence[Kept]) -> bool:
+    """Whether pairs of blocks make the products that stay in flight."""
+    return any(is_of_pair(product.op) for product in kept)
 
 
 def _leaves_columns(func: ir.Operation) -> bool:
