@@ -27,6 +27,7 @@ from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.passes.allocate_shared import blocks_of
 from tile_tileas.passes.convert_tileaa import SPEC, num_ctas, num_warps
 from tile_tileas.pipelining.multistage import PIPELINED
+from tile_tileas.pipelining.stage_count import BESIDE
 from tile_tileas.storage import storage_bits
 from tile_tileas.tile_graph import is_tile, kind_of
 
@@ -46,8 +47,8 @@ _OTHERS = (
 @dataclass(frozen=True)
 class PlanOccupancy(Pass):
     """Ask for as many blocks at once as registers, shared memory and warps allow, in kernels that
-    wait for loads, whose blocks are not meant to stay, and for which no hint says how many; of
-    pairs that multiply together, as many as tensor memory has room for, too.
+    wait for loads, whose blocks are not meant to stay, and for which no hint says how many; for
+    two clusters where pairs multiply together and two have room.
     """
 
     name = "tileas-plan-occupancy"
@@ -83,14 +84,14 @@ def blocks_at_once(func: ir.Operation, target: Target) -> int:
 
 
 def _clusters_of_pairs(inner: Sequence[ir.OpView]) -> int:
-    """Clusters at once whose sums tensor memory has room for, where pairs make all products; 1
-    where others do.
+    """Clusters at once, as many as stages are counted for, if pairs make all products and tensor
+    memory has room for their sums; else 1.
     """
     products = [op for op in inner if op.operation.name in UMMA]
     if not products or not all(is_of_pair(op) for op in products):
         return 1
     taken = sum(op.columns.value for op in inner if op.operation.name == _COLUMNS_TAKEN)
-    return COLUMNS // taken if taken else 1
+    return BESIDE if taken <= COLUMNS // BESIDE else 1
 
 
 def _is_other(op: ir.OpView) -> bool:

@@ -42,7 +42,7 @@ _LOADED, _LOADED_TENSOR = 3, 2
 #: B200 (model), 4096^3 of e2m1 with scales in rows, 128x128x128: 68.7 us with one and 8 stages,
 #: 51.1 with two of 6. Of e4m3, 85 with one and 6 stages, 101 with two of 3, which have half of the
 #: copies in flight.
-_BESIDE = 2
+BESIDE = 2
 #: What one thread takes for a step of a pair of blocks that it leads, with copies and waits, in
 #: clk: clusters whose products take less hide each other's steps, beginnings and ends, if each has
 #: so many stages. B200 (model), 4096^3 of f16 by two blocks, us with one cluster at a time and with
@@ -85,7 +85,7 @@ def stages_of(
         room = replace(room, latency=latency, mma_clk=_clk(one.loop, machine))
     paired = led and _by_pairs(kept) and _hides_others(one, demand, room)
     if tensor and (not led or paired) and _leaves_columns(one.func):
-        demand = replace(demand, beside=_BESIDE, enough_beside=_STAGES_BESIDE if paired else 0)
+        demand = replace(demand, beside=BESIDE, enough_beside=_STAGES_BESIDE if paired else 0)
     return depth(demand, room)
 
 
@@ -109,7 +109,7 @@ def _hides_others(one: Candidate, demand: Demand, room: Room) -> bool:
     it runs again, blocks are those that stay, as many as there are multiprocessors.
     """
     short = interval(demand, room) < _LED_CLK and not is_inside_loop(one.loop)
-    return short and blocks_by_registers(one.func, one.cx.target) >= _BESIDE
+    return short and blocks_by_registers(one.func, one.cx.target) >= BESIDE
 
 
 def _by_pairs(kept: Sequence[Kept]) -> bool:
@@ -119,7 +119,7 @@ def _by_pairs(kept: Sequence[Kept]) -> bool:
 
 def _leaves_columns(func: ir.Operation) -> bool:
     """Whether tensor memory has room for as many blocks as are to run beside each other."""
-    return columns_together(func, num_warps(func)) <= COLUMNS // _BESIDE
+    return columns_together(func, num_warps(func)) <= COLUMNS // BESIDE
 
 
 def _clk(loop: ir.OpView, machine: Machine) -> float:
