@@ -223,6 +223,11 @@ _PULL: dict[str, Callable[[LinearLayout, ir.OpView], LinearLayout]] = {
 }
 
 
+def pulled_back(layout: LinearLayout, view: ir.OpView) -> LinearLayout:
+    """The layout of a view's operand from that of its result."""
+    return _PULL[view.operation.name](layout, view)
+
+
 def seen_by(load: ir.OpView, target: Target) -> Buffer:
     """The target's buffer in coordinates of the load's tile."""
     buffer = Buffer.of(target.alloc.results[0].type)

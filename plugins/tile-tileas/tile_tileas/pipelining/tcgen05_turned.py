@@ -11,6 +11,7 @@ from tile_tileas.analysis.accumulators import carried_place, tensor_products
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
+from tile_tileas.pipelining.in_passing import leave_to_threads, of_products
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.stage_count import fits_once, stages_of
@@ -22,10 +23,12 @@ def pipelined(one: Candidate) -> Pipelined | None:
     """Pipeline a loop that has such a pair of products; None, and a remark if it has a pair that
     cannot be made so, if it is left as it is.
     """
+    every, one = one.loads, of_products(one)
     chain = chain_of(one.loop, one.loads, lambda load: load.load.results[0] in one.maps.copies)
     if chain is None:
         return None
     if isinstance(chain, Chain):
+        leave_to_threads(every)
         taken = _columns(one, chain)
         stages = _room(one, taken)
         if not isinstance(stages, str):

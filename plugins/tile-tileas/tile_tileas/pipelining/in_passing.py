@@ -1,0 +1,62 @@
+"""Loads of a loop that its products do not read: threads load them where they use them.
+
+Such a tile, as a bias that is added to scores, went through shared memory to the layout that it is
+used in. Threads load it in that layout, so that nobody has to meet for it and the memory is free for
+the tiles of products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tile_core.mlir import ir
+from tile_tileas.access import fall_back
+from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.pipelining.candidate import PRODUCT, Candidate
+from tile_tileas.pipelining.prefetch import Prefetch, Target, pulled_back, target_of
+
+_COPY, _WHY = "nv_tileas.copy", "threads load it where they use it, beside products"
+
+
+def of_products(one: Candidate) -> Candidate:
+    """The candidate with those of its loads alone that products read."""
+    return replace(one, loads=[load for load in one.loads if _is_read_by_product(load)])
+
+
+def leave_to_threads(loads: Sequence[Prefetch]) -> None:
+    """Let threads load what products do not read, in the layout in which they use it."""
+    for load in loads:
+        if _is_read_by_product(load):
+            continue
+        fall_back(load.load, _WHY)
+        target = target_of(load.load, load.load.operation.block)
+        if not isinstance(target, str):
+            _load_directly(load.load, target)
+
+
+def _is_read_by_product(load: Prefetch) -> bool:
+    if load.target is None:
+        return False
+    return any(use.owner.name == PRODUCT for use in load.target.alloc.results[0].uses)
+
+
+def _load_directly(load: ir.OpView, target: Target) -> None:
+    """Load in the layout of the one copy that reads the buffer; nothing where there are several,
+    or its threads hold the same elements.
+    """
+    readers = [use.owner for use in target.alloc.results[0].uses if use.owner != target.copy]
+    if len(readers) != 1 or readers[0].name != _COPY or target.rounds:
+        return
+    (result,) = readers[0].results
+    layout = layout_of(result.type)
+    if layout is None or not layout.is_injective:
+        return
+    values = [load.results[0], *(view.results[0] for view in target.views)]
+    result.replace_all_uses_with(values[-1])
+    for op in (readers[0], target.copy, target.alloc):
+        op.operation.erase()
+    for view, value in zip(reversed([None, *target.views]), reversed(values), strict=True):
+        value.set_type(distributed(value.type, layout))
+        if view is not None:
+            layout = pulled_back(layout, view)
