@@ -1,8 +1,8 @@
 """Loads of a loop that its products do not read: threads load them where they use them.
 
-Such a tile, as a bias that is added to scores, went through shared memory to the layout that it is
-used in. Threads load it in that layout, so that nobody has to meet for it and the memory is free for
-the tiles of products.
+Such a tile, as a bias that is added to scores, would go through shared memory to the layout in
+which it is used. Threads load it in that layout, so that nobody has to meet for it, and the memory
+is free for tiles of products.
 """
 
 from __future__ import annotations
