@@ -211,7 +211,8 @@ def test_persistent_attention_with_loops_of_no_trips(schedule: str) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-#: What a step loads beside the tiles of its products, threads load where they use it.
+#: What a step loads beside the tiles of its products, threads load where they use it; in a cluster,
+#: whose products are made one after the other, it stays as it is.
 _BIASED = """
 import sys
 from tile_sim import cutile
@@ -223,28 +224,29 @@ import cuda.tile as ct
 import numpy as np
 import tile_core
 from support.biased_attention import biased
-tile, made = int(sys.argv[2]), []
+(tile, ctas), made = map(int, sys.argv[2].split(",")), []
 cutile.compiler.watch = lambda done: made.append(done.bytecode)
 rng = np.random.default_rng(0)
 q, k, v = (rng.normal(size=(3 * tile, 64)).astype(np.float16) / 2 for _ in range(3))
 bias = rng.normal(size=(3 * tile, 3 * tile)).astype(np.float16)
 slopes = rng.normal(size=3 * tile).astype(np.float32)
 out = np.zeros_like(q)
-ct.launch(None, (3, 1, 1), biased, (q, k, v, bias, slopes, out, 64, tile))
+kernel = biased.replace_hints(num_ctas=ctas)
+ct.launch(None, (3, 1, 1), kernel, (q, k, v, bias, slopes, out, 64, tile))
 a, b, c = (x.astype(np.float64) for x in (q, k, v))
 scores = a @ b.T + bias + slopes
 weights = np.exp2(scores - scores.max(1, keepdims=True))
 np.testing.assert_allclose(out, weights / weights.sum(1, keepdims=True) @ c, atol=4e-3)
 remarks = tile_core.compile(made[-1], "sm_100", opt_level=3, emit="ptx").remarks
-assert not any("one after the other" in str(remark) for remark in remarks)
+assert any("one after the other" in str(remark) for remark in remarks) == (ctas > 1)
 """
 
 
-@pytest.mark.parametrize("tile", [64, 128])
+@pytest.mark.parametrize(("tile", "ctas"), [(64, 1), (128, 1), (128, 2)])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_bias_is_loaded_beside_products(schedule: str, tile: int) -> None:
+def test_a_bias_is_loaded_beside_products(schedule: str, tile: int, ctas: int) -> None:
     pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     paths = [str(EXAMPLES.parent / "tests")]
-    command = [sys.executable, "-c", _BIASED, schedule, str(tile), *paths]
+    command = [sys.executable, "-c", _BIASED, schedule, f"{tile},{ctas}", *paths]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tile_core.mlir import ir
-from tile_tileas.access import fall_back
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.pipelining.candidate import PRODUCT, Candidate
+from tile_tileas.pipelining.loads_ahead import left_to_threads
 from tile_tileas.pipelining.prefetch import Prefetch, Target, pulled_back, target_of
 
 _COPY, _WHY = "nv_tileas.copy", "threads load it where they use it, beside products"
@@ -24,12 +24,13 @@ def of_products(one: Candidate) -> Candidate:
     return replace(one, loads=[load for load in one.loads if _is_read_by_product(load)])
 
 
-def leave_to_threads(loads: Sequence[Prefetch]) -> None:
-    """Let threads load what products do not read, in the layout in which they use it."""
-    for load in loads:
-        if _is_read_by_product(load):
-            continue
-        fall_back(load.load, _WHY)
+def load_others_in_passing(loads: Sequence[Prefetch]) -> None:
+    """Let threads load what products do not read, in the layout in which they use it. What `loads`
+    say of these is no longer so.
+    """
+    others = [load for load in loads if not _is_read_by_product(load)]
+    left_to_threads(others, _WHY)
+    for load in others:
         target = target_of(load.load, load.load.operation.block)
         if not isinstance(target, str):
             _load_directly(load.load, target)

@@ -11,7 +11,7 @@ from tile_tileas.analysis.accumulators import carried_place, tensor_products
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
-from tile_tileas.pipelining.in_passing import leave_to_threads, of_products
+from tile_tileas.pipelining.in_passing import load_others_in_passing, of_products
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.stage_count import fits_once, stages_of
@@ -28,14 +28,14 @@ def pipelined(one: Candidate) -> Pipelined | None:
     if chain is None:
         return None
     if isinstance(chain, Chain):
-        leave_to_threads(every)
         taken = _columns(one, chain)
-        stages = _room(one, taken)
-        if not isinstance(stages, str):
-            shares = (taken, occupancy(one.func))
-            turned = turned_for(one.func, one.loop, chain, shares, one.cx, tight=stages == 1)
+        problem = _problem(one, taken)
+        if problem is None:
+            load_others_in_passing(every)  # which leaves memory for stages
+            shares, tight = (taken, occupancy(one.func)), _stages(one) == 1
+            turned = turned_for(one.func, one.loop, chain, shares, one.cx, tight=tight)
             return _in_stages(one, turned)
-        why = stages
+        why = problem
     else:
         why = chain
     one.cx.missed(one.loop.operation, f"makes its products one after the other: {why}",
@@ -55,13 +55,13 @@ def _columns(one: Candidate, chain: Chain) -> int:
     return sum(tensor_plan_of(op, one.warps).taken for op in (*products, chain.early))
 
 
-def _room(one: Candidate, taken: int) -> int | str:
-    """Stages of a chain's tiles, whose sums take so many columns; or why it has no room."""
+def _problem(one: Candidate, taken: int) -> str | None:
+    """Why a chain whose sums take so many columns has no room for its tiles; None if it has."""
     if taken > COLUMNS:
         return f"their sums take {taken} columns of tensor memory, of {COLUMNS}"
     if num_ctas(one.func) > 1:
         return "blocks of the cluster fill stages of each other"
-    return _stages(one) or "not even one stage of each tile fits into shared memory"
+    return None if _stages(one) else "not even one stage of each tile fits into shared memory"
 
 
 def _stages(one: Candidate) -> int:
