@@ -72,9 +72,7 @@ def copy_by_engine(
 
 def _begun_by_one(target: Target) -> bool:
     """Whether nobody reads the buffer but products that one thread begins."""
-    users = [use.owner.operation for use in target.alloc.results[0].uses]
-    others = [user for user in users if user != target.copy.operation]
-    return all(user.name == _DOT and family_of(user) == TENSOR for user in others)
+    return all(reader.name == _DOT and family_of(reader) == TENSOR for reader in target.readers)
 
 
 def _taken(load: ir.OpView, engines: EngineLoads) -> Prefetch | str:

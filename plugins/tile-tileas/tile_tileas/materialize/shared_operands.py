@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from tile_cute.atoms.records import SHARED
 from tile_cute.linear import LinearLayout
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_core.target import Target
 from tile_tileas.analysis.buffers import ALLOC, stage_bytes
+from tile_tileas.analysis.tile_views import erase_unused, origin, pulled_back, with_views
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name, tensor_plan_of, warps_of
@@ -24,6 +26,7 @@ from tile_tileas.mma.warpgroup import WarpgroupPlan, planned_warpgroups
 from tile_tileas.storage import OPERATION_LIMIT, storage_bits, tile_bytes
 
 _DOT, _COPY, _SYNC = "nv_tileas.dot", "nv_tileas.copy", "nv_tileas.sync"
+_ANEW = "nv_tileas.buffer_reinterpret"
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -94,6 +97,7 @@ def _share(op: ir.OpView, at: int, buffer: LinearLayout, target: Target) -> None
     if shared is None:
         shared = _staged(tile, buffer, place, ahead=place != op)
     op.operands[at] = shared
+    erase_unused(tile)
 
 
 def _staged(
@@ -178,16 +182,42 @@ def _dots(regions: ir.RegionSequence) -> Iterator[ir.OpView]:
 def _stored_already(
     tile: ir.Value, layout: LinearLayout, place: ir.OpView | ir.Operation
 ) -> ir.Value | None:
-    """The buffer of this layout that an earlier product has stored the tile in."""
+    """The buffer of this layout that an earlier product has stored the tile in, or a view of it
+    that lies there as the tile would, such as what it is a transpose of.
+    """
     block = place.operation.block
-    for use in tile.uses:
-        copy = use.owner.operation
-        if copy.name != _COPY or len(copy.results) or copy.block != block:
-            continue
-        buffer = Buffer.of(copy.operands[1].type)
-        if buffer is not None and buffer.layout == layout and _is_before(copy, place.operation):
-            return copy.operands[1]
+    source, wanted = origin(tile, layout)
+    for value, views in with_views(source):
+        for use in value.uses:
+            copy = use.owner.operation
+            if copy.name != _COPY or len(copy.results) or copy.block != block:
+                continue
+            seen = _layout_through(views, copy.operands[1])
+            if seen == wanted and _is_before(copy, place.operation):
+                return _by_type_of(tile, layout, copy.operands[1], place)
     return None
+
+
+def _layout_through(views: Sequence[ir.OpView], stored: ir.Value) -> LinearLayout | None:
+    """The layout of a buffer in shared memory, in coordinates of the tile before `views`."""
+    buffer = Buffer.of(stored.type)
+    if buffer is None or buffer.space != SHARED or buffer.layout is None:
+        return None
+    layout = buffer.layout
+    for view in reversed(views):
+        layout = pulled_back(layout, view)
+    return layout
+
+
+def _by_type_of(
+    tile: ir.Value, layout: LinearLayout, stored: ir.Value, place: ir.OpView | ir.Operation
+) -> ir.Value:
+    """A buffer as it is if it held `tile` laid out as `layout`."""
+    held = ir.RankedTensorType(distributed(ir.RankedTensorType(tile.type), layout))
+    type_ = Buffer(held, SHARED, 1).type
+    if stored.type == type_:
+        return stored
+    return Exchange(place).create(_ANEW, [stored], [type_]).result
 
 
 def _is_before(first: ir.Operation, second: ir.Operation) -> bool:

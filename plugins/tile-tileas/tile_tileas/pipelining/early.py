@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.buffers import ALLOC, allocation_of
-from tile_tileas.pipelining.slices import is_pure
+from tile_tileas.pipelining.slices import is_pure, move_before
 
 
 def front_of(
@@ -38,7 +38,7 @@ def front_of(
         front = front if op.operation in wanted else op  # what is wanted comes before it
     if not passed:
         return loop
-    _move_before(front, [op for op in before if op.operation in wanted])
+    move_before(front.operation, [op for op in before if op.operation in wanted])
     return front
 
 
@@ -75,11 +75,3 @@ def _origins(values: Iterable[ir.Value], ops: list[ir.OpView]) -> list[ir.Operat
             found.append(op)
             pending += op.operands
     return found
-
-
-def _move_before(front: ir.OpView, ops: list[ir.OpView]) -> None:
-    """Put those of `ops` that stand behind `front` in front of it, in their order."""
-    order = {op.operation: at for at, op in enumerate(front.operation.block.operations)}
-    for op in ops:
-        if order[op.operation] > order[front.operation]:
-            op.operation.move_before(front.operation)

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.tile_views import pulled_back
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.pipelining.candidate import PRODUCT, Candidate
 from tile_tileas.pipelining.loads_ahead import left_to_threads
-from tile_tileas.pipelining.prefetch import Prefetch, Target, pulled_back, target_of
+from tile_tileas.pipelining.prefetch import Prefetch, Target, target_of
 
 _COPY, _WHY = "nv_tileas.copy", "threads load it where they use it, beside products"
 
@@ -39,14 +40,14 @@ def load_others_in_passing(loads: Sequence[Prefetch]) -> None:
 def _is_read_by_product(load: Prefetch) -> bool:
     if load.target is None:
         return False
-    return any(use.owner.name == PRODUCT for use in load.target.alloc.results[0].uses)
+    return any(reader.name == PRODUCT for reader in load.target.readers)
 
 
 def _load_directly(load: ir.OpView, target: Target) -> None:
     """Load in the layout of the one copy that reads the buffer; nothing where there are several,
     or its threads hold the same elements.
     """
-    readers = [use.owner for use in target.alloc.results[0].uses if use.owner != target.copy]
+    readers = target.readers
     if len(readers) != 1 or readers[0].name != _COPY or target.rounds:
         return
     (result,) = readers[0].results

@@ -395,10 +395,8 @@ def _next_of(op: ir.OpView) -> ir.OpView:
 def _first_use(load: Prefetch, ops: Sequence[ir.OpView]) -> int:
     """The place in the body of the first operation that reads the buffer that a load fills."""
     assert load.target is not None, "late tiles lie in buffers"
-    buffer = load.target.alloc.results[0]
-    copy = load.target.copy.operation
-    users = [use.owner.operation for use in buffer.uses if use.owner.operation != copy]
-    return min(at for at, op in enumerate(ops) if op.operation in users)
+    readers = load.target.readers
+    return min(at for at, op in enumerate(ops) if op.operation in readers)
 
 
 def is_inside_loop(op: ir.OpView) -> bool:

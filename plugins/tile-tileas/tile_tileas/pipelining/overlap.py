@@ -56,9 +56,7 @@ def late_loads(loads: Sequence[Prefetch], chain: Chain) -> list[Prefetch]:
     for load in loads:
         if load.target is None or load.slice.carried:
             return []
-        copy = load.target.copy.operation
-        users = [use.owner.operation for use in load.target.alloc.results[0].uses]
-        readers = {user in late for user in users if user != copy}
+        readers = {reader in late for reader in load.target.readers}
         if len(readers) != 1:
             return []
         found += [load] if readers == {True} else []

@@ -8,22 +8,22 @@ what one thread's copies brought.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tile_cute.linear import LinearLayout, memory_access, permute_dims, reshape, strided
+from tile_cute.linear import LinearLayout, memory_access, strided
 
 from tile_core.mlir import ir
 from tile_tileas.access import CP_ASYNC, GENERIC, TMA, AccessPlan
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero
+from tile_tileas.analysis.tile_views import is_view, pulled_back
 from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.copying.ahead import movable_problem
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.dialect.tensor import UMMA
-from tile_tileas.layouts import inverse_permutation
 from tile_tileas.pipelining.awaited import hand_on_token, is_awaited_inside
 from tile_tileas.pipelining.slices import Slice, slice_of
 from tile_tileas.storage import BUFFER_ALIGNMENT, storage_bits
@@ -32,7 +32,7 @@ from tile_tileas.tma.staging import staged_layout
 
 #: Bytes that one cp.async copies (PTX ISA, "cp.async").
 SIZES = (4, 8, 16)
-_DOT = "nv_tileas.dot"
+_DOT, _ANEW = "nv_tileas.dot", "nv_tileas.buffer_reinterpret"
 _PRODUCTS = (_DOT, *UMMA)
 _READS = ("nv_tileas.copy", *_PRODUCTS, "nv_tileas.extract_slice", "nv_tileas.insert_slice")
 
@@ -46,6 +46,11 @@ class Target:
     views: tuple[ir.OpView, ...]
     copy: ir.OpView
     alloc: ir.OpView
+
+    @property
+    def readers(self) -> list[ir.Operation]:
+        """What reads the buffer, by its own type or by others."""
+        return list(_readers(self.alloc.results[0], self.copy.operation))
 
     @property
     def rounds(self) -> bool:
@@ -170,7 +175,7 @@ def target_of(load: ir.OpView, block: ir.Block, *, inside: bool = False) -> Targ
         name = user.operation.name
         if user.operation.block != block:
             return "the tile is used under a branch"
-        if name in _PULL or is_rounding(user):
+        if is_view(user) or is_rounding(user):
             views.append(user)
             value = user.results[0]
         elif name == "nv_tileas.copy" and not len(user.results):
@@ -189,43 +194,27 @@ def _view(op: ir.Operation | ir.OpView) -> ir.OpView:
 
 def _to_threads(target: Target) -> bool:
     """Whether threads read the buffer."""
-    uses = target.alloc.results[0].uses
-    return any(use.owner.name not in _PRODUCTS and use.owner != target.copy for use in uses)
+    return any(reader.name not in _PRODUCTS for reader in target.readers)
+
+
+def _readers(buffer: ir.Value, copy: ir.Operation) -> Iterator[ir.Operation]:
+    for use in buffer.uses:
+        user = use.owner.operation
+        if user.name == _ANEW:
+            yield from _readers(user.results[0], copy)
+        elif user != copy:
+            yield user
 
 
 def _reads_only(target: Target, block: ir.Block, *, inside: bool) -> str | None:
     if target.alloc.operation.block != block:
         return "the buffer stands elsewhere"
-    for use in target.alloc.results[0].uses:
-        user = use.owner.operation
-        if user == target.copy.operation:
-            continue
+    for user in target.readers:
         if not (inside or user.block == block) or user.name not in _READS:
             return f"'{user.name}' works on the buffer"
-        if user.name == "nv_tileas.copy" and use.operand_number == 1:
+        if user.name == "nv_tileas.copy" and not len(user.results):
             return "the buffer is filled twice"
     return None
-
-
-def _permuted_back(layout: LinearLayout, view: ir.OpView) -> LinearLayout:
-    axes = tuple(ir.DenseI32ArrayAttr(view.attributes["permutation"]))
-    return permute_dims(layout, inverse_permutation(axes))
-
-
-def _reshaped_back(layout: LinearLayout, view: ir.OpView) -> LinearLayout:
-    return reshape(layout, list(view.operands[0].type.shape))
-
-
-#: View of a tile -> the layout of its operand from that of its result.
-_PULL: dict[str, Callable[[LinearLayout, ir.OpView], LinearLayout]] = {
-    "nv_tileaa.permute": _permuted_back,
-    "nv_tileas.view": _reshaped_back,
-}
-
-
-def pulled_back(layout: LinearLayout, view: ir.OpView) -> LinearLayout:
-    """The layout of a view's operand from that of its result."""
-    return _PULL[view.operation.name](layout, view)
 
 
 def seen_by(load: ir.OpView, target: Target) -> Buffer:
@@ -235,7 +224,7 @@ def seen_by(load: ir.OpView, target: Target) -> Buffer:
     layout = buffer.layout
     assert layout is not None, "given when buffers were made"
     for view in reversed(target.views):
-        layout = layout if is_rounding(view) else _PULL[view.operation.name](layout, view)
+        layout = layout if is_rounding(view) else pulled_back(layout, view)
     return _stage(load, layout, buffer.tile.element_type)
 
 
@@ -293,7 +282,5 @@ def _cp_async_problem(load: ir.OpView, buffer: Buffer, layout: LinearLayout) -> 
 def readers_of(load: Prefetch, order: Sequence[ir.Operation]) -> tuple[int, int]:
     """The places in a body of the first and the last product that read what a load fills."""
     assert load.target is not None, "products read it"
-    copy = load.target.copy.operation
-    uses = load.target.alloc.results[0].uses
-    places = [order.index(use.owner.operation) for use in uses if use.owner.operation != copy]
+    places = [order.index(reader) for reader in load.target.readers]
     return min(places), max(places)

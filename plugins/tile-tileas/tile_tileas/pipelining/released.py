@@ -37,11 +37,8 @@ def can_be_released(
 
 def _multiplied(load: Prefetch, families: Sequence[str]) -> bool:
     assert load.target is not None
-    users = [use.owner.operation for use in load.target.alloc.results[0].uses]
-    return all(
-        user == load.target.copy.operation or _is_product(user, families) or _reads_fragments(user)
-        for user in users
-    )
+    readers = load.target.readers
+    return all(_is_product(reader, families) or _reads_fragments(reader) for reader in readers)
 
 
 def _is_product(op: ir.Operation, families: Sequence[str] = _FAMILIES) -> bool:

@@ -80,3 +80,11 @@ def is_pure(op: ir.OpView) -> bool:
     """Whether an operation has no effect."""
     name = op.operation.name
     return name.startswith(("arith.", "ub.")) or Pure in getattr(type(op), "_traits", ())
+
+
+def move_before(place: ir.Operation, ops: Iterable[ir.OpView]) -> None:
+    """Put those of `ops` that stand behind `place` in front of it, in their order."""
+    order = {op.operation: at for at, op in enumerate(place.block.operations)}
+    for op in ops:
+        if order[op.operation] > order[place]:
+            op.operation.move_before(place)

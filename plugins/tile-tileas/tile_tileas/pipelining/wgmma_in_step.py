@@ -13,6 +13,7 @@ from tile_tileas.analysis.users import within
 from tile_tileas.dialect.buffers import BufferType
 from tile_tileas.dot_plan import DONE, IN_FLIGHT, PENDING, PROMOTES, family_of
 from tile_tileas.mma.families import WARPGROUP as FAMILY
+from tile_tileas.pipelining.slices import move_before, slice_of
 from tile_tileas.pipelining.wgmma_in_flight import stays
 from tile_tileas.pipelining.writer import Writer
 
@@ -53,7 +54,7 @@ def fly_within(loop: ir.Operation) -> int:
         op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
         at.move(ir.InsertionPoint(order[place]))
         if done >= 0:
-            _hold_back(at, loop)
+            _hold_back(at, loop, order[place])
         done = max(done, number)
         result = op.results[0]
         held = [] if isinstance(op.operands[0].type, BufferType) else [op.operands[0]]
@@ -62,7 +63,7 @@ def fly_within(loop: ir.Operation) -> int:
     return len(awaited)
 
 
-def _hold_back(at: Writer, loop: ir.Operation) -> None:
+def _hold_back(at: Writer, loop: ir.Operation, place: ir.Operation) -> None:
     """Wait for the stages of the next step, if there is one, before what is written there.
 
     The next step's own waits then find the copies done. What this is for is the branch: ptxas moves
@@ -74,6 +75,11 @@ def _hold_back(at: Writer, loop: ir.Operation) -> None:
     following = dict(zip(list(block.arguments)[1:], yielded, strict=True))
     waits = [op for op in block.operations if op.operation.name == _BARRIER_WAIT]
     waits = [op for op in waits if all(value in following for value in list(op.operands)[1:])]
+    places = [following[value] for wait in waits for value in list(wait.operands)[1:]]
+    stages = slice_of(places, loop.opview)
+    if not waits or isinstance(stages, str):
+        return
+    move_before(place, stages.ops)
     upper, step = loop.operands[1:3]
     now = at.binary("addi", at.wide(block.arguments[0]), at.wide(step))
 
@@ -83,8 +89,7 @@ def _hold_back(at: Writer, loop: ir.Operation) -> None:
             at.create(_BARRIER_WAIT, operands)
         return []
 
-    if waits:
-        at.choice(at.is_less(now, at.wide(upper)), ahead)
+    at.choice(at.is_less(now, at.wide(upper)), ahead)
 
 
 def _pending(at: Writer, groups: int) -> dict[str, ir.Attribute]:
