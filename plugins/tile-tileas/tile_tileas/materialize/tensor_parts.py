@@ -16,6 +16,9 @@ from tile_tileas.tile_graph import kind_of, only_computes
 
 _IF, _DOT, _VIEW = "scf.if", "nv_tileas.dot", "nv_tileas.tmem_view"
 _WAIT, _ARRIVE = "nv_tileas.barrier_wait", "nv_tileas.barrier_arrive"
+_SYNC = "nv_tileas.sync"
+#: What a step of a loop does before its body: stages are filled anew, under a branch.
+_BETWEEN = (_IF, "nv_tileas.async_commit_group", "nv_tileas.alloc_tensor")
 
 
 def lay_over(at: Writer, sums: ir.Value, loop: ir.Operation) -> None:
@@ -47,6 +50,17 @@ def follows_product(op: ir.OpView) -> bool:
         waits = before.name == _WAIT and LEADER in before.attributes
         commits = before.name == _ARRIVE and _is_by_products(before)
         if not (waits or commits or is_pure(before.opview)):
+            return False
+    return False
+
+
+def follows_meeting(op: ir.OpView) -> bool:
+    """Whether all threads have met in front of a product, and have begun copies since, at most."""
+    ops = [before.operation for before in op.operation.block.operations]
+    for before in reversed(ops[: ops.index(op.operation)]):
+        if before.name == _SYNC:
+            return True
+        if before.name not in _BETWEEN and not is_pure(before.opview):
             return False
     return False
 

@@ -39,6 +39,7 @@ from tile_tileas.materialize.tensor_parts import (
     change_in_place,
     change_to_place,
     few_of,
+    follows_meeting,
     follows_product,
     lay_over,
 )
@@ -47,7 +48,7 @@ from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.signals import Signals, await_products, commit_products
 from tile_tileas.pipelining.writer import Writer
 
-_DOT, _WAIT = "nv_tileas.dot", "nv_tileas.dot_wait"
+_COPY, _DOT, _WAIT = "nv_tileas.copy", "nv_tileas.dot", "nv_tileas.dot_wait"
 #: Where columns of block scales begin (PTX ISA, "tcgen05.cp").
 _SCALE_COLUMNS = 4
 
@@ -137,6 +138,8 @@ class _Placing:
         type_ = op.results[0].type
         at.move(ir.InsertionPoint(op))
         argument.set_type(ir.IntegerType.get_signless(1))
+        if IN_FLIGHT in op.attributes and _is_stored_for(op):
+            self._signals.gather(at)
         self._begin(at, op, held, argument)
         if IN_FLIGHT not in op.attributes:
             self._wait(at)
@@ -156,7 +159,8 @@ class _Placing:
         at.move(ir.InsertionPoint(op.operation.parent))
         held, done, initial = self._held(at, op), self._signals.barrier(), op.operands[2]
         at.move(ir.InsertionPoint(op))
-        self._signals.gather(at)
+        if not (follows_product(op) or follows_meeting(op)):
+            self._signals.gather(at)
         self._begin(at, op, held, _flag(at, value=False))
         commit_products(at, done, at.constant(0))
         at.move(ir.InsertionPoint(wait))
@@ -263,6 +267,12 @@ def _allocate(
 
 def _flag(at: Writer, *, value: bool) -> ir.Value:
     return at.constant(int(value), ir.IntegerType.get_signless(1))
+
+
+def _is_stored_for(op: ir.OpView) -> bool:
+    """Whether threads store something that a product reads, in its block."""
+    users = [use.owner.operation for value in list(op.operands)[:2] for use in value.uses]
+    return any(user.name == _COPY and user.block == op.operation.block for user in users)
 
 
 def is_read_later(op: ir.OpView) -> bool:

@@ -11,6 +11,7 @@ from tile_tileas.pipelining import (
     refilled,
     specialized,
     tcgen05_in_flight,
+    tcgen05_in_step,
     tcgen05_led,
     tcgen05_turned,
     together,
@@ -81,5 +82,6 @@ class UnspecializedPipeline(Pass):
             made = tcgen05_led.pipelined(one, by_tensor, **ways)
             made = made or together.with_tensor_memory(one, by_tensor)
         else:
-            made = together.pipelined(one, fragments_ahead=self.fragments_ahead)
+            made = tcgen05_in_step.pipelined(one)
+            made = made or together.pipelined(one, fragments_ahead=self.fragments_ahead)
         return made or refilled.pipelined(one)

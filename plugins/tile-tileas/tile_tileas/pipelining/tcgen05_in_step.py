@@ -1,0 +1,217 @@
+"""Products by tcgen05 of a step of a loop, each of them in flight until its result is used.
+
+    for i:
+        stage i mod S is there; stage (i-2) mod S is filled anew
+        begin S = K Q(i), begin D = V O(i)          what reads nothing but tiles comes first
+        wait for S: all is done that the step before began
+        P = exp(S); store it; begin dV += P O(i)    by one thread, which has waited for the others
+        wait for D                                  P's product is made meanwhile
+        E = P D; store it; begin dK += E Q(i)
+    wait for all
+
+The tensor core makes them in the order in which they begin, so that what a step has waited for says
+the same of all before it (PTX ISA, "tcgen05.commit"): sums that a loop only adds to need no wait,
+and what their products read is written again behind the first wait of the next step. So a stage is
+read one iteration longer than otherwise.
+
+Where that has no room the last ones of a step are waited for at its end. Order and rounding of sums
+do not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_cute.atoms.records import TENSOR as TENSOR_SPACE
+from tile_cute.atoms.tensor_memory import COLUMNS
+
+from tile_core.mlir import ir
+from tile_tileas.analysis.accumulators import (
+    carried_place,
+    columns_together,
+    is_of_pair,
+    tensor_products,
+)
+from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.analysis.users import first_user
+from tile_tileas.dialect.buffers import Buffer, BufferType
+from tile_tileas.dialect.tensor import tensor_columns
+from tile_tileas.dot_plan import IN_FLIGHT
+from tile_tileas.passes.convert_tileaa import num_ctas, num_warps, occupancy
+from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
+from tile_tileas.pipelining.multistage import Multistage
+from tile_tileas.pipelining.signals import Signals, await_products, commit_products
+from tile_tileas.pipelining.slices import is_pure, move_before
+from tile_tileas.pipelining.stage_count import stages_of
+from tile_tileas.pipelining.wgmma_in_flight import LAG, stays
+from tile_tileas.pipelining.writer import Writer
+
+_COPY, _WAIT = "nv_tileas.copy", "nv_tileas.dot_wait"
+_LANES = 32
+
+
+@dataclass(frozen=True)
+class Step:
+    """The products of an iteration, in their order.
+
+    Attributes:
+        ready: those that read tiles alone, and no other product's result.
+        fresh: whose results the iteration uses, `ready` ones among them.
+        kept: that add to what the loop carries and nothing else touches, and where that is.
+        stored: buffers that threads fill for products, in the iteration.
+    """
+
+    ready: tuple[ir.OpView, ...]
+    fresh: tuple[ir.OpView, ...]
+    kept: tuple[tuple[ir.OpView, int], ...]
+    stored: tuple[ir.OpView, ...]
+
+
+def pipelined(one: Candidate) -> Pipelined | None:
+    """Pipeline a loop of several products, of which at least one reads what is made of another;
+    None if it is left as it is.
+    """
+    step = _step(one)
+    if step is None or _columns(one) > COLUMNS // occupancy(one.func):
+        return None
+    lag = LAG if step.kept else 0
+    stages = stages_of(one, lag)
+    if lag and not stages:
+        lag, stages = 0, stages_of(one)
+    if not stages:
+        return None
+    for alloc in step.stored:
+        # What products in flight read has no other use meanwhile.
+        alloc.operation.move_before(one.loop)
+    made = Multistage(one.loop, one.engines.fillings(one.loads), stages, lag)
+    new = made.run()
+    _fly(one.func, new, step, keeps=lag > 0)
+    one.cx.passed(
+        new,
+        f"{len(step.fresh)} products are in flight until their results are used"
+        + (f", and {len(step.kept)} while the next step begins" if lag else ""),
+        category="pipeline",
+        name="ProductsInFlight",
+    )
+    return Pipelined(stages, len(step.kept) if lag else 0)
+
+
+def _step(one: Candidate) -> Step | None:
+    block = one.loop.regions[0].blocks[0]
+    products = list(tensor_products(one.loop))
+    dots = [op for op in block.operations if op.operation.name == PRODUCT]
+    if len(products) < 2 or len(dots) != len(products) or num_ctas(one.func) > 1:
+        return None
+    if any(op.operation.block != block or is_of_pair(op) for op in products):
+        return None
+    kept = [(op, at) for op in products if (at := carried_place(op)) is not None]
+    fresh = [op for op in products if carried_place(op) is None]
+    ready = [op for op in fresh if _is_ready(op, block, one.filled)]
+    stored = _stored(products, block, one.filled)
+    if not ready or stored is None or ready[0].operation != products[0].operation:
+        return None
+    if any(first_user(block, op.results) is None for op in fresh):
+        return None
+    return Step(tuple(ready), tuple(fresh), tuple(kept), tuple(stored))
+
+
+def _is_ready(op: ir.OpView, block: ir.Block, filled: list[ir.Value]) -> bool:
+    """Whether a product reads tiles that are loaded, or there before the loop, and adds to nothing
+    that the iteration makes.
+    """
+    a, b, initial = list(op.operands)[:3]
+    owner = initial.owner
+    outside = owner != block if isinstance(owner, ir.Block) else owner.operation.block != block
+    return outside and stays(a, block, filled) and stays(b, block, filled)
+
+
+def _stored(
+    products: list[ir.OpView], block: ir.Block, filled: list[ir.Value]
+) -> list[ir.OpView] | None:
+    """The buffers that the iteration fills for `products`, each by one copy of all threads, behind
+    the first product's result; None if there are others.
+    """
+    order = [op.operation for op in block.operations]
+    first = first_user(block, products[0].results)
+    found: list[ir.OpView] = []
+    for op in products:
+        for value in op.operands:
+            if not isinstance(value.type, BufferType) or stays(value, block, filled):
+                continue
+            owner = value.owner
+            if isinstance(owner, ir.Block) or owner.operation.name != ALLOC or first is None:
+                return None
+            copies = [use.owner.operation for use in value.uses if use.owner.name == _COPY]
+            if len(copies) != 1 or copies[0].block != block:
+                return None
+            if order.index(copies[0]) < order.index(first):
+                return None
+            alloc = owner.opview if isinstance(owner, ir.Operation) else owner
+            if alloc not in found:
+                found.append(alloc)
+    return found
+
+
+def _columns(one: Candidate) -> int:
+    """Columns of tensor memory of all sums, and of what products read there."""
+    held = (
+        Buffer.of(op.results[0].type)
+        for op in one.loop.regions[0].blocks[0].operations
+        if op.operation.name == ALLOC
+    )
+    own = sum(tensor_columns(b) for b in held if b is not None and b.space == TENSOR_SPACE)
+    return own + columns_together(one.func, num_warps(one.func))
+
+
+def _fly(func: ir.Operation, loop: ir.Operation, step: Step, *, keeps: bool) -> None:
+    """Begin products as soon as they may, and wait for them where their results are used; `keeps`:
+    those that are added to what is carried stay in flight when an iteration ends.
+    """
+    at = Writer(loop.location)
+    block = loop.regions[0].blocks[0]
+    for before, op in zip(step.ready, step.ready[1:], strict=False):
+        _move_behind(before, op)
+    for op in step.fresh:
+        op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+        user = first_user(block, op.results)
+        assert user is not None, "asked before"
+        at.move(ir.InsertionPoint(user))
+        done = at.create(_WAIT, [op.results[0]], [op.results[0].type])
+        op.results[0].replace_all_uses_except(done.result, done)
+    if not step.kept:
+        return
+    signals = Signals(func, num_warps(func) * _LANES)
+    done = signals.barrier()
+    for op, _ in step.kept:
+        op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+    if keeps:
+        at.move(ir.InsertionPoint.after(loop))
+    else:
+        at.move(ir.InsertionPoint.after(step.kept[-1][0]))
+    zero = at.constant(0)
+    commit_products(at, done, zero)
+    await_products(at, done, zero)
+    if not keeps:
+        at.move(ir.InsertionPoint.after(loop))
+    for _, place in step.kept:
+        result = loop.results[place]
+        behind = at.create(_WAIT, [result], [result.type])
+        result.replace_all_uses_except(behind.result, behind)
+
+
+def _move_behind(before: ir.OpView, op: ir.OpView) -> None:
+    """Put a product, and what gives its operands, right behind another one."""
+    block = op.operation.block
+    wanted: list[ir.Operation] = []
+    pending = list(op.operands)
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, ir.Block) or owner.operation.block != block:
+            continue
+        if owner.operation not in wanted:
+            wanted.append(owner.operation)
+            pending += owner.operands
+    views = [inner for inner in block.operations if inner.operation in wanted]
+    assert all(is_pure(inner) for inner in views), "views of stages"
+    move_before(before.operation, views)
+    op.operation.move_after(before.operation)
