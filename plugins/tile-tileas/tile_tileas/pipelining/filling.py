@@ -35,6 +35,19 @@ class Slot:
     phase: ir.Value | None = None
 
 
+def following(at: Writer, slot: Slot, stages: int) -> Slot:
+    """The slot of the next iteration, of so many stages."""
+    if stages == 1:
+        turn = slot.phase and at.binary("xori", slot.phase, at.constant(1))
+        return Slot(at.constant(0), turn)
+    bumped = at.plus(slot.index, 1)
+    index = at.select(bumped, stages, at.constant(0), bumped)
+    if slot.phase is None:
+        return Slot(index)
+    turned = at.binary("xori", slot.phase, at.constant(1))
+    return Slot(index, at.select(bumped, stages, turned, slot.phase))
+
+
 @dataclass(frozen=True)
 class Place:
     """What values of the loop's body are in the iteration that is loaded."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.pipelining.early import front_of
-from tile_tileas.pipelining.filling import Filling, Place, Slot
+from tile_tileas.pipelining.filling import Filling, Place, Slot, following
 from tile_tileas.pipelining.prefetch import Prefetch, masked_by
 from tile_tileas.pipelining.slices import Slice, updates_of
 from tile_tileas.pipelining.writer import Writer
@@ -199,23 +199,14 @@ class Multistage:
         """Hand on the slot of the following iteration, and what is carried for later ones."""
         at, end = self._at, self.block.operations[len(self.block.operations) - 1]
         at.move(ir.InsertionPoint(end))
-        following = self._following(slot)
-        phase = [] if following.phase is None else [following.phase]
-        at.create("scf.yield", [*end.operands, following.index, *phase, *places])
+        after = self._following(slot)
+        phase = [] if after.phase is None else [after.phase]
+        at.create("scf.yield", [*end.operands, after.index, *phase, *places])
         end.operation.erase()
 
     def _following(self, slot: Slot) -> Slot:
         """The slot of the next iteration."""
-        at = self._at
-        if self.stages == 1:
-            turn = slot.phase and at.binary("xori", slot.phase, at.constant(1))
-            return Slot(at.constant(0), turn)
-        bumped = at.plus(slot.index, 1)
-        index = at.select(bumped, self.stages, at.constant(0), bumped)
-        if slot.phase is None:
-            return Slot(index)
-        turned = at.binary("xori", slot.phase, at.constant(1))
-        return Slot(index, at.select(bumped, self.stages, turned, slot.phase))
+        return following(self._at, slot, self.stages)
 
     def _refilled(self, slot: Slot, ahead: int | None = None) -> Slot:
         """The slot of the iteration that is loaded while that of `slot` runs, `ahead` of it."""

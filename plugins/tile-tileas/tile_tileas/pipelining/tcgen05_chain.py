@@ -45,6 +45,7 @@ from tile_tileas.analysis.pressure import used_values
 from tile_tileas.analysis.users import within
 from tile_tileas.dot_plan import FREES, IN_FLIGHT, family_of
 from tile_tileas.mma.families import TENSOR as FAMILY
+from tile_tileas.pipelining.carrying import carrying, hand_on
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.spotted import Spot
@@ -203,13 +204,13 @@ class Turned:
         at, early, late = self._at, self._chain.early, self._chain.late
         self._hoist()
         first = self._first()
-        new, block = self._carrying(first.results[0])
+        new, block, (carried,) = carrying(self._old, [first.results[0]])
         for product in (early, late):
             product.attributes[IN_FLIGHT] = ir.UnitAttr.get()
         at.move(ir.InsertionPoint.at_block_begin(block))
-        scores = self._await(block.arguments[len(block.arguments) - 1])
+        scores = self._await(carried)
         early.results[0].replace_all_uses_with(scores.results[0])
-        self._end(block, early.results[0])
+        hand_on(block, [early.results[0]])
         return first, new, block, scores
 
     def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
@@ -246,32 +247,11 @@ class Turned:
         made.operands[1] = buffer.results[0]
         return made
 
-    def _carrying(self, first: ir.Value) -> tuple[ir.Operation, ir.Block]:
-        """The loop that carries what `early` gives, too; its body still ends as it did."""
-        at, old = self._at, self._old
-        at.move(ir.InsertionPoint(old))
-        attributes = {name: old.attributes[name] for name in old.attributes}
-        types = [*(result.type for result in old.results), first.type]
-        new = at.create("scf.for", [*old.operands, first], types, attributes, regions=1)
-        old.regions[0].blocks[0].append_to(new.regions[0])
-        block = new.regions[0].blocks[0]
-        block.add_argument(first.type, old.location)
-        for before, result in zip(old.results, new.results, strict=False):
-            before.replace_all_uses_with(result)
-        old.operation.erase()
-        return new, block
-
     def _await(self, value: ir.Value) -> ir.Operation:
         """All other uses of a product's result are of what it is once it is there."""
         made = self._at.create(_WAIT, [value], [value.type])
         value.replace_all_uses_except(made.results[0], made)
         return made
-
-    def _end(self, block: ir.Block, scores: ir.Value) -> None:
-        end = block.operations[len(block.operations) - 1]
-        self._at.move(ir.InsertionPoint(end))
-        self._at.create("scf.yield", [*end.operands, scores])
-        end.operation.erase()
 
     def _late(self, block: ir.Block) -> tuple[ir.OpView, ir.Operation]:
         """Wait for the product of the iteration before: where what it read is written again, or as

@@ -21,6 +21,7 @@ do not change.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from tile_cute.atoms.records import TENSOR as TENSOR_SPACE
 from tile_cute.atoms.tensor_memory import COLUMNS
@@ -33,6 +34,7 @@ from tile_tileas.analysis.accumulators import (
     tensor_products,
 )
 from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.analysis.users import first_user
 from tile_tileas.dialect.buffers import Buffer, BufferType
 from tile_tileas.dialect.tensor import tensor_columns
@@ -40,14 +42,18 @@ from tile_tileas.dot_plan import IN_FLIGHT
 from tile_tileas.passes.convert_tileaa import num_ctas, num_warps, occupancy
 from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
 from tile_tileas.pipelining.multistage import Multistage
+from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.signals import Signals, await_products, commit_products
 from tile_tileas.pipelining.slices import is_pure, move_before
 from tile_tileas.pipelining.stage_count import stages_of
+from tile_tileas.pipelining.tcgen05_a_step_ahead import LEAST_AHEAD, Ahead
 from tile_tileas.pipelining.wgmma_in_flight import LAG, stays
 from tile_tileas.pipelining.writer import Writer
 
 _COPY, _WAIT = "nv_tileas.copy", "nv_tileas.dot_wait"
 _LANES = 32
+#: Iterations from which on one product too many does not matter.
+_MANY = 4
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Step:
         ready: those that read tiles alone, and no other product's result.
         fresh: whose results the iteration uses, `ready` ones among them.
         kept: that add to what the loop carries and nothing else touches, and where that is.
-        stored: buffers that threads fill for products, in the iteration.
+        stored: buffers that threads fill for products, in the iteration, once each.
     """
 
     ready: tuple[ir.OpView, ...]
@@ -67,40 +73,79 @@ class Step:
     stored: tuple[ir.OpView, ...]
 
 
+@dataclass(frozen=True)
+class _How:
+    """`stages` of a loop; whether its `ready` products begin a step `ahead`, and whether it `keeps`
+    those in flight that are added to what it carries.
+    """
+
+    stages: int
+    ahead: bool
+    keeps: bool
+
+
 def pipelined(one: Candidate) -> Pipelined | None:
-    """Pipeline a loop of several products, of which at least one reads what is made of another;
+    """Pipeline a loop in which products read nothing but tiles, and threads work on their results;
     None if it is left as it is.
     """
     step = _step(one)
     if step is None or _columns(one) > COLUMNS // occupancy(one.func):
         return None
-    lag = LAG if step.kept else 0
-    stages = stages_of(one, lag)
-    if lag and not stages:
-        lag, stages = 0, stages_of(one)
-    if not stages:
+    how = _how(one, step)
+    if how is None:
         return None
     for alloc in step.stored:
         # What products in flight read has no other use meanwhile.
         alloc.operation.move_before(one.loop)
-    made = Multistage(one.loop, one.engines.fillings(one.loads), stages, lag)
+    lag = LAG if how.keeps else 0
+    made = Multistage(one.loop, one.engines.fillings(one.loads), how.stages, lag)
     new = made.run()
-    _fly(one.func, new, step, keeps=lag > 0)
-    one.cx.passed(
-        new,
-        f"{len(step.fresh)} products are in flight until their results are used"
-        + (f", and {len(step.kept)} while the next step begins" if lag else ""),
-        category="pipeline",
-        name="ProductsInFlight",
+    _fly(one, made, new, step, how)
+    return Pipelined(how.stages, len(step.ready) * how.ahead + len(step.kept) * how.keeps)
+
+
+def _how(one: Candidate, step: Step) -> _How | None:
+    """None if two stages do not fit, or the only product of a step cannot begin ahead."""
+    lag = LAG if step.kept else 0
+    stages = stages_of(one, lag)
+    if lag and not stages:
+        lag, stages = 0, stages_of(one)
+    keeps = lag > 0
+    by_maps = all(load.load.results[0] in one.maps.copies for load in _loads_of(one, step.ready))
+    ahead = (
+        stages - 1 - lag >= LEAST_AHEAD
+        and keeps == bool(step.kept)
+        and by_maps
+        and _trips(one.loop) >= _MANY
     )
-    return Pipelined(stages, len(step.kept) if lag else 0)
+    alone = len(step.fresh) + len(step.kept) == 1
+    return _How(stages, ahead, keeps) if stages and (ahead or not alone) else None
+
+
+def _loads_of(one: Candidate, products: tuple[ir.OpView, ...]) -> list[Prefetch]:
+    """The loads that fill what `products` read."""
+    readers = [op.operation for op in products]
+    targets = ((load, load.target) for load in one.loads)
+    return [
+        load
+        for load, target in targets
+        if target is not None and any(reader in readers for reader in target.readers)
+    ]
+
+
+def _trips(loop: ir.OpView) -> float:
+    """Iterations; infinity if that is not known."""
+    lower, upper, step = (splat_integer(value) for value in list(loop.operands)[:3])
+    if lower is None or upper is None or not step:
+        return inf
+    return max(0, -(-(upper - lower) // step))
 
 
 def _step(one: Candidate) -> Step | None:
     block = one.loop.regions[0].blocks[0]
     products = list(tensor_products(one.loop))
     dots = [op for op in block.operations if op.operation.name == PRODUCT]
-    if len(products) < 2 or len(dots) != len(products) or num_ctas(one.func) > 1:
+    if not products or len(dots) != len(products) or num_ctas(one.func) > 1:
         return None
     if any(op.operation.block != block or is_of_pair(op) for op in products):
         return None
@@ -163,40 +208,56 @@ def _columns(one: Candidate) -> int:
     return own + columns_together(one.func, num_warps(one.func))
 
 
-def _fly(func: ir.Operation, loop: ir.Operation, step: Step, *, keeps: bool) -> None:
-    """Begin products as soon as they may, and wait for them where their results are used; `keeps`:
-    those that are added to what is carried stay in flight when an iteration ends.
-    """
-    at = Writer(loop.location)
-    block = loop.regions[0].blocks[0]
-    for before, op in zip(step.ready, step.ready[1:], strict=False):
-        _move_behind(before, op)
-    for op in step.fresh:
-        op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
-        user = first_user(block, op.results)
-        assert user is not None, "asked before"
-        at.move(ir.InsertionPoint(user))
-        done = at.create(_WAIT, [op.results[0]], [op.results[0].type])
-        op.results[0].replace_all_uses_except(done.result, done)
-    if not step.kept:
-        return
-    signals = Signals(func, num_warps(func) * _LANES)
-    done = signals.barrier()
-    for op, _ in step.kept:
-        op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
-    if keeps:
-        at.move(ir.InsertionPoint.after(loop))
+def _fly(one: Candidate, made: Multistage, loop: ir.Operation, step: Step, how: _How) -> None:
+    """Begin products as soon as they may, and wait for them where their results are used."""
+    signals = Signals(one.func, one.warps * _LANES)
+    kept = [op for op, _ in step.kept]
+    late = list(step.fresh)
+    if how.ahead:
+        late = [op for op in step.fresh if op not in step.ready]
+        stored = [_copy_into(alloc) for alloc in step.stored]
+        loop = Ahead(loop, made, step.ready, kept, stored, signals).run()
     else:
-        at.move(ir.InsertionPoint.after(step.kept[-1][0]))
-    zero = at.constant(0)
-    commit_products(at, done, zero)
-    await_products(at, done, zero)
-    if not keeps:
-        at.move(ir.InsertionPoint.after(loop))
+        for before, op in zip(step.ready, step.ready[1:], strict=False):
+            _move_behind(before, op)
+    for op in late:
+        _await_where_used(op)
+    at = Writer(loop.location)
+    for op in kept:
+        op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+    if kept and not how.keeps:
+        at.move(ir.InsertionPoint.after(kept[-1]))
+        _await_all(at, signals)
+    at.move(ir.InsertionPoint.after(loop))
+    if how.ahead or (kept and how.keeps):
+        _await_all(at, signals)
     for _, place in step.kept:
         result = loop.results[place]
         behind = at.create(_WAIT, [result], [result.type])
         result.replace_all_uses_except(behind.result, behind)
+
+
+def _await_where_used(op: ir.OpView) -> None:
+    user = first_user(op.operation.block, op.results)
+    assert user is not None, "asked before"
+    at = Writer(op.location)
+    at.move(ir.InsertionPoint(user))
+    op.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+    done = at.create(_WAIT, [op.results[0]], [op.results[0].type])
+    op.results[0].replace_all_uses_except(done.result, done)
+
+
+def _await_all(at: Writer, signals: Signals) -> None:
+    """Until all is done that has begun."""
+    done, zero = signals.barrier(), at.constant(0)
+    commit_products(at, done, zero)
+    await_products(at, done, zero)
+
+
+def _copy_into(alloc: ir.OpView) -> ir.Operation:
+    """The copy of threads that fills a buffer."""
+    users = (use.owner.operation for use in alloc.results[0].uses)
+    return next(user for user in users if user.name == _COPY)
 
 
 def _move_behind(before: ir.OpView, op: ir.OpView) -> None:
