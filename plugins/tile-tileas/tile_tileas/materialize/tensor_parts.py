@@ -65,6 +65,21 @@ def follows_meeting(op: ir.OpView) -> bool:
     return False
 
 
+def led_from(op: ir.OpView) -> ir.OpView:
+    """The first of the operations in front of a product that one thread alone waits in, or which do
+    nothing; the product itself if there are none.
+    """
+    first = op
+    ops = list(op.operation.block.operations)
+    at = next(at for at, other in enumerate(ops) if other.operation == op.operation)
+    for before in reversed(ops[:at]):
+        waits = before.operation.name == _WAIT and LEADER in before.attributes
+        if not (waits or is_pure(before)):
+            break
+        first = before if waits else first
+    return first
+
+
 def _is_by_products(op: ir.Operation) -> bool:
     """Whether products arrive, and no thread."""
     return ir.StringAttr(op.attributes["kind"]).value == "tcgen05"

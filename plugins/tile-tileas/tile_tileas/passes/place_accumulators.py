@@ -42,6 +42,7 @@ from tile_tileas.materialize.tensor_parts import (
     follows_meeting,
     follows_product,
     lay_over,
+    led_from,
 )
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.passes.convert_tileaa import num_warps
@@ -199,7 +200,9 @@ class _Placing:
         commit_products(at, done, at.constant(0))
         at.move(ir.InsertionPoint(op))
         if _is_awaited_before(op, block.arguments[place + 1]) and not follows_product(op):
+            at.move(ir.InsertionPoint(led_from(op)))
             self._signals.gather(at)
+            at.move(ir.InsertionPoint(op))
         self._begin(at, op, held, _flag(at, value=False))
         commit_products(at, done, at.constant(0))
         use.owner.operands[place] = carried

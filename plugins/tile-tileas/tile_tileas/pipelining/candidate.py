@@ -10,6 +10,8 @@ from tile_core.mlir import ir
 from tile_core.passes import PassContext
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.copying.engines import EngineLoads
+from tile_tileas.dot_plan import family_of
+from tile_tileas.mma.families import TENSOR
 from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.loads_ahead import prefetches
 from tile_tileas.pipelining.prefetch import Prefetch
@@ -52,7 +54,10 @@ class Candidate:
     def of(func: ir.Operation, loop: ir.OpView, num_stages: int, cx: PassContext) -> Candidate:
         """Finds the loads, with a remark for each that cannot run ahead."""
         engines = EngineLoads(func, loop, cx.analysis(BoundsAnalysis, func))
-        return Candidate(func, loop, prefetches(loop, engines.takes, cx), engines, num_stages, cx)
+        body = loop.regions[0].blocks[0].operations
+        families = {family_of(op) for op in body if op.operation.name == PRODUCT}
+        loads = prefetches(loop, engines.takes, cx, meets=families == {TENSOR})
+        return Candidate(func, loop, loads, engines, num_stages, cx)
 
     @property
     def maps(self) -> TmaLoads:

@@ -13,16 +13,18 @@ from tile_tileas.pipelining.prefetch import Prefetch, Takes, prefetch_of
 from tile_tileas.remedies import remedy
 
 
-def prefetches(loop: ir.OpView, takes: Takes, cx: PassContext) -> list[Prefetch]:
+def prefetches(
+    loop: ir.OpView, takes: Takes, cx: PassContext, *, meets: bool = False
+) -> list[Prefetch]:
     """Loads of the loop that can run ahead, by cp.async unless `takes`; a remark for each that
-    cannot, and in their plans what they are left to.
+    cannot, and in their plans what they are left to. `meets`: as for `prefetch_of`.
     """
     found: list[Prefetch] = []
     for op in list(loop.regions[0].blocks[0].operations):
         if op.operation.name not in LOADS:
             continue
         wait_for_no_reads(op, loop)
-        made = prefetch_of(op, loop, takes)
+        made = prefetch_of(op, loop, takes, meets=meets)
         if isinstance(made, str):
             cx.missed(
                 op.operation,

@@ -85,7 +85,7 @@ class Prefetch:
     @property
     def private(self) -> bool:
         """Whether threads read from the stages what they copied themselves, and nothing else."""
-        return self.target is None and not self.by_engine
+        return self.target is None and not self.by_engine and self.layout.is_injective
 
     def erase(self, *, met: bool = False) -> None:
         """Remove what the copies into stages have taken the place of; `met` as in `awaited`."""
@@ -103,8 +103,12 @@ class Prefetch:
 Takes = Callable[[ir.OpView, Buffer], bool]
 
 
-def prefetch_of(load: ir.OpView, loop: ir.OpView, takes: Takes) -> Prefetch | str:
-    """How a load can run ahead of its loop, by cp.async unless `takes`; or why it cannot."""
+def prefetch_of(
+    load: ir.OpView, loop: ir.OpView, takes: Takes, *, meets: bool = False
+) -> Prefetch | str:
+    """How a load can run ahead of its loop, by cp.async unless `takes`; or why it cannot. `meets`:
+    threads of the loop meet in each step anyway, and may read what others have copied.
+    """
     layout, plan = layout_of(load.results[0].type), AccessPlan.of(load)
     if layout is None:
         return "it loads a single element"
@@ -130,7 +134,7 @@ def prefetch_of(load: ir.OpView, loop: ir.OpView, takes: Takes) -> Prefetch | st
         rows = rows_of(load, plan)
         if takes(load, rows):
             return Prefetch(load, layout, rows, BUFFER_ALIGNMENT, found, None, by_engine=True)
-    own = _own_stage(load, layout)
+    own = _own_stage(load, layout, meets=meets)
     problem = own if isinstance(own, str) else _cp_async_problem(load, own, layout)
     if isinstance(own, str) or problem is not None:
         return str(problem)
@@ -235,15 +239,19 @@ def _stage(load: ir.OpView, layout: LinearLayout, element: ir.Type | None = None
     return Buffer(ir.RankedTensorType(distributed(plain, layout)), "shared", 1)
 
 
-def _own_stage(load: ir.OpView, layout: LinearLayout) -> Buffer | str:
-    """A stage in which the runs of neighbouring threads lie side by side."""
-    if not layout.is_injective:
+def _own_stage(load: ir.OpView, layout: LinearLayout, *, meets: bool) -> Buffer | str:
+    """A stage in which the runs of neighbouring threads lie side by side; what several hold lies
+    there once.
+    """
+    if not (layout.is_injective or meets):
         return "several threads hold the same elements"
     registers = layout.bases["register"]
     low = max(0, _run(load, layout).bit_length() - 1)
-    rest: list[Sequence[tuple[int, ...]]] = [registers[:low]]
-    rest += [layout.bases["lane"], layout.bases["warp"], registers[low:]]
-    return _stage(load, LinearLayout({"offset": [v for part in rest for v in part]}, layout.shape))
+    parts: list[Sequence[tuple[int, ...]]] = [registers[:low]]
+    parts += [layout.bases["lane"], layout.bases["warp"], registers[low:]]
+    offsets = [vector for part in parts for vector in part if any(vector)]
+    own = LinearLayout({"offset": offsets}, layout.shape)
+    return _stage(load, own) if own.is_injective else "several threads hold the same elements"
 
 
 def rows_of(load: ir.OpView, plan: AccessPlan) -> Buffer:
