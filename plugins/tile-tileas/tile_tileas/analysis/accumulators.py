@@ -14,6 +14,8 @@ from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.mma.tensor import ctas_of
 
 _DOT, _FOR = "nv_tileas.dot", "scf.for"
+#: Operands of a product without block scales.
+_PLAIN = 3
 
 
 def tensor_products(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
@@ -24,6 +26,36 @@ def tensor_products(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
                 if inner.operation.name == _DOT and family_of(inner) == FAMILY:
                     yield inner
                 yield from tensor_products(inner)
+
+
+def added_to(op: ir.OpView) -> ir.OpView | None:
+    """The product to whose sum `op` adds in the same columns, as nothing else uses it; None if it
+    adds to something else.
+    """
+    owner = op.operands[2].owner
+    if isinstance(owner, ir.Block) or owner.operation.name != _DOT:
+        return None
+    before = owner.opview if isinstance(owner, ir.Operation) else owner
+    alike = family_of(before) == FAMILY and atom_name(before) == atom_name(op)
+    alone = len(list(before.results[0].uses)) == 1
+    here = before.operation.block == op.operation.block
+    plain = len(list(op.operands)) == len(list(before.operands)) == _PLAIN
+    return before if alike and alone and here and plain else None
+
+
+def together_with(op: ir.OpView) -> list[ir.OpView]:
+    """The products that add to one sum, one after the other, of which `op` is the last."""
+    found = [op]
+    while (before := added_to(found[0])) is not None:
+        found.insert(0, before)
+    return found
+
+
+def sums(op: ir.Operation | ir.OpView) -> list[ir.OpView]:
+    """Products inside of `op` that tcgen05 makes, the last one alone of each sum."""
+    products = list(tensor_products(op))
+    inner = {before.operation for one in products if (before := added_to(one)) is not None}
+    return [one for one in products if one.operation not in inner]
 
 
 def is_of_pair(op: ir.OpView | ir.Operation) -> bool:
@@ -54,11 +86,11 @@ def _begun(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
 
 
 def carried_place(op: ir.OpView) -> int | None:
-    """Which value of the loop around it a product adds to, if nothing else touches it: carried in,
-    added to, handed on. None otherwise.
+    """Which value of the loop around it a product adds to, with others before it or alone, if
+    nothing else touches it: carried in, added to, handed on. None otherwise.
     """
     block = op.operation.block
-    argument, parent = op.operands[2], op.operation.parent
+    argument, parent = together_with(op)[0].operands[2], op.operation.parent
     if parent is None or parent.name != _FOR or not isinstance(argument.owner, ir.Block):
         return None
     if argument.owner != block or len(list(argument.uses)) != 1:
@@ -75,7 +107,7 @@ def columns_together(func: ir.Operation, num_warps: int) -> int:
     """Columns of tensor memory for the accumulators of all products of a kernel, and their block
     scales, side by side.
     """
-    return sum(tensor_plan_of(op, num_warps).taken for op in tensor_products(func))
+    return sum(tensor_plan_of(op, num_warps).taken for op in sums(func))
 
 
 def fit_together(func: ir.Operation, num_warps: int) -> bool:

@@ -19,10 +19,12 @@ from tile_cute.linear import LinearLayout
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_tileas.analysis.accumulators import (
+    added_to,
     carried_place,
     fit_together,
     is_of_pair,
-    tensor_products,
+    sums,
+    together_with,
 )
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.analysis.users import first_user
@@ -70,7 +72,7 @@ class PlaceAccumulators(Pass):
     }
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        products = list(tensor_products(op))
+        products = sums(op)
         if not products:
             return
         warps = num_warps(op)
@@ -120,12 +122,12 @@ class _Placing:
         """The product is read where it stands, and its accumulator added to it."""
         at = Writer(op.location)
         at.move(ir.InsertionPoint(op))
-        held, initial = self._held(at, op), op.operands[2]
+        held, initial = self._held(at, op), _initial(op)
         self._begin(at, op, held, _flag(at, value=False))
         self._wait(at)
         result = _sum(at, at.read(held.sums, op.results[0].type), initial)
         op.results[0].replace_all_uses_with(result)
-        op.operation.erase()
+        _erase(op)
 
     def carried(self, op: ir.OpView, place: int) -> None:
         """The loop around the product carries whether the buffer holds something in its place."""
@@ -146,7 +148,7 @@ class _Placing:
             self._wait(at)
         end = next(iter(op.results[0].uses))
         end.owner.operands[end.operand_number] = _flag(at, value=True)
-        op.operation.erase()
+        _erase(op)
         _read_behind(at, loop, place, held.sums, initial, type_)
 
     def here(self, op: ir.OpView) -> None:
@@ -158,7 +160,7 @@ class _Placing:
         at = Writer(op.location)
         assert op.operation.parent is not None, "in a loop"
         at.move(ir.InsertionPoint(op.operation.parent))
-        held, done, initial = self._held(at, op), self._signals.barrier(), op.operands[2]
+        held, done, initial = self._held(at, op), self._signals.barrier(), _initial(op)
         at.move(ir.InsertionPoint(op))
         if not (follows_product(op) or follows_meeting(op)):
             self._signals.gather(at)
@@ -172,7 +174,7 @@ class _Placing:
         result = _sum(at, at.read(held.sums, op.results[0].type, few_of(wait)), initial)
         wait.results[0].replace_all_uses_with(result)
         wait.erase()
-        op.operation.erase()
+        _erase(op)
 
     def later(self, op: ir.OpView) -> None:
         """The product is read in the next iteration of its loop, and behind that: where somebody
@@ -182,7 +184,7 @@ class _Placing:
         loop, block = op.operation.parent, op.operation.block
         assert loop is not None
         (use,) = op.results[0].uses
-        place, carried, first = use.operand_number, op.operands[2], begun_with(op)
+        place, carried, first = use.operand_number, _initial(op), begun_with(op)
         begin = loop.operands[3 + place]
         at = Writer(op.location)
         at.move(ir.InsertionPoint(loop if first is None else first))
@@ -193,7 +195,7 @@ class _Placing:
             self._begin(at, first, held, _flag(at, value=False))
             loop.operands[3 + place] = carried
             at.move(ir.InsertionPoint(loop))
-            first.operation.erase()
+            _erase(first)
         else:
             _fill(at, held.sums, op.results[0].type)
             at.sync()  # here, and not in the loop
@@ -206,7 +208,7 @@ class _Placing:
         self._begin(at, op, held, _flag(at, value=False))
         commit_products(at, done, at.constant(0))
         use.owner.operands[place] = carried
-        op.operation.erase()
+        _erase(op)
         adds = not (is_zero(carried) and (first is not None or is_zero(begin)))
         for value in (block.arguments[place + 1], loop.results[place]):
             for wait in [user.owner.operation for user in value.uses]:
@@ -239,6 +241,10 @@ class _Placing:
         held: _Held,
         accumulate: ir.Value,
     ) -> None:
+        before = added_to(op)
+        if before is not None:
+            self._begin(at, before, held, accumulate)
+            accumulate = _flag(at, value=True)
         a, b, _, *scales = op.operands
         attributes = {"atom": op.attributes["atom"]}
         for name in ("signedness_a", "signedness_b"):
@@ -270,6 +276,17 @@ def _allocate(
 
 def _flag(at: Writer, *, value: bool) -> ir.Value:
     return at.constant(int(value), ir.IntegerType.get_signless(1))
+
+
+def _initial(op: ir.OpView) -> ir.Value:
+    """What a product adds to, or the first of those that add to one sum."""
+    return together_with(op)[0].operands[2]
+
+
+def _erase(op: ir.OpView) -> None:
+    """Erase a product with all that add to its sum."""
+    for one in reversed(together_with(op)):
+        one.operation.erase()
 
 
 def _is_stored_for(op: ir.OpView) -> bool:
@@ -334,7 +351,7 @@ def begun_with(op: ir.OpView) -> ir.OpView | None:
     if isinstance(owner, ir.Block) or owner.operation.name != _DOT:
         return None
     made = owner.opview if isinstance(owner, ir.Operation) else owner
-    alike = atom_name(made) == atom_name(op) and is_zero(made.operands[2])
+    alike = atom_name(made) == atom_name(op) and is_zero(_initial(made))
     return made if alike and len(list(value.uses)) == 1 else None
 
 

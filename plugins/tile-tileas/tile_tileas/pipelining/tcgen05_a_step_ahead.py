@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.accumulators import together_with
 from tile_tileas.analysis.users import first_user
 from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dot_plan import IN_FLIGHT
@@ -88,12 +89,16 @@ class Ahead:
         at.choice(at.is_less(lower, upper), wait)
         found: list[ir.Value] = []
         for product in self.ready:
-            operands = [_in_stage(at, value, slot.index, zero) for value in product.operands]
-            clone = product.operation.clone(ip=at.place)
-            clone.attributes[IN_FLIGHT] = ir.UnitAttr.get()
-            for number, operand in enumerate(operands):
-                clone.operands[number] = operand
-            found.append(clone.results[0])
+            values: dict[ir.Value, ir.Value] = {}
+            for one in together_with(product):
+                operands = [_in_stage(at, value, slot.index, zero) for value in one.operands]
+                clone = one.operation.clone(ip=at.place)
+                for number, operand in enumerate(operands):
+                    clone.operands[number] = values.get(operand, operand)
+                values[one.results[0]] = clone.results[0]
+            first = values[product.results[0]]
+            first.owner.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+            found.append(first)
         return found
 
     def _next(
@@ -104,7 +109,8 @@ class Ahead:
         reached = at.binary("addi", at.wide(block.arguments[0]), at.wide(step))
         exists = at.is_less(reached, at.wide(upper))
         after = following(at, slot, self.made.stages)
-        assert slot.phase is not None and after.phase is not None, "phased"
+        assert slot.phase is not None, "phased"
+        assert after.phase is not None, "phased"
         index = at.create("arith.select", [exists, after.index, slot.index], [at.i32]).result
         phase = at.create("arith.select", [exists, after.phase, slot.phase], [at.i32]).result
         return _Next(barrier, slot.index, index, phase)
@@ -125,10 +131,11 @@ class Ahead:
         if leading:
             how = {LEADER: ir.UnitAttr.get()}
             at.create(_BARRIER_WAIT, [later.barrier, later.index, later.phase], [], how)
-        operands = [_in_stage(at, value, later.this, later.index) for value in product.operands]
-        for number, operand in enumerate(operands):
-            product.operands[number] = operand
-        at.place.insert(product.operation.detach_from_parent())
+        for one in together_with(product):
+            operands = [_in_stage(at, value, later.this, later.index) for value in one.operands]
+            for number, operand in enumerate(operands):
+                one.operands[number] = operand
+            at.place.insert(one.operation.detach_from_parent())
 
     def _last(self, block: ir.Block, wait: ir.Operation) -> ir.Operation:
         """The last product of a step, or the wait for a result where that stands behind it."""
@@ -154,7 +161,9 @@ class Ahead:
 
 @dataclass(frozen=True)
 class _Next:
-    """The stage of the next iteration: its barrier, and phase; `this`: that of the one that runs."""
+    """The stage of the next iteration: its barrier, index and phase; `this`: the index of the one
+    that runs.
+    """
 
     barrier: ir.Value
     this: ir.Value

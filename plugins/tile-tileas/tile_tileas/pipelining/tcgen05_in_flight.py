@@ -42,7 +42,8 @@ from tile_tileas.analysis.accumulators import (
     carried_place,
     fit_together,
     is_of_pair,
-    tensor_products,
+    sums,
+    together_with,
 )
 from tile_tileas.dialect.barriers import COPIER, LEADER
 from tile_tileas.dot_plan import IN_FLIGHT
@@ -69,10 +70,10 @@ def products_to_keep(func: ir.Operation, loop: ir.OpView, filled: Sequence[ir.Va
     """
     block = loop.regions[0].blocks[0]
     found: list[Kept] = []
-    for op in tensor_products(loop):
+    for op in sums(loop):
         place = carried_place(op)
-        operands = list(op.operands)
-        ready = all(stays(value, block, filled) for value in operands[:2] + operands[3:])
+        operands = [v for one in together_with(op) for v in [*one.operands[:2], *one.operands[3:]]]
+        ready = all(stays(value, block, filled) for value in operands)
         if place is None or not ready or op.operation.block != block:
             return []
         found.append(Kept(op, place, None))
@@ -85,7 +86,7 @@ def is_led(loop: ir.OpView, loads: Sequence[Prefetch], kept: Sequence[Kept], tak
     """
     if taken != len(loads) or not kept or any(load.target is None for load in loads):
         return False
-    known = [kept_one.op.operation for kept_one in kept]
+    known = [op.operation for kept_one in kept for op in together_with(kept_one.op)]
     for load in loads:
         assert load.target is not None
         parts = (load.load, *load.target.views, load.target.copy, load.target.alloc)

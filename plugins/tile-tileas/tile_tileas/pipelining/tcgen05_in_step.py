@@ -21,6 +21,7 @@ do not change.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 from tile_cute.atoms.records import TENSOR as TENSOR_SPACE
@@ -31,7 +32,9 @@ from tile_tileas.analysis.accumulators import (
     carried_place,
     columns_together,
     is_of_pair,
+    sums,
     tensor_products,
+    together_with,
 )
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import splat_integer
@@ -124,7 +127,7 @@ def _how(one: Candidate, step: Step) -> _How | None:
 
 def _loads_of(one: Candidate, products: tuple[ir.OpView, ...]) -> list[Prefetch]:
     """The loads that fill what `products` read."""
-    readers = [op.operation for op in products]
+    readers = [one.operation for op in products for one in together_with(op)]
     targets = ((load, load.target) for load in one.loads)
     return [
         load
@@ -143,16 +146,16 @@ def _trips(loop: ir.OpView) -> float:
 
 def _step(one: Candidate) -> Step | None:
     block = one.loop.regions[0].blocks[0]
-    products = list(tensor_products(one.loop))
+    every, products = list(tensor_products(one.loop)), sums(one.loop)
     dots = [op for op in block.operations if op.operation.name == PRODUCT]
-    if not products or len(dots) != len(products) or num_ctas(one.func) > 1:
+    if not products or len(dots) != len(every) or num_ctas(one.func) > 1:
         return None
-    if any(op.operation.block != block or is_of_pair(op) for op in products):
+    if any(op.operation.block != block or is_of_pair(op) for op in every):
         return None
     kept = [(op, at) for op in products if (at := carried_place(op)) is not None]
     fresh = [op for op in products if carried_place(op) is None]
     ready = [op for op in fresh if _is_ready(op, block, one.filled)]
-    stored = _stored(products, block, one.filled)
+    stored = _stored(every, first_user(block, products[0].results), one.filled)
     if not ready or stored is None or ready[0].operation != products[0].operation:
         return None
     if any(first_user(block, op.results) is None for op in fresh):
@@ -164,23 +167,23 @@ def _is_ready(op: ir.OpView, block: ir.Block, filled: list[ir.Value]) -> bool:
     """Whether a product reads tiles that are loaded, or there before the loop, and adds to nothing
     that the iteration makes.
     """
-    a, b, initial = list(op.operands)[:3]
-    owner = initial.owner
+    every = together_with(op)
+    owner = every[0].operands[2].owner
     outside = owner != block if isinstance(owner, ir.Block) else owner.operation.block != block
-    return outside and stays(a, block, filled) and stays(b, block, filled)
+    return outside and all(stays(v, block, filled) for one in every for v in one.operands[:2])
 
 
 def _stored(
-    products: list[ir.OpView], block: ir.Block, filled: list[ir.Value]
+    products: list[ir.OpView], first: ir.Operation | None, filled: list[ir.Value]
 ) -> list[ir.OpView] | None:
     """The buffers that the iteration fills for `products`, each by one copy of all threads, behind
-    the first product's result; None if there are others.
+    `first`, which uses a product's result; None if there are others.
     """
+    block = products[0].operation.block
     order = [op.operation for op in block.operations]
-    first = first_user(block, products[0].results)
     found: list[ir.OpView] = []
     for op in products:
-        for value in op.operands:
+        for value in [*op.operands[:2], *op.operands[3:]]:
             if not isinstance(value.type, BufferType) or stays(value, block, filled):
                 continue
             owner = value.owner
@@ -218,7 +221,8 @@ def _fly(one: Candidate, made: Multistage, loop: ir.Operation, step: Step, how: 
         stored = [_copy_into(alloc) for alloc in step.stored]
         loop = Ahead(loop, made, step.ready, kept, stored, signals).run()
     else:
-        for before, op in zip(step.ready, step.ready[1:], strict=False):
+        ready = [one for op in step.ready for one in together_with(op)]
+        for before, op in pairwise(ready):
             _move_behind(before, op)
     for op in late:
         _await_where_used(op)
@@ -264,7 +268,7 @@ def _move_behind(before: ir.OpView, op: ir.OpView) -> None:
     """Put a product, and what gives its operands, right behind another one."""
     block = op.operation.block
     wanted: list[ir.Operation] = []
-    pending = list(op.operands)
+    pending = list(op.operands)[:2]
     while pending:
         owner = pending.pop().owner
         if isinstance(owner, ir.Block) or owner.operation.block != block:
