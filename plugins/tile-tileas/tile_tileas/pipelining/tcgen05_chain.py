@@ -38,13 +38,12 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_tileas.access import AccessPlan
-from tile_tileas.analysis.accumulators import tensor_products
+from tile_tileas.analysis.accumulators import sums, tensor_products, together_with
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.analysis.pressure import used_values
 from tile_tileas.analysis.users import within
-from tile_tileas.dot_plan import FREES, IN_FLIGHT, family_of
-from tile_tileas.mma.families import TENSOR as FAMILY
+from tile_tileas.dot_plan import FREES, IN_FLIGHT
 from tile_tileas.pipelining.carrying import carrying, hand_on
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import is_pure
@@ -60,10 +59,11 @@ class Chain:
     """The two products of a loop.
 
     Attributes:
-        early: the one whose operands are there when an iteration begins.
+        early: the one whose operands are there when an iteration begins, or the last one of several
+            that add to one sum.
         late: the one that reads what is made of it, and adds to what the loop carries.
         place: of that among the carried values.
-        load: what `early` reads in each iteration.
+        loads: what those that make `early`'s sum read in each iteration, one each.
         scaling: what is made of the carried value before `late` adds to it.
         stored: the copy that `late` reads.
     """
@@ -71,9 +71,27 @@ class Chain:
     early: ir.OpView
     late: ir.OpView
     place: int
-    load: Prefetch
+    loads: tuple[Prefetch, ...]
     scaling: tuple[ir.OpView, ...]
     stored: ir.OpView
+
+    @property
+    def parts(self) -> list[ir.OpView]:
+        """The products that make `early`'s sum, itself the last."""
+        return together_with(self.early)
+
+    def put_early(self, place: ir.Operation) -> None:
+        """Put what makes `early`'s sum behind `place`."""
+        for product in self.parts:
+            product.operation.move_after(place)
+            place = product.operation
+
+    def early_spots(self, wait: ir.OpView, first: Sequence[ir.Operation]) -> dict[ir.Value, Spot]:
+        """By the buffer, where `early`'s sum reads it, behind what it is filled anew (`wait`), and
+        who reads its first tile.
+        """
+        pairs = zip(self.parts, first, strict=True)
+        return {op.operands[1]: Spot(op, wait, made.opview) for op, made in pairs}
 
 
 def chain_of(
@@ -82,19 +100,22 @@ def chain_of(
     """The chained products of `loop`; why they are made one after the other, or None if it has no
     such products. `by_map`: whether a tensor map copies a load.
     """
-    products = list(tensor_products(loop))
+    products, every = sums(loop), list(tensor_products(loop))
     block = loop.regions[0].blocks[0]
     dots = [op for op in block.operations if op.operation.name == _DOT]
-    if len(products) != 2 or len(dots) != 2 or any(family_of(op) != FAMILY for op in dots):
+    if len(products) != 2 or len(dots) != len(every) or any(op not in dots for op in every):
         return None
-    early, late = dots
-    if late.operation not in _users(early.results[0], block):
+    early, late = products
+    parts = together_with(early)
+    if len(parts) + 1 != len(dots) or late.operation not in _users(early.results[0], block):
         return None
     filled = {load.target.alloc.results[0]: load for load in loads if load.target is not None}
-    load, values = filled.get(early.operands[1]), filled.get(late.operands[1])
-    if load is None or values is None or len(loads) != 2 or not all(map(by_map, loads)):
+    values = filled.get(late.operands[1])
+    tiles = [load for op in parts if (load := filled.get(op.operands[1])) is not None]
+    whole = values is not None and len(tiles) == len(parts) and len(loads) == len(dots)
+    if values is None or not whole or not all(map(by_map, loads)):
         return "tensor maps do not copy all that they read, and nothing else"
-    if load.to_threads or values.to_threads:
+    if any(load.to_threads for load in loads):
         return "threads read what they read, too"
     if values.slice.carried:
         return "a tile is looked for in an earlier iteration"
@@ -102,13 +123,14 @@ def chain_of(
     stored = _stored(late, block)
     if scaling is None or stored is None:
         return "the second product does not add to what the loop carries and nothing else uses"
-    waits = any(_is_inside(value, block) for value in (early.operands[0], early.operands[2]))
-    if waits or not is_zero(early.operands[2]):
+    initial = parts[0].operands[2]
+    waits = any(_is_inside(value, block) for value in (initial, *(op.operands[0] for op in parts)))
+    if waits or not is_zero(initial):
         return "the first product has more to wait for than one tile"
-    if load.slice.carried or not _begins_anywhere(load, loop):
+    if any(load.slice.carried or not _begins_anywhere(load, loop) for load in tiles):
         return "the first tile may lie outside of its array"
     place = ir.BlockArgument(scaling[0]).arg_number - 1
-    return Chain(early, late, place, load, scaling[1], stored)
+    return Chain(early, late, place, tuple(tiles), scaling[1], stored)
 
 
 def _is_inside(value: ir.Value, block: ir.Block) -> bool:
@@ -197,14 +219,14 @@ class Turned:
         self._at = Writer(loop.location)
         self.loop, self.spots = self._run()
 
-    def _turn(self) -> tuple[ir.Operation, ir.Operation, ir.Block, ir.Operation]:
-        """Let the first product be of the iteration behind: that before the loop, the new loop, its
-        body, and the wait in it for what is carried.
+    def _turn(self) -> tuple[list[ir.Operation], ir.Operation, ir.Block, ir.Operation]:
+        """Let the first product be of the iteration behind: what makes that before the loop, the
+        new loop, its body, and the wait in it for what is carried.
         """
         at, early, late = self._at, self._chain.early, self._chain.late
         self._hoist()
         first = self._first()
-        new, block, (carried,) = carrying(self._old, [first.results[0]])
+        new, block, (carried,) = carrying(self._old, [first[-1].results[0]])
         for product in (early, late):
             product.attributes[IN_FLIGHT] = ir.UnitAttr.get()
         at.move(ir.InsertionPoint.at_block_begin(block))
@@ -215,21 +237,19 @@ class Turned:
 
     def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
         at, chain = self._at, self._chain
-        early, late = chain.early, chain.late
+        late = chain.late
         first, new, block, scores = self._turn()
         self._scores = scores
         awaited, scaled = self._late(block)
-        early.operation.move_after(scaled if self._tight else self._folded(scores))
+        chain.put_early(scaled if self._tight else self._folded(scores))
         at.move(ir.InsertionPoint.after(new))
         for result in (new.results[len(new.results) - 1], new.results[chain.place]):
             self._await(result)
         if self._tight:
             for wait in (scores, awaited):
                 wait.attributes[FREES] = ir.UnitAttr.get()
-        return new.opview, {
-            early.operands[1]: Spot(early, scores.opview, first.opview),
-            late.operands[1]: Spot(late, awaited),
-        }
+        spots = chain.early_spots(scores.opview, first)
+        return new.opview, {**spots, late.operands[1]: Spot(late, awaited)}
 
     def _hoist(self) -> None:
         """What `late` reads is read while the next iteration runs."""
@@ -237,15 +257,18 @@ class Turned:
         assert not isinstance(alloc, ir.Block), "allocated in the loop"
         alloc.operation.move_before(self._old)
 
-    def _first(self) -> ir.Operation:
-        """The first product, before the loop; of the tile in a buffer that a stage stands for."""
-        target = self._chain.load.target
-        assert target is not None, "found by it"
-        place = ir.InsertionPoint(self._old)
-        buffer = target.alloc.operation.clone(ip=place)
-        made = self._chain.early.operation.clone(ip=place)
-        made.operands[1] = buffer.results[0]
-        return made
+    def _first(self) -> list[ir.Operation]:
+        """What makes the first sum, before the loop; of tiles in buffers that stages stand for."""
+        place, found = ir.InsertionPoint(self._old), list[ir.Operation]()
+        for product, load in zip(self._chain.parts, self._chain.loads, strict=True):
+            assert load.target is not None, "found by it"
+            buffer = load.target.alloc.operation.clone(ip=place)
+            made = product.operation.clone(ip=place)
+            made.operands[1] = buffer.results[0]
+            if found:
+                made.operands[2] = found[-1].results[0]
+            found.append(made)
+        return found
 
     def _await(self, value: ir.Value) -> ir.Operation:
         """All other uses of a product's result are of what it is once it is there."""

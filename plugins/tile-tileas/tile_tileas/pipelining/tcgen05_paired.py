@@ -89,7 +89,7 @@ class Paired(Turned):
         early, late = chain.early, chain.late
         late.operands[0].owner.attributes[OVER] = ir.UnitAttr.get()
         first, new, _, scores = self._turn()
-        early.operation.move_after(late.operation)
+        chain.put_early(late.operation)
         at.move(ir.InsertionPoint.after(early))
         awaited = self._await(late.results[0])
         at.move(ir.InsertionPoint.after(new))
@@ -98,7 +98,7 @@ class Paired(Turned):
             wait.attributes[FREES] = ir.UnitAttr.get()
         awaited.attributes[FEW] = ir.IntegerAttr.get(at.i32, _FEW)
         return new.opview, {
-            early.operands[1]: Spot(early, scores.opview, first.opview),
+            **chain.early_spots(scores.opview, first),
             late.operands[1]: Spot(late, awaited.opview, own=True),
         }
 

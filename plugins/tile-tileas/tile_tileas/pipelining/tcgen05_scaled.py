@@ -152,7 +152,7 @@ class Scaled(Turned):
 
     def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
         at, chain = self._at, self._chain
-        early, late = chain.early, chain.late
+        late = chain.late
         late.operands[0].owner.attributes[OVER] = ir.UnitAttr.get()
         first, new, block, scores = self._turn()
         self._sum = self._held(new)
@@ -160,7 +160,7 @@ class Scaled(Turned):
         multiplied = self._multiplied(scores)
         if change_of(scores.results[0]) is not None:
             scores.attributes[IN_PLACE] = ir.UnitAttr.get()
-        early.operation.move_after(self._committed(multiplied[-1]))
+        chain.put_early(self._committed(multiplied[-1]))
         freed = self._done_before(block)
         at.move(ir.InsertionPoint.after(new))
         self._await(new.results[len(new.results) - 1])
@@ -168,7 +168,7 @@ class Scaled(Turned):
         scores.attributes[FREES] = ir.UnitAttr.get()
         scores.attributes[FEW] = ir.IntegerAttr.get(at.i32, _READ)
         return new.opview, {
-            early.operands[1]: Spot(early, scores.opview, first.opview),
+            **chain.early_spots(scores.opview, first),
             values: Spot(multiplied[0].opview, freed.opview, own=True, apart=True),
         }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
-from tile_tileas.analysis.accumulators import carried_place, tensor_products
+from tile_tileas.analysis.accumulators import carried_place, sums
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
@@ -49,7 +49,7 @@ def _columns(one: Candidate, chain: Chain) -> int:
     Sums that other loops keep there all count, as they do for those; those of other chains are
     there while their own loops run.
     """
-    products = list(tensor_products(one.func))
+    products = sums(one.func)
     if all(carried_place(op) is None for op in products):
         products = [chain.late]
     return sum(tensor_plan_of(op, one.warps).taken for op in (*products, chain.early))
