@@ -1,4 +1,4 @@
-"""Loops that carry more than they did."""
+"""Loops that carry more than they did, or stand under a branch."""
 
 from __future__ import annotations
 
@@ -35,3 +35,22 @@ def hand_on(block: ir.Block, values: Sequence[ir.Value]) -> None:
     at.move(ir.InsertionPoint(end))
     at.create("scf.yield", [*end.operands, *values])
     end.operation.erase()
+
+
+def under_branch(loop: ir.Operation) -> None:
+    """Put a loop under a branch that is taken if it has an iteration; what it begins with is what
+    it gives else.
+    """
+    at = Writer(loop.location)
+    at.move(ir.InsertionPoint(loop))
+    lower, upper = list(loop.operands)[:2]
+    runs = at.is_less(at.wide(lower), at.wide(upper))
+    types = [result.type for result in loop.results]
+    branch = at.create("scf.if", [runs], types, regions=2)
+    for result, outer in zip(loop.results, branch.results, strict=True):
+        result.replace_all_uses_with(outer)
+    at.move(ir.InsertionPoint(branch.regions[0].blocks.append()))
+    at.place.insert(loop.detach_from_parent())
+    at.create("scf.yield", list(loop.results))
+    at.move(ir.InsertionPoint(branch.regions[1].blocks.append()))
+    at.create("scf.yield", list(loop.operands)[3:])

@@ -39,9 +39,9 @@ LEAST_AHEAD = 2
 
 @dataclass
 class Ahead:
-    """Rewrites the loop that `made` has pipelined, of which `ready` products are begun a step
-    ahead; `kept` ones are added to what it carries, and `stored` are the copies of threads into
-    what products read.
+    """Rewrites the loop that `made` has pipelined, which has an iteration. Its `ready` products are
+    begun a step ahead; `kept` ones are added to what it carries, and `stored` are the copies of
+    threads into what products read.
     """
 
     loop: ir.Operation
@@ -79,14 +79,7 @@ class Ahead:
         """The products of the first iteration, in front of the loop."""
         at.move(ir.InsertionPoint(self.loop))
         zero = at.constant(0)
-        lower, upper = (at.wide(value) for value in list(self.loop.operands)[:2])
-
-        def wait() -> list[ir.Value]:
-            how = {LEADER: ir.UnitAttr.get()}
-            at.create(_BARRIER_WAIT, [barrier, zero, zero], [], how)
-            return []
-
-        at.choice(at.is_less(lower, upper), wait)
+        at.create(_BARRIER_WAIT, [barrier, zero, zero], [], {LEADER: ir.UnitAttr.get()})
         found: list[ir.Value] = []
         for product in self.ready:
             values: dict[ir.Value, ir.Value] = {}

@@ -44,6 +44,7 @@ from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import IN_FLIGHT
 from tile_tileas.passes.convert_tileaa import num_ctas, num_warps, occupancy
 from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
+from tile_tileas.pipelining.carrying import under_branch
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.signals import Signals, await_products, commit_products
@@ -219,6 +220,7 @@ def _fly(one: Candidate, made: Multistage, loop: ir.Operation, step: Step, how: 
     if how.ahead:
         late = [op for op in step.fresh if op not in step.ready]
         stored = [_copy_into(alloc) for alloc in step.stored]
+        under_branch(loop)  # products of the first iteration read its tiles
         loop = Ahead(loop, made, step.ready, kept, stored, signals).run()
     else:
         ready = [one for op in step.ready for one in together_with(op)]

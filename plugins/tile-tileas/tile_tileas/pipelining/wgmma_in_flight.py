@@ -29,6 +29,7 @@ from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import BufferType
 from tile_tileas.dot_plan import DONE, IN_FLIGHT, PROMOTES, family_of
 from tile_tileas.mma.families import WARPGROUP as FAMILY
+from tile_tileas.pipelining.carrying import under_branch
 from tile_tileas.pipelining.writer import Writer
 
 #: Iterations whose products may be in flight while the next one begins.
@@ -162,19 +163,9 @@ def keep_in_flight(loop: ir.Operation, products: Sequence[Kept]) -> None:
 
 def _guard(at: Writer, loop: ir.Operation, places: Sequence[int]) -> None:
     """Put the loop under a branch, with waits for its results at `places`."""
-    at.move(ir.InsertionPoint(loop))
-    lower, upper = list(loop.operands)[:2]
-    runs = at.is_less(at.wide(lower), at.wide(upper))
-    types = [result.type for result in loop.results]
-    branch = at.create("scf.if", [runs], types, regions=2)
-    for result, outer in zip(loop.results, branch.results, strict=True):
-        result.replace_all_uses_with(outer)
-    at.move(ir.InsertionPoint(branch.regions[0].blocks.append()))
-    at.place.insert(loop.detach_from_parent())
-    results: list[ir.Value] = list(loop.results)
+    under_branch(loop)
+    at.move(ir.InsertionPoint.after(loop))
     for place in places:
-        value = results[place]
-        results[place] = at.create("nv_tileas.dot_wait", [value], [value.type]).result
-    at.create("scf.yield", results)
-    at.move(ir.InsertionPoint(branch.regions[1].blocks.append()))
-    at.create("scf.yield", list(loop.operands)[3:])
+        value = loop.results[place]
+        done = at.create("nv_tileas.dot_wait", [value], [value.type])
+        value.replace_all_uses_except(done.result, done)

@@ -1,0 +1,89 @@
+"""Kernels with a loop in which threads work on what products give, for tests of tcgen05 in a step.
+
+    for i in [first, last):
+        S = A X(i); D = B X(i)
+        out += f16(max(S, 0)) X(i)^T; other += f16(D) X(i)^T         `both`
+        out = max(out, S)                                           else
+
+A and B are M x K, X(i) K x N; sums are exact in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tile_cudatile import types as t
+from tile_cudatile.tree import Value
+
+from support.pipelined import Steps, tiles
+from support.programs import I32, Program
+
+M, K, N = 128, 64, 64
+MOST = 9
+
+
+@dataclass(frozen=True)
+class Several:
+    """One kernel; `both`: two products of a step are multiplied on, else one is folded."""
+
+    both: bool = True
+
+    def program(self) -> Program:
+        """Arguments are the arrays of A, B and X, bounds of the loop, one result or two."""
+        p = Program()
+        zero = p.constant(I32, 0)
+        a, b = (tiles(p, Steps(most=1), (M, K), t.F16)(zero) for _ in range(2))
+        load = tiles(p, Steps(most=MOST), (K, N), t.F16)
+        bounds = [p.argument(I32), p.argument(I32), p.constant(I32, 1)]
+        sums, none = t.Tile((M, N), t.F32), p.constant(t.Tile((M, N), t.F32), 0)
+        held = t.Tile((M, N), t.F16)
+
+        def product(left: Value, right: Value, total: Value) -> Value:
+            return p.emit("mmaf", [left, right, total], total.type)
+
+        def rounded(tile: Value) -> Value:
+            return p.emit("ftof", [tile], held, rounding_mode="nearest_even")
+
+        def body(i: Value, *carried: Value) -> list[Value]:
+            x = load(i)
+            scores = product(a, x, none)
+            if not self.both:
+                return [p.emit("maxf", [carried[0], scores], sums)]
+            turned = p.emit("permute", [x], t.Tile((N, K), t.F16), permutation=(1, 0))
+            weights = rounded(p.emit("maxf", [scores, none], sums))
+            first = product(weights, turned, carried[0])
+            second = product(rounded(product(b, x, none)), turned, carried[1])
+            return [first, second]
+
+        shape = (M, K) if self.both else (M, N)
+        start = p.constant(t.Tile(shape, t.F32), 0)
+        initial = (start, start) if self.both else (start,)
+        types = [start.type for _ in initial]
+        region = p.region([I32, *types], body, "continue")
+        p.emit("for", [*bounds, initial], *types, regions=(region,))
+        for result in p.ops[-1].results:
+            p.store(result, shape, t.F32)
+        return p
+
+    def arguments(self, first: int, last: int) -> list[Any]:
+        """Arrays of small integers, and zeros."""
+        draw = np.random.default_rng(0)
+        a, b = (draw.integers(-1, 2, (M, K)).astype(np.float16) for _ in range(2))
+        x = draw.integers(-1, 2, (MOST, K, N)).astype(np.float16)
+        shapes = [(M, K), (M, K)] if self.both else [(M, N)]
+        results = [np.ones(shape, np.float32) for shape in shapes]
+        return [a, b, x, np.int32(first), np.int32(last), *results]
+
+    def expected(self, first: int, last: int) -> list[np.ndarray]:
+        """What the results should be."""
+        a, b, x = (array.astype(np.float32) for array in self.arguments(first, last)[:3])
+        steps = [x[i] for i in range(first, last)]
+        if not self.both:
+            return [np.maximum.reduce([np.zeros((M, N), np.float32), *(a @ s for s in steps)])]
+        none = np.zeros((M, K), np.float32)
+        return [
+            sum((np.maximum(a @ s, 0) @ s.T for s in steps), none),
+            sum(((b @ s) @ s.T for s in steps), none),
+        ]

@@ -1,0 +1,101 @@
+"""Products by tcgen05 that are in flight within a step of a loop, or begin a step ahead: the same
+numbers for every trip count, and nothing too many.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import numpy as np
+import pytest
+import tile_cudatile
+import tile_sim
+from support.removals import SCHEDULES, is_caught, without, wrong_waits
+from support.several_products import MOST, Several
+
+import tile_core
+
+_MOST_STEPS = 30_000  # of a kernel that ends; mutants may wait for ever
+BOTH, FOLDED = Several(), Several(both=False)
+#: Stages, and whether products that read tiles alone begin a step ahead of others.
+WAYS = {"in step, waits at its end": 2, "in step": 3, "a step ahead": 4}
+
+
+@cache
+def ptx(program: Several, stages: int, strategy: str = "unspecialize") -> str:
+    module = program.program().module()
+    tile_cudatile.verify(module)
+    options = {
+        "unspecialized-pipeline-num-stages": stages,
+        "pipeline-strategy": strategy,
+        "num-ctas": 1,
+    }
+    made = tile_core.compile(
+        str(tile_cudatile.to_mlir(module)), "sm_100", opt_level=2, emit="ptx",
+        start_at="convert-cudatile-to-tileaa", options=options, keep_stages=False,
+    )  # fmt: skip
+    return str(made.stage("ptx"))
+
+
+def check(program: Several, text: str, first: int, last: int, schedule: str) -> None:
+    arguments = program.arguments(first, last)
+    report = tile_sim.Module(text).launch(
+        "k", (1, 1, 1), None, arguments, check=True, schedule=schedule, max_steps=_MOST_STEPS
+    )
+    assert not report.findings
+    for found, meant in zip(arguments[5:], program.expected(first, last), strict=True):
+        np.testing.assert_array_equal(found, meant)
+
+
+def test_which_way_is_taken() -> None:
+    """K of 64 takes four instructions a product. Ends are told to a barrier of each product whose
+    result is used and of the last ones, a step ahead also of those before the loop.
+    """
+    assert [ptx(BOTH, stages).count("tcgen05.mma") for stages in (2, 3, 4)] == [16, 16, 24]
+    assert [ptx(BOTH, stages).count("tcgen05.commit") for stages in (2, 3, 4)] == [3, 3, 7]
+    # One product is begun ahead or not in flight at all; no other one is there to keep in flight.
+    assert [ptx(FOLDED, stages).count("tcgen05.mma") for stages in (2, 3)] == [4, 8]
+    assert ptx(BOTH, 3, "none").count("mbarrier.arrive.shared") == 0
+
+
+@pytest.mark.parametrize("stages", WAYS.values(), ids=list(WAYS))
+@pytest.mark.parametrize("program", [BOTH, FOLDED], ids=["both", "folded"])
+def test_every_trip_count(program: Several, stages: int) -> None:
+    text = ptx(program, stages)
+    for first, last in ((0, MOST), (3, 7), (2, 5), (4, 6), (5, 6), (1, 1)):
+        for schedule in SCHEDULES:
+            check(program, text, first, last, schedule)
+
+
+def fails(program: Several, text: str) -> bool:
+    return any(is_caught(partial(check, program, text, *one)) for one in ((0, MOST), (2, 5)))
+
+
+#: What the simulator does not miss, by the number of stages.
+SPARE_WAITS = {2: 0, 3: 0, 4: 0}
+
+
+@pytest.mark.parametrize("stages", WAYS.values(), ids=list(WAYS))
+def test_no_wait_can_go_or_be_for_another_phase(stages: int) -> None:
+    missed = [
+        number
+        for number, broken in enumerate(wrong_waits(ptx(BOTH, stages)))
+        if not fails(BOTH, broken)
+    ]
+    assert len(missed) <= SPARE_WAITS[stages], missed
+
+
+SPARE = {r"\bbar\.sync[^;]*;": 0}
+INSTRUCTIONS = (
+    r"tcgen05\.commit[^;]*;", r"mbarrier\.arrive\.shared[^;]*;", r"\bbar\.sync[^;]*;",
+    r"mbarrier\.arrive\.expect_tx[^;]*;", r"tcgen05\.wait::ld[^;]*;", r"tcgen05\.wait::st[^;]*;",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS)
+@pytest.mark.parametrize("stages", [3, 4])
+def test_nothing_of_it_can_go(stages: int, instruction: str) -> None:
+    mutants = without(ptx(BOTH, stages), instruction)
+    assert mutants
+    missed = [number for number, broken in enumerate(mutants) if not fails(BOTH, broken)]
+    assert len(missed) <= SPARE.get(instruction, 0), (missed, len(mutants))
