@@ -71,8 +71,11 @@ def fails(program: Several, text: str) -> bool:
     return any(is_caught(partial(check, program, text, *one)) for one in ((0, MOST), (2, 5)))
 
 
-#: What the simulator does not miss, by the number of stages.
-SPARE_WAITS = {2: 0, 3: 0, 4: 0}
+#: What can go, by the number of stages: that the thread that begins a step's first product waits
+#: for the others, which it has done behind all that they read; a step ahead its wait for a stage,
+#: as it has waited a step before, and behind the loop the one for the last products, which the next
+#: run of the loop counts on, as all are waited for there.
+SPARE_WAITS = {2: 1, 3: 1, 4: 2}
 
 
 @pytest.mark.parametrize("stages", WAYS.values(), ids=list(WAYS))
@@ -85,7 +88,8 @@ def test_no_wait_can_go_or_be_for_another_phase(stages: int) -> None:
     assert len(missed) <= SPARE_WAITS[stages], missed
 
 
-SPARE = {r"\bbar\.sync[^;]*;": 0}
+#: Meetings behind initialisations of barriers, and before tensor memory is taken: another follows.
+SPARE = {r"\bbar\.sync[^;]*;": 2}
 INSTRUCTIONS = (
     r"tcgen05\.commit[^;]*;", r"mbarrier\.arrive\.shared[^;]*;", r"\bbar\.sync[^;]*;",
     r"mbarrier\.arrive\.expect_tx[^;]*;", r"tcgen05\.wait::ld[^;]*;", r"tcgen05\.wait::st[^;]*;",

@@ -37,6 +37,14 @@ _VIEWS = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret")
 LEAST_AHEAD = 2
 
 
+def stage_wait(made: Multistage, loop: ir.Operation) -> ir.OpView:
+    """Where a step waits for tiles that tensor maps bring."""
+    slot = made.slot_inside(loop)
+    ops = loop.regions[0].blocks[0].operations
+    waits = (op for op in ops if op.operation.name == _BARRIER_WAIT)
+    return next(op for op in waits if op.operands[1] == slot.index)
+
+
 @dataclass
 class Ahead:
     """Rewrites the loop that `made` has pipelined, which has an iteration. Its `ready` products are
@@ -56,7 +64,7 @@ class Ahead:
         at = Writer(self.loop.location)
         block = self.loop.regions[0].blocks[0]
         slot = self.made.slot_inside(self.loop)
-        waits = self._stage_wait(block, slot)
+        waits = stage_wait(self.made, self.loop)
         first = self._begin_first(at, waits.operands[0], slot)
         new, block, carried = carrying(self.loop, first)
         at.move(ir.InsertionPoint.after(waits))
@@ -68,12 +76,6 @@ class Ahead:
         if done is not None:
             self._keep(at, new, block, done)
         return new
-
-    @staticmethod
-    def _stage_wait(block: ir.Block, slot: Slot) -> ir.OpView:
-        """Where a step waits for its stage."""
-        waits = (op for op in block.operations if op.operation.name == _BARRIER_WAIT)
-        return next(op for op in waits if op.operands[1] == slot.index)
 
     def _begin_first(self, at: Writer, barrier: ir.Value, slot: Slot) -> list[ir.Value]:
         """The products of the first iteration, in front of the loop."""
