@@ -55,13 +55,18 @@ class Row:
     registers: int = 0
 
 
+def named(kind: str) -> np.dtype:
+    """A NumPy type by the name that rows have for it."""
+    return dtype_of(_DTYPES.get(kind, kind))
+
+
 def zeros(kind: str, *shape: int) -> np.ndarray:
     """An array that lies as memory of a GPU does; NumPy's lies 16 bytes behind a page.
 
     (RMS norm on A100: arrays at 16 bytes move 266 MB, at 128 and more 250; and two orders of
     its instructions are 0.92 to 1.03 of one another by that alone.)
     """
-    element = dtype_of(_DTYPES.get(kind, kind))
+    element = named(kind)
     size = prod(shape) * element.itemsize
     raw = np.zeros(size + _ALIGNED, np.uint8)
     first = -raw.ctypes.data % _ALIGNED
@@ -69,7 +74,7 @@ def zeros(kind: str, *shape: int) -> np.ndarray:
 
 
 def _size(kind: str, *shapes: tuple[int, ...]) -> float:
-    return float(sum(prod(s) for s in shapes) * dtype_of(_DTYPES.get(kind, kind)).itemsize)
+    return float(sum(prod(s) for s in shapes) * named(kind).itemsize)
 
 
 Tile = tuple[int, int, int]

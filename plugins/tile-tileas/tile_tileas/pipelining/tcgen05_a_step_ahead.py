@@ -82,19 +82,21 @@ class Ahead:
         at.move(ir.InsertionPoint(self.loop))
         zero = at.constant(0)
         at.create(_BARRIER_WAIT, [barrier, zero, zero], [], {LEADER: ir.UnitAttr.get()})
-        found: list[ir.Value] = []
-        for product in self.ready:
-            values: dict[ir.Value, ir.Value] = {}
-            for one in together_with(product):
-                operands = [_in_stage(at, value, slot.index, zero) for value in one.operands]
-                clone = one.operation.clone(ip=at.place)
-                for number, operand in enumerate(operands):
-                    clone.operands[number] = values.get(operand, operand)
-                values[one.results[0]] = clone.results[0]
-            first = values[product.results[0]]
-            first.owner.attributes[IN_FLIGHT] = ir.UnitAttr.get()
-            found.append(first)
-        return found
+        return [self._first(at, product, slot.index, zero) for product in self.ready]
+
+    @staticmethod
+    def _first(at: Writer, product: ir.OpView, stage: ir.Value, zero: ir.Value) -> ir.Value:
+        """What a product, and those before it that add to its sum, give of the first stage."""
+        values: dict[ir.Value, ir.Value] = {}
+        for one in together_with(product):
+            operands = [_in_stage(at, value, stage, zero) for value in one.operands]
+            clone = one.operation.clone(ip=at.place)
+            for number, operand in enumerate(operands):
+                clone.operands[number] = values.get(operand, operand)
+            values[one.results[0]] = clone.results[0]
+            if one == product:
+                clone.attributes[IN_FLIGHT] = ir.UnitAttr.get()
+        return values[product.results[0]]
 
     def _next(
         self, at: Writer, loop: ir.Operation, block: ir.Block, barrier: ir.Value, slot: Slot

@@ -1,0 +1,82 @@
+"""Kernels as users write them, against NumPy: each in the simulator's check mode."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PATHS = [str(ROOT / "benchmarks"), str(ROOT / "examples")]
+sys.path[:0] = PATHS
+
+#: One launch, of a case by its name for a target under a schedule; numbers are those of any
+#: program: floats around zero, whole numbers of few bits.
+_LAUNCH = """
+import sys
+name, target, schedule = sys.argv[1:4]
+sys.path[:0] = sys.argv[4:]
+from tile_sim import cutile
+cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = target, "tilec", 3
+cutile.settings.strict = True
+cutile.settings.launch.update(schedule=schedule)
+import cuda.tile as ct
+import numpy as np
+import user_kernels
+from speed_rows import named
+from user_rows import CASES
+
+draw = np.random.default_rng(1)
+
+def fill(kind, *shape):
+    whole = np.issubdtype(named(kind), np.integer)
+    found = draw.integers(0, 100, shape) if whole else draw.standard_normal(shape) / 2
+    return found.astype(np.float32).astype(named(kind))
+
+one = next(case for case in CASES if case.name == name)
+made = one.case(fill, *one.compared)
+made.prepare()
+wanted = [expected() for _, expected in made.written]
+ct.launch(None, (*made.grid, 1, 1)[:3], getattr(user_kernels, one.kernel), made.arguments)
+for (found, _), meant in zip(made.written, wanted, strict=True):
+    scale = np.abs(meant).max()
+    np.testing.assert_allclose(found.astype(np.float32), meant, rtol=0, atol=one.within * scale)
+"""
+
+
+def check(name: str, target: str, schedule: str) -> None:
+    command = [sys.executable, "-c", _LAUNCH, name, target, schedule, *PATHS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def cases() -> list[str]:
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
+    return [case.name for case in import_module("user_rows").CASES]
+
+
+@pytest.mark.parametrize("number", range(22))
+def test_against_numpy(number: int) -> None:
+    """By one target after the other, those with products of warpgroups and tcgen05 twice as often
+    as the others.
+    """
+    names = cases()
+    assert len(names) == 22
+    targets = ("sm_100", "sm_90", "sm_120", "sm_100", "sm_90", "sm_80")
+    wanted = import_module("user_rows").CASES[number].capability
+    target = next(
+        t for t in targets[number % 6 :] + targets if int(t.removeprefix("sm_")) >= wanted
+    )
+    check(names[number], target, ("late", "early", "random")[number % 3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", ["late", "early", "random"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100", "sm_120"])
+def test_all_of_them(target: str, schedule: str) -> None:
+    for case in import_module("user_rows").CASES:
+        if int(target.removeprefix("sm_")) >= case.capability:
+            check(case.name, target, schedule)
