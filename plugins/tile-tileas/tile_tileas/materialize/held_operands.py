@@ -8,7 +8,7 @@ from tile_cute.atoms.records import TENSOR
 from tile_cute.atoms.tensor_access import tensor_access
 from tile_cute.atoms.tensor_memory import COLUMNS
 from tile_cute.errors import LayoutError
-from tile_cute.linear import LinearLayout
+from tile_cute.linear import LinearLayout, WarpShuffle
 
 from tile_core.mlir import ir
 from tile_core.target import Target
@@ -21,6 +21,9 @@ from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.mma.tensor import TensorPlan
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
+from tile_tileas.moves import plan_move
+from tile_tileas.relayout import converted
+from tile_tileas.storage import storage_bits
 
 _DOT = "nv_tileas.dot"
 #: Loads, whose tiles the asynchronous proxy may bring to shared memory, and what moves no data.
@@ -30,7 +33,8 @@ _SAME_DATA = ("nv_tileas.convert_layout", "nv_tileaa.reshape", "nv_tileaa.permut
 
 def hold_left(op: ir.OpView, plan: TensorPlan, target: Target) -> bool:
     """Put A of a product into tensor memory, stored in front of it; False, and nothing is done,
-    where it is loaded, lies in threads as no tcgen05.st stores it, or has no room.
+    where it is loaded, lies in threads as no tcgen05.st stores it, and they cannot make that by
+    shuffles of their own warp, or has no room.
 
     More than half of the columns are taken only where two blocks of a multiprocessor would not
     have registers for their sums anyway.
@@ -39,9 +43,9 @@ def hold_left(op: ir.OpView, plan: TensorPlan, target: Target) -> bool:
     layout, home = layout_of(tile.type), plan.held
     if isinstance(plan, ScaledTensorPlan) or layout is None or home is None or _is_loaded(tile):
         return False
-    try:
-        tensor_access(layout, home)
-    except LayoutError:
+    bits = storage_bits(ir.RankedTensorType(tile.type).element_type)
+    stored = layout if _is_stored(layout, home) else in_whole_words(layout, home, bits)
+    if stored is None:
         return False
     buffer = _buffer_type(ir.RankedTensorType(tile.type), home)
     if not _is_room(op, plan, tensor_columns(buffer), target):
@@ -49,9 +53,49 @@ def hold_left(op: ir.OpView, plan: TensorPlan, target: Target) -> bool:
     cx = Exchange(op)
     attributes = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), LEAST_COLUMNS)}
     held = cx.create("nv_tileas.alloc_tensor", [], [buffer.type], attributes).result
+    if stored != layout:
+        tile = converted(tile, stored, op)
     cx.store(tile, held)
     op.operands[0] = held
     return True
+
+
+def _is_stored(layout: LinearLayout, home: LinearLayout) -> bool:
+    """Whether some tcgen05.st stores what threads hold."""
+    try:
+        tensor_access(layout, home)
+    except LayoutError:
+        return False
+    return True
+
+
+def in_whole_words(layout: LinearLayout, home: LinearLayout, bits: int) -> LinearLayout | None:
+    """Another layout, in which threads have all elements of a column of tensor memory, which
+    shuffles of each warp make of `layout`; None if there is none.
+
+    Lanes side by side have neighbours along a row, as of sums of words (tcgen05.ld 16x256b), of
+    which narrower elements leave too few to a thread: each gets more of them and fewer of those
+    further on, which lanes have for it.
+    """
+    registers, lanes = list(layout.bases["register"]), layout.bases["lane"]
+    missing = [step for step in home.bases["element"] if step not in registers]
+    along = [step for step in lanes if step[-1]]
+    further = {step: tuple(n << len(missing) for n in step) for step in along}
+    given = [step for step in further.values() if step not in along]
+    if not missing or any(step not in along for step in missing):
+        return None
+    if len(given) != len(missing) or any(step not in registers for step in given):
+        return None
+    kept = [step for step in registers if step not in given]
+    own = len(home.bases["element"]) - len(missing)
+    bases = {
+        "register": [*kept[:own], *missing, *kept[own:]],
+        "lane": [further.get(step, step) for step in lanes],
+        "warp": list(layout.bases["warp"]),
+    }
+    found = LinearLayout(bases, layout.shape)
+    made = isinstance(plan_move(layout, found, bits), WarpShuffle)
+    return found if made and _is_stored(found, home) else None
 
 
 def _buffer_type(tile: ir.RankedTensorType, layout: LinearLayout) -> Buffer:

@@ -29,7 +29,7 @@ from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tile_graph import kind_of, only_computes
 
 _FOLD, _YIELD = "nv_tileas.reduce", "scf.yield"
-_SLICE = "nv_tileas.extract_slice"
+_SLICE, _CONVERT = "nv_tileas.extract_slice", "nv_tileas.convert_layout"
 
 
 def columns_of(buffer: Buffer, width: int) -> Buffer | None:
@@ -210,9 +210,11 @@ class Dependents:
 
 
 def is_divisible(op: ir.OpView) -> bool:
-    """Whether an operation may be made for a part: of each element, or of its row, by itself."""
+    """Whether an operation may be made for a part: of each element, or of its row, by itself, or
+    between threads of a warp.
+    """
     same = kind_of(op) == "same" and not len(op.regions) and only_computes(op)
-    return same or _is_spread(op.operation)
+    return same or _is_spread(op.operation) or op.operation.name == _CONVERT
 
 
 def combined_by(fold: ir.OpView) -> ir.OpView | None:

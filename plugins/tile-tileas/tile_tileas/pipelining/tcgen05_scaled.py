@@ -32,7 +32,7 @@ from tile_tileas.dialect.barriers import COPIER, LEADER
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED, STEPS
-from tile_tileas.dot_plan import FREES, IN_PLACE, OVER, PROMOTES, tensor_plan_of
+from tile_tileas.dot_plan import FREES, IN_PLACE, OVER, tensor_plan_of
 from tile_tileas.materialize.tensor_parts import change_of
 from tile_tileas.pipelining.signals import Signals, commit_products
 from tile_tileas.pipelining.sliced import (
@@ -57,8 +57,6 @@ _SIGNEDNESS = ("signedness_a", "signedness_b")
 def problem_of(chain: Chain, warps: int) -> str | None:
     """Why the second product's sum cannot be scaled in tensor memory; None if it can."""
     late = chain.late
-    if PROMOTES in late.attributes:
-        return "it is kept outside of the tensor cores"
     known = _scaling(chain)
     if known.first or not all(map(is_divisible, known.ops)):
         return "not each of its elements is scaled by itself"

@@ -10,38 +10,32 @@ from tile_nvptx.passes.tileas.device.helpers import quoted
 def pack_fp8(kind: str, count: int) -> tuple[str, str]:
     """Name and text of `vector<count x f32> -> vector<count x i8>`: to nearest, saturating.
 
-    Pairs are converted together (PTX ISA, "cvt"); `kind` is e4m3 or e5m2.
+    Pairs are converted together (PTX ISA, "cvt"), and stay together: two of them are a word without
+    another instruction. `kind` is e4m3 or e5m2.
     """
-    name, source, result = (
-        f"__tile_pack_{kind}_v{count}",
-        f"vector<{count}xf32>",
-        f"vector<{count}xi8>",
-    )
+    name, source = f"__tile_pack_{kind}_v{count}", f"vector<{count}xf32>"
+    result, pairs = f"vector<{count}xi8>", (count + 1) // 2
+    both, every = f"vector<{pairs}xi16>", f"vector<{2 * pairs}xi8>"
     asm = f"cvt.rn.satfinite.{kind}x2.f32 $0, $2, $1;"
     lines = [
         f"llvm.func internal @{name}(%x: {source}) -> {result} attributes {{always_inline}} {{",
-        f"  %v0 = llvm.mlir.poison : {result}",
-        "  %eight = llvm.mlir.constant(8 : i16) : i16",
+        f"  %v0 = llvm.mlir.poison : {both}",
     ]
     for i in range(count):
         lines.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
         lines.append(f"  %e{i} = llvm.extractelement %x[%i{i} : i32] : {source}")
-    for i in range(0, count, 2):
-        other = min(i + 1, count - 1)
-        lines.append(
-            f"  %p{i} = llvm.inline_asm asm_dialect = att {quoted(asm)}, "
-            f'"=h,f,f" %e{i}, %e{other} : (f32, f32) -> i16'
-        )
-        lines.append(f"  %t{i} = llvm.trunc %p{i} : i16 to i8")
-        lines.append(f"  %v{i + 1} = llvm.insertelement %t{i}, %v{i}[%i{i} : i32] : {result}")
-        if other > i:
-            lines.append(f"  %s{i} = llvm.lshr %p{i}, %eight : i16")
-            lines.append(f"  %t{other} = llvm.trunc %s{i} : i16 to i8")
-            lines.append(
-                f"  %v{other + 1} = llvm.insertelement %t{other}, %v{other}[%i{other} : i32] "
-                f": {result}"
-            )
-    lines += [f"  llvm.return %v{count} : {result}", "}"]
+    for pair in range(pairs):
+        first, second = 2 * pair, min(2 * pair + 1, count - 1)
+        lines += [
+            f"  %p{pair} = llvm.inline_asm asm_dialect = att {quoted(asm)}, "
+            f'"=h,f,f" %e{first}, %e{second} : (f32, f32) -> i16',
+            f"  %v{pair + 1} = llvm.insertelement %p{pair}, %v{pair}[%i{pair} : i32] : {both}",
+        ]
+    lines.append(f"  %all = llvm.bitcast %v{pairs} : {both} to {every}")
+    if count % 2:
+        kept = ", ".join(map(str, range(count)))
+        lines.append(f"  %some = llvm.shufflevector %all, %all [{kept}] : {every}")
+    lines += [f"  llvm.return %{'some' if count % 2 else 'all'} : {result}", "}"]
     return name, "\n".join(lines)
 
 
