@@ -5,11 +5,17 @@ of both: what the second one reads goes through shared memory, and each row's fo
 warpgroup hands it on in registers. H100 (model), attention of 64 x 256 x 128, one query of 32 heads
 and of 8 x 32: 11.3 and 25.4 us with two warpgroups, 9.2 and 21.4 with one (247 registers, no
 spills).
+
+Where several products of a loop have 64 rows and 128 columns, as those of a block of a cluster, two
+warpgroups would have 64 columns of each, and read A twice from shared memory. H100 (model), a gated
+layer of f16, 4096^3 in 128 x 128 x 64 by 2 CTAs: 493 us with two, whose clock is lower (1498 MHz),
+464 with one (1584 MHz; 187 registers).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tile_tileaa.dialect.hints import allows_tma
 
@@ -27,9 +33,13 @@ from tile_tileas.tma.refusals import Knowledge, refusals_of_memory
 _DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
 #: Rows of a warpgroup's products.
 _ROWS = 64
+#: Columns of which half is too few: the tensor cores wait for A.
+_COLUMNS = 128
 _WARPS = 4
 #: Registers of a thread beside those tiles. The kernel above counts 192 for them and takes 247.
 _OTHER_REGISTERS = 55
+#: The same beside sums alone, which what follows a loop works on by and by.
+_BESIDE_SUMS = 95
 _REPEATING = ("nv_tileaa.broadcast", "nv_tileaa.splat")
 
 
@@ -44,16 +54,19 @@ class OneWarpgroup:
     known: Knowledge
 
     def suffices(self, func: ir.Operation) -> bool:
-        """Whether some product of 64 rows reads what another one gives, all are one warpgroup's
-        size, and all tiles but those that copy engines bring fit into its registers.
+        """Whether all products are one warpgroup's size, and what it holds fits into its registers:
+        all tiles but those that copy engines bring, where some product reads what another one
+        gives, else sums of several that are too narrow for two.
         """
         ops = list(operations(func.regions[0]))
         dots = [op for op in ops if op.operation.name == _DOT]
-        if not any(map(_is_chained, dots)) or not all(map(self._is_one_high, dots)):
+        if not dots or not all(map(self._is_one_high, dots)):
             return False
         loads = [op for op in ops if op.operation.name == _LOAD and is_in_a_loop(op)]
         if not all(map(self._is_brought, loads)):
             return False
+        if not any(map(_is_chained, dots)):
+            return self._are_narrow(dots)
         elsewhere = [tile for op in ops for tile in _elsewhere(op)]
         taken = peak_registers(func, _WARPS, elsewhere)
         return taken + _OTHER_REGISTERS <= self.target.max_registers
@@ -62,6 +75,14 @@ class OneWarpgroup:
         if shape_of(dot.results[0])[-2] != _ROWS:
             return False
         return family_for(dot, self.target, self.highest, _WARPS) == FAMILY
+
+    def _are_narrow(self, dots: list[ir.OpView]) -> bool:
+        """Whether several products of a loop add to sums that two warpgroups would cut too far."""
+        narrow = all(shape_of(dot.results[0])[-1] == _COLUMNS for dot in dots)
+        sums = sum(prod(shape_of(dot.results[0])) for dot in dots) // (32 * _WARPS)
+        together = len({dot.operation.block for dot in dots}) == 1 and all(map(is_in_a_loop, dots))
+        room = sums + _BESIDE_SUMS <= self.target.max_registers
+        return len(dots) > 1 and narrow and together and room
 
     def _is_brought(self, load: ir.OpView) -> bool:
         """Whether a tensor map may bring the tile."""
