@@ -401,3 +401,91 @@ def group_norm(x, gain, bias, out, eps: float, channels: Int, columns: Int):
         part = part.reshape((channels, columns)).astype(ct.float32)
         result = ((part - mean) * scale * g + b).astype(out.dtype)
         ct.store(out, (image, group, j), result.reshape((1, channels, columns)))
+
+
+@ct.kernel
+def fused_layers(x, first, second, out, depth: Int, tm: Int, tn: Int):
+    """relu(x @ first) @ second, `tn` inner columns at a time."""
+    row = ct.bid(0)
+    left = ct.load(x, (row, 0), (tm, depth), padding_mode=ZERO)
+    total = ct.full((tm, depth), 0, dtype=ct.float32)
+    for j in range(ct.cdiv(first.shape[1], tn)):
+        inner = ct.full((tm, tn), 0, dtype=ct.float32)
+        inner = ct.mma(left, ct.load(first, (0, j), (depth, tn), padding_mode=ZERO), inner)
+        inner = ct.maximum(inner, 0.0).astype(x.dtype)
+        total = ct.mma(inner, ct.load(second, (j, 0), (tn, depth), padding_mode=ZERO), total)
+    ct.store(out, (row, 0), total.astype(out.dtype))
+
+
+@ct.kernel
+def paged_attention(q, k, v, table, lengths, out, scale: float, depth: Int, heads: Int, page: Int):
+    """One query of `heads` that share keys; those lie in pages, of which `table` has the numbers."""
+    batch, group = ct.bid(0), ct.bid(1)
+    query = ct.load(q, (batch, group, 0, 0), (1, 1, heads, depth)).reshape((heads, depth))
+    length = ct.load(lengths, index=batch, shape=())
+    largest = ct.full((heads, 1), -math.inf, dtype=ct.float32)
+    powers = ct.full((heads, 1), 0.0, dtype=ct.float32)
+    total = ct.full((heads, depth), 0.0, dtype=ct.float32)
+    for j in range(ct.cdiv(length, page)):
+        number = ct.load(table, index=(batch, j), shape=(1, 1)).reshape(())
+        key = ct.load(k, (number, group, 0, 0), (1, 1, depth, page), order=(0, 1, 3, 2))
+        scores = ct.full((heads, page), 0.0, dtype=ct.float32)
+        scores = ct.mma(query, key.reshape((depth, page)), scores) * scale
+        at = (j * page + ct.arange(page, dtype=ct.int32)).reshape((1, page))
+        scores = ct.where(at < length, scores, -1.0e30)
+        now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
+        weights = ct.exp2(scores - now, flush_to_zero=True)
+        shrink = ct.exp2(largest - now, flush_to_zero=True)
+        powers = powers * shrink + ct.sum(weights, axis=1, keepdims=True)
+        value = ct.load(v, (number, group, 0, 0), (1, 1, page, depth)).reshape((page, depth))
+        total = ct.mma(weights.astype(q.dtype), value, total * shrink)
+        largest = now
+    result = (total / powers).astype(out.dtype)
+    ct.store(out, (batch, group, 0, 0), result.reshape((1, 1, heads, depth)))
+
+
+@ct.kernel
+def linear_entropy(x, weights, target, losses, tm: Int, tn: Int, tk: Int):
+    """Cross entropy of softmax(x @ weights.T), whose scores are nowhere in memory."""
+    row = ct.bid(0)
+    wanted = ct.load(target, (row,), (tm,)).reshape((tm, 1))
+    largest = ct.full((tm, 1), -math.inf, dtype=ct.float32)
+    powers = ct.full((tm, 1), 0.0, dtype=ct.float32)
+    chosen = ct.full((tm, 1), 0.0, dtype=ct.float32)
+    for j in range(ct.cdiv(weights.shape[0], tn)):
+        scores = ct.full((tm, tn), 0, dtype=ct.float32)
+        for k in range(ct.cdiv(x.shape[1], tk)):
+            left = ct.load(x, (row, k), (tm, tk), padding_mode=ZERO)
+            right = ct.load(weights, (k, j), (tk, tn), order=(1, 0), padding_mode=ZERO)
+            scores = ct.mma(left, right, scores)
+        at = (j * tn + ct.arange(tn, dtype=ct.int32)).reshape((1, tn))
+        scores = ct.where(at < weights.shape[0], scores, -1.0e30)
+        chosen = chosen + ct.sum(ct.where(at == wanted, scores, 0.0), axis=1, keepdims=True)
+        now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
+        here = ct.sum(ct.exp(scores - now), axis=1, keepdims=True)
+        powers = powers * ct.exp(largest - now) + here
+        largest = now
+    ct.store(losses, (row,), (largest + ct.log(powers) - chosen).reshape((tm,)))
+
+
+@ct.kernel(occupancy=2)
+def sparse_attention(q, k, v, chosen, out, scale: float, depth: Int, tm: Int, tn: Int):
+    """Attention to the tiles of keys that are chosen for a tile of queries."""
+    block, head = ct.bid(0), ct.bid(1)
+    largest = ct.full((tm, 1), -math.inf, dtype=ct.float32)
+    powers = ct.full((tm, 1), 0.0, dtype=ct.float32)
+    total = ct.full((tm, depth), 0.0, dtype=ct.float32)
+    query = ct.load(q, (head, block, 0), (1, tm, depth)).reshape((tm, depth))
+    for j in range(ct.cdiv(k.shape[1], tn)):
+        if ct.load(chosen, index=(block, j), shape=(1, 1)).reshape(()) != 0:
+            key = ct.load(k, (head, 0, j), (1, depth, tn), order=(0, 2, 1)).reshape((depth, tn))
+            scores = ct.mma(query, key, ct.full((tm, tn), 0.0, dtype=ct.float32)) * scale
+            now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
+            weights = ct.exp2(scores - now, flush_to_zero=True)
+            shrink = ct.exp2(largest - now, flush_to_zero=True)
+            powers = powers * shrink + ct.sum(weights, axis=1, keepdims=True)
+            value = ct.load(v, (head, j, 0), (1, tn, depth)).reshape((tn, depth))
+            total = ct.mma(weights.astype(q.dtype), value, total * shrink)
+            largest = now
+    result = (total / powers).astype(out.dtype)
+    ct.store(out, (head, block, 0), result.reshape((1, tm, depth)))

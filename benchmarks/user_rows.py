@@ -385,6 +385,77 @@ def group_norm(fill: Fill, images: int, groups: int, channels: int, positions: i
     )  # fmt: skip
 
 
+def fused_layers(fill: Fill, m: int, inner: int, depth: int) -> Case:
+    x, out = fill("f16", m, depth), fill("f16", m, depth)
+    first, second = fill("f16", depth, inner), fill("f16", inner, depth)
+
+    def expected() -> Array:
+        return f32(np.maximum(f32(x) @ f32(first), 0).astype(np.float16)) @ f32(second)
+
+    return Case(
+        (ceil(m / 128),), (x, first, second, out, depth, 128, 128), ((out, expected),),
+        4.0 * m * inner * depth,
+    )  # fmt: skip
+
+
+def paged_attention(fill: Fill, batch: int, groups: int, length: int) -> Case:
+    """Pages of each sequence lie in another order; the last five keys are missing."""
+    depth, heads, page = 128, 16, 64
+    each, there = ceil(length / page), length - 5
+    q, out = fill("bf16", batch, groups, heads, depth), fill("bf16", batch, groups, heads, depth)
+    k, v = (fill("bf16", batch * each, groups, page, depth) for _ in range(2))
+    table = np.arange(batch * each, dtype=np.int32)[::-1].copy().reshape(batch, each)
+    lengths = np.full(batch, there, np.int32)
+
+    def of(pages: Array) -> Array:
+        """(batch, groups, length, depth)"""
+        found = f32(pages)[table].swapaxes(1, 2)
+        return found.reshape(batch, groups, each * page, depth)[:, :, :there]
+
+    def expected() -> Array:
+        return _softmax(f32(q) @ of(k).swapaxes(2, 3) * _scale(depth)) @ of(v)
+
+    arguments = (q, k, v, table, lengths, out, _scale(depth), depth, heads, page)
+    return Case(
+        (batch, groups), arguments, ((out, expected),),
+        4.0 * batch * groups * heads * length * depth, bits=0,
+    )  # fmt: skip
+
+
+def linear_entropy(fill: Fill, m: int, n: int, k: int) -> Case:
+    x, weights, losses = fill("bf16", m, k), fill("bf16", n, k), fill("f32", m)
+    target = (np.arange(m, dtype=np.int32) * 13) % n
+
+    def expected() -> Array:
+        scores = f32(x) @ f32(weights).T
+        top = scores.max(axis=1, keepdims=True)
+        sums = top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
+        return sums - scores[np.arange(m), target]
+
+    return Case(
+        (ceil(m / 128),), (x, weights, target, losses, 128, 256, 64), ((losses, expected),),
+        2.0 * m * n * k,
+    )  # fmt: skip
+
+
+def sparse_attention(fill: Fill, heads: int, length: int) -> Case:
+    """Every other tile, and those on the diagonal."""
+    depth, tiles = 128, ceil(length / 128)
+    q, k, v, out = (fill("f16", heads, length, depth) for _ in range(4))
+    number = np.arange(tiles)
+    chosen = ((number[:, None] + number) % 2 == 0).astype(np.int32)
+
+    def expected() -> Array:
+        seen = np.kron(chosen, np.ones((128, 128)))[:length, :length] > 0
+        scores = f32(q) @ f32(k).swapaxes(1, 2) * _scale(depth)
+        return _softmax(np.where(seen, scores, -1e30)) @ f32(v)
+
+    return Case(
+        (tiles, heads), (q, k, v, chosen, out, _scale(depth), depth, 128, 128),
+        ((out, expected),), 2.0 * heads * length * length * depth,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Sized:
     """A case with the sizes that are timed, and those that are compared with NumPy, of whose
@@ -441,6 +512,10 @@ CASES = (
     Sized(attention_gradient_of_keys, (16, 4096), (2, 256)),
     Sized(attention_gradient_of_queries, (16, 4096), (2, 256)),
     Sized(float8_attention, (32, 4096), (2, 384), 89, within=0.05),  # weights have 3 bits
+    Sized(fused_layers, (8192, 4096, 128), (200, 384, 128)),
+    Sized(paged_attention, (32, 8, 4096), (2, 2, 320)),
+    Sized(linear_entropy, (4096, 4096, 2048), (128, 500, 200)),
+    Sized(sparse_attention, (16, 4096), (2, 512)),
     Sized(retention, (512, 2048), (2, 256)),
     Sized(rotary, (16384, 32), (128, 3)),
     Sized(adam, (1 << 25,), (4096,)),

@@ -58,13 +58,13 @@ def cases() -> list[str]:
     return [case.name for case in import_module("user_rows").CASES]
 
 
-@pytest.mark.parametrize("number", range(22))
+@pytest.mark.parametrize("number", range(26))
 def test_against_numpy(number: int) -> None:
     """By one target after the other, those with products of warpgroups and tcgen05 twice as often
     as the others.
     """
     names = cases()
-    assert len(names) == 22
+    assert len(names) == 26
     targets = ("sm_100", "sm_90", "sm_120", "sm_100", "sm_90", "sm_80")
     wanted = import_module("user_rows").CASES[number].capability
     target = next(

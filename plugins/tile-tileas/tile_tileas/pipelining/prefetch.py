@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 
 from tile_cute.linear import LinearLayout, memory_access, strided
 
@@ -18,7 +20,7 @@ from tile_tileas.access import CP_ASYNC, GENERIC, TMA, AccessPlan
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero
 from tile_tileas.analysis.tile_views import is_view, pulled_back
-from tile_tileas.analysis.tokens import LOADS
+from tile_tileas.analysis.tokens import LOADS, is_weak
 from tile_tileas.copying.ahead import movable_problem
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
@@ -115,7 +117,7 @@ def prefetch_of(
     problem = _movable(load, plan, loop)
     if problem is not None:
         return problem
-    found = slice_of(load.operands, loop)
+    found = slice_of(load.operands, loop, partial(_is_number, loop=loop))
     if isinstance(found, str):
         return found
     target = target_of(load, loop.regions[0].blocks[0])
@@ -139,6 +141,20 @@ def prefetch_of(
     if isinstance(own, str) or problem is not None:
         return str(problem)
     return Prefetch(load, layout, own, BUFFER_ALIGNMENT, found, None)
+
+
+def _is_number(op: ir.OpView, loop: ir.OpView) -> bool:
+    """Whether an operation loads a single number that nothing of `loop` writes, such as that of a
+    page: it may be loaded whenever a place is computed from it.
+    """
+    if op.operation.name not in LOADS or not is_weak(op) or is_awaited_inside(op, loop):
+        return False
+    type_, token = op.results[0].type, operand_of(op, "token")
+    single = not isinstance(type_, ir.RankedTensorType) or prod(type_.shape) == 1
+    owner = None if token is None else token.owner
+    block = loop.regions[0].blocks[0]
+    made = owner if isinstance(owner, ir.Block) or owner is None else owner.operation.block
+    return single and made != block
 
 
 def _movable(load: ir.OpView, plan: AccessPlan | None, loop: ir.OpView) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tile_core.dialect import Pure
@@ -21,9 +21,15 @@ class Slice:
     carried: tuple[int, ...]
 
 
-def slice_of(values: Iterable[ir.Value], loop: ir.OpView) -> Slice | str:
-    """What `values` are computed from inside of `loop`, or why that cannot be done ahead of it."""
-    growth = _Growth(loop.regions[0].blocks[0])
+def slice_of(
+    values: Iterable[ir.Value],
+    loop: ir.OpView,
+    may_read: Callable[[ir.OpView], bool] = lambda op: False,
+) -> Slice | str:
+    """What `values` are computed from inside of `loop`, or why that cannot be done ahead of it.
+    `may_read`: whether a load may be made earlier.
+    """
+    growth = _Growth(loop.regions[0].blocks[0], may_read)
     for value in values:
         problem = growth.add(value)
         if problem is not None:
@@ -44,8 +50,8 @@ def _next(block: ir.Block, at: int) -> ir.Value:
 
 
 class _Growth:
-    def __init__(self, block: ir.Block) -> None:
-        self.block = block
+    def __init__(self, block: ir.Block, may_read: Callable[[ir.OpView], bool]) -> None:
+        self.block, self._may_read = block, may_read
         self._values: set[ir.Value] = set()
         self._carried: set[int] = set()
 
@@ -57,7 +63,7 @@ class _Growth:
         if owner.operation.block != self.block or value in self._values:
             return None
         op = owner.opview if isinstance(owner, ir.Operation) else owner
-        if len(op.regions) or not is_pure(op):
+        if len(op.regions) or not (is_pure(op) or self._may_read(op)):
             return f"its place comes from '{op.operation.name}'"
         self._values.update(op.results)
         return next(filter(None, map(self.add, op.operands)), None)
