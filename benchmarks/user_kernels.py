@@ -419,7 +419,7 @@ def fused_layers(x, first, second, out, depth: Int, tm: Int, tn: Int):
 
 @ct.kernel
 def paged_attention(q, k, v, table, lengths, out, scale: float, depth: Int, heads: Int, page: Int):
-    """One query of `heads` that share keys; those lie in pages, of which `table` has the numbers."""
+    """One query of `heads` that share keys, which lie in the pages that `table` names."""
     batch, group = ct.bid(0), ct.bid(1)
     query = ct.load(q, (batch, group, 0, 0), (1, 1, heads, depth)).reshape((heads, depth))
     length = ct.load(lengths, index=batch, shape=())
