@@ -1,11 +1,13 @@
 """Kernels with a loop in which threads work on what products give, for tests of tcgen05 in a step.
 
     for i in [first, last):
-        S = A X(i); D = B X(i)
-        out += f16(max(S, 0)) X(i)^T; other += f16(D) X(i)^T         `both`
-        out = max(out, S)                                           else
+        S = A X(i), or A X(i) and B more
+        out += f16(max(S, 0)) X(i)^T; other += f16(B X(i)) X(i)^T     "both"
+        out = max(out, S)                                            "folded"
+        out = max(out, S); other += B X(i)                           "beside"
+        out = max(out, S + B)                                        "begun"
 
-A and B are M x K, X(i) K x N; sums are exact in any order.
+A and B are M x K, X(i) K x N, and K is N; sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -26,9 +28,14 @@ MOST = 9
 
 @dataclass(frozen=True)
 class Several:
-    """One kernel; `both`: two products of a step are multiplied on, else one is folded."""
+    """One kernel, by its `kind`."""
 
-    both: bool = True
+    kind: str = "both"
+
+    @property
+    def results(self) -> int:
+        """How many tiles it gives."""
+        return 2 if self.kind in ("both", "beside") else 1
 
     def program(self) -> Program:
         """Arguments are the arrays of A, B and X, bounds of the loop, one result or two."""
@@ -46,25 +53,25 @@ class Several:
         def rounded(tile: Value) -> Value:
             return p.emit("ftof", [tile], held, rounding_mode="nearest_even")
 
+        begin = p.emit("ftof", [b], sums, rounding_mode="nearest_even")
+
         def body(i: Value, *carried: Value) -> list[Value]:
             x = load(i)
-            scores = product(a, x, none)
-            if not self.both:
-                return [p.emit("maxf", [carried[0], scores], sums)]
-            turned = p.emit("permute", [x], t.Tile((N, K), t.F16), permutation=(1, 0))
-            weights = rounded(p.emit("maxf", [scores, none], sums))
-            first = product(weights, turned, carried[0])
-            second = product(rounded(product(b, x, none)), turned, carried[1])
-            return [first, second]
+            scores = product(a, x, begin if self.kind == "begun" else none)
+            if self.kind == "both":
+                turned = p.emit("permute", [x], t.Tile((N, K), t.F16), permutation=(1, 0))
+                weights = rounded(p.emit("maxf", [scores, none], sums))
+                first = product(weights, turned, carried[0])
+                return [first, product(rounded(product(b, x, none)), turned, carried[1])]
+            folded = p.emit("maxf", [carried[0], scores], sums)
+            return [folded] if self.results == 1 else [folded, product(b, x, carried[1])]
 
-        shape = (M, K) if self.both else (M, N)
-        start = p.constant(t.Tile(shape, t.F32), 0)
-        initial = (start, start) if self.both else (start,)
-        types = [start.type for _ in initial]
+        initial = (none,) * self.results
+        types = [none.type for _ in initial]
         region = p.region([I32, *types], body, "continue")
         p.emit("for", [*bounds, initial], *types, regions=(region,))
         for result in p.ops[-1].results:
-            p.store(result, shape, t.F32)
+            p.store(result, (M, N), t.F32)
         return p
 
     def arguments(self, first: int, last: int) -> list[Any]:
@@ -72,18 +79,19 @@ class Several:
         draw = np.random.default_rng(0)
         a, b = (draw.integers(-1, 2, (M, K)).astype(np.float16) for _ in range(2))
         x = draw.integers(-1, 2, (MOST, K, N)).astype(np.float16)
-        shapes = [(M, K), (M, K)] if self.both else [(M, N)]
-        results = [np.ones(shape, np.float32) for shape in shapes]
+        results = [np.ones((M, N), np.float32) for _ in range(self.results)]
         return [a, b, x, np.int32(first), np.int32(last), *results]
 
     def expected(self, first: int, last: int) -> list[np.ndarray]:
         """What the results should be."""
         a, b, x = (array.astype(np.float32) for array in self.arguments(first, last)[:3])
         steps = [x[i] for i in range(first, last)]
-        if not self.both:
-            return [np.maximum.reduce([np.zeros((M, N), np.float32), *(a @ s for s in steps)])]
-        none = np.zeros((M, K), np.float32)
-        return [
-            sum((np.maximum(a @ s, 0) @ s.T for s in steps), none),
-            sum(((b @ s) @ s.T for s in steps), none),
-        ]
+        none = np.zeros((M, N), np.float32)
+        if self.kind == "both":
+            return [
+                sum((np.maximum(a @ s, 0) @ s.T for s in steps), none),
+                sum(((b @ s) @ s.T for s in steps), none),
+            ]
+        more = b if self.kind == "begun" else none
+        folded = np.maximum.reduce([none, *(a @ s + more for s in steps)])
+        return [folded] if self.results == 1 else [folded, sum((b @ s for s in steps), none)]

@@ -16,7 +16,7 @@ from support.several_products import MOST, Several
 import tile_core
 
 _MOST_STEPS = 30_000  # of a kernel that ends; mutants may wait for ever
-BOTH, FOLDED = Several(), Several(both=False)
+BOTH, FOLDED, BESIDE, BEGUN = map(Several, ("both", "folded", "beside", "begun"))
 #: Stages, and whether products that read tiles alone begin a step ahead of others.
 WAYS = {"in step, waits at its end": 2, "in step": 3, "a step ahead": 4}
 
@@ -59,7 +59,7 @@ def test_which_way_is_taken() -> None:
 
 
 @pytest.mark.parametrize("stages", WAYS.values(), ids=list(WAYS))
-@pytest.mark.parametrize("program", [BOTH, FOLDED], ids=["both", "folded"])
+@pytest.mark.parametrize("program", [BOTH, FOLDED, BESIDE, BEGUN], ids=lambda one: one.kind)
 def test_every_trip_count(program: Several, stages: int) -> None:
     text = ptx(program, stages)
     for first, last in ((0, MOST), (3, 7), (2, 5), (4, 6), (5, 6), (1, 1)):

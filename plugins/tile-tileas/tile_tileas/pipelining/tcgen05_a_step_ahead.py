@@ -144,9 +144,10 @@ class Ahead:
         """Wait for products of the step before where what they read is written again."""
         at.move(ir.InsertionPoint(loop))
         commit_products(at, done, at.constant(0))
-        end = block.operations[len(block.operations) - 1].operation
-        written = [op.operation for op in block.operations if op.operation in self.stored]
-        at.move(ir.InsertionPoint(written[0] if written else end))
+        # In front of what ends the next turn of the barrier, too.
+        last = self.kept[-1].operation
+        behind = [op.operation for op in block.operations if op.operation in (*self.stored, last)]
+        at.move(ir.InsertionPoint(behind[0]))
         await_products(at, done, at.constant(0))
         at.move(ir.InsertionPoint.after(self.kept[-1]))
         for product in self.kept:

@@ -37,7 +37,7 @@ from tile_tileas.analysis.accumulators import (
     together_with,
 )
 from tile_tileas.analysis.buffers import ALLOC
-from tile_tileas.analysis.constants import splat_integer
+from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.analysis.users import first_user
 from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dialect.buffers import Buffer, BufferType
@@ -130,6 +130,7 @@ def _how(one: Candidate, step: Step) -> _How | None:
         stages - 1 - lag >= LEAST_AHEAD
         and keeps == bool(step.kept)
         and by_maps
+        and all(is_zero(together_with(op)[0].operands[2]) for op in step.ready)
         and _trips(one.loop) >= _MANY
     )
     alone = len(step.fresh) + len(step.kept) == 1
