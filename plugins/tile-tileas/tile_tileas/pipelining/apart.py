@@ -55,6 +55,8 @@ def refusal(
     found = next((name for name in names_in(func.regions[0]) if name in FOR_ALL), None)
     if found is not None:
         return f"all threads of the block do '{found}'"
+    if any(load.is_placed_by_memory for load in loads):
+        return "places of its tiles are read from memory"
     body = loop.regions[0].blocks[0]
     carried = sorted({at for load in loads for at in load.slice.carried})
     ops = [*updates_of(carried, loop).ops, *(op for load in loads for op in load.slice.ops)]

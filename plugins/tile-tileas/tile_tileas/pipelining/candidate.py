@@ -56,7 +56,7 @@ class Candidate:
         engines = EngineLoads(func, loop, cx.analysis(BoundsAnalysis, func))
         body = loop.regions[0].blocks[0].operations
         families = {family_of(op) for op in body if op.operation.name == PRODUCT}
-        loads = prefetches(loop, engines.takes, cx, meets=families == {TENSOR})
+        loads = prefetches(loop, engines.takes, cx, meets=families == {TENSOR}, numbers=True)
         return Candidate(func, loop, loads, engines, num_stages, cx)
 
     @property

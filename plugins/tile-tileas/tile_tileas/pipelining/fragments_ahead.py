@@ -68,6 +68,8 @@ def product_to_feed(loop: ir.OpView, loads: Sequence[Prefetch], stages: int) -> 
     product = products[0]
     if WARPS not in product.attributes or (len(_scales(product)) and stages < _STAGES_OF_SCALED):
         return None
+    if any(load.is_placed_by_memory for load in loads):
+        return None  # copies for iterations that there are none of do nothing, but find their place
     filled = [load.target.alloc.results[0] for load in loads if load.target is not None]
     read = [copy.operands[0] for _, copy in _scales_read(product, filled)]
     wanted = [*list(product.operands)[:2], *read]

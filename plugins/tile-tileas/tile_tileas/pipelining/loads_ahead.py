@@ -14,17 +14,17 @@ from tile_tileas.remedies import remedy
 
 
 def prefetches(
-    loop: ir.OpView, takes: Takes, cx: PassContext, *, meets: bool = False
+    loop: ir.OpView, takes: Takes, cx: PassContext, *, meets: bool = False, numbers: bool = False
 ) -> list[Prefetch]:
     """Loads of the loop that can run ahead, by cp.async unless `takes`; a remark for each that
-    cannot, and in their plans what they are left to. `meets`: as for `prefetch_of`.
+    cannot, and in their plans what they are left to. `meets`, `numbers`: as for `prefetch_of`.
     """
     found: list[Prefetch] = []
     for op in list(loop.regions[0].blocks[0].operations):
         if op.operation.name not in LOADS:
             continue
         wait_for_no_reads(op, loop)
-        made = prefetch_of(op, loop, takes, meets=meets)
+        made = prefetch_of(op, loop, takes, meets=meets, numbers=numbers)
         if isinstance(made, str):
             cx.missed(
                 op.operation,

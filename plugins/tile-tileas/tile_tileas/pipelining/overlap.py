@@ -54,7 +54,7 @@ def late_loads(loads: Sequence[Prefetch], chain: Chain) -> list[Prefetch]:
     late = [op.operation for op in chain.late]
     found: list[Prefetch] = []
     for load in loads:
-        if load.target is None or load.slice.carried:
+        if load.target is None or load.slice.carried or load.is_placed_by_memory:
             return []
         readers = {reader in late for reader in load.target.readers}
         if len(readers) != 1:

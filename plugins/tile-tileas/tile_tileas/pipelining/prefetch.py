@@ -89,6 +89,13 @@ class Prefetch:
         """Whether threads read from the stages what they copied themselves, and nothing else."""
         return self.target is None and not self.by_engine and self.layout.is_injective
 
+    @property
+    def is_placed_by_memory(self) -> bool:
+        """Whether its place is made of a number that is loaded: then nobody may ask for the place
+        in an iteration that there is none of.
+        """
+        return any(op.operation.name in LOADS for op in self.slice.ops)
+
     def erase(self, *, met: bool = False) -> None:
         """Remove what the copies into stages have taken the place of; `met` as in `awaited`."""
         if self.target is not None:
@@ -106,10 +113,11 @@ Takes = Callable[[ir.OpView, Buffer], bool]
 
 
 def prefetch_of(
-    load: ir.OpView, loop: ir.OpView, takes: Takes, *, meets: bool = False
+    load: ir.OpView, loop: ir.OpView, takes: Takes, *, meets: bool = False, numbers: bool = False
 ) -> Prefetch | str:
     """How a load can run ahead of its loop, by cp.async unless `takes`; or why it cannot. `meets`:
-    threads of the loop meet in each step anyway, and may read what others have copied.
+    threads of the loop meet in each step anyway, and may read what others have copied. `numbers`:
+    its place may be read from memory (`Prefetch.is_placed_by_memory`).
     """
     layout, plan = layout_of(load.results[0].type), AccessPlan.of(load)
     if layout is None:
@@ -117,7 +125,8 @@ def prefetch_of(
     problem = _movable(load, plan, loop)
     if problem is not None:
         return problem
-    found = slice_of(load.operands, loop, partial(_is_number, loop=loop))
+    reads = [partial(_is_number, loop=loop)] if numbers else []
+    found = slice_of(load.operands, loop, *reads)
     if isinstance(found, str):
         return found
     target = target_of(load, loop.regions[0].blocks[0])
@@ -154,7 +163,7 @@ def _is_number(op: ir.OpView, loop: ir.OpView) -> bool:
     owner = None if token is None else token.owner
     block = loop.regions[0].blocks[0]
     made = owner if isinstance(owner, ir.Block) or owner is None else owner.operation.block
-    return single and made != block
+    return single and (made is None or made != block)
 
 
 def _movable(load: ir.OpView, plan: AccessPlan | None, loop: ir.OpView) -> str | None:

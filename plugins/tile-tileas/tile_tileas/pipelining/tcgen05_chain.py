@@ -117,6 +117,8 @@ def chain_of(
         return "tensor maps do not copy all that they read, and nothing else"
     if any(load.to_threads for load in loads):
         return "threads read what they read, too"
+    if any(load.is_placed_by_memory for load in loads):
+        return "places of tiles are read from memory"
     if values.slice.carried:
         return "a tile is looked for in an earlier iteration"
     scaling = _scaling(late, block)
