@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.accumulators import added_to, tensor_products
 from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.common_ring import CommonRing, stages_in_common, turns_of
@@ -38,7 +39,10 @@ def pipelined(one: Candidate) -> Pipelined | None:
     H100 (model), attention of one query, 32 heads, 64 x 256 x 128: 17.2 us by threads, 9.2 so,
     where a second block would have had room by threads; B200, by tcgen05, 17.8 and 13.5 us.
     """
-    if not (fits_once(one) and can_be_released(one.loads, one.maps, (WARPGROUP, TENSOR))):
+    fits = fits_once(one) and can_be_released(one.loads, one.maps, (WARPGROUP, TENSOR))
+    if not fits or any(added_to(op) is not None for op in tensor_products(one.loop)):
+        # Products that add to one sum begin with the last of them, behind where the first one
+        # stands, and its stage would have been filled again.
         why = "two stages do not fit into shared memory"
         left_to_threads(one.loads, why)
         one.missed("is not pipelined", why, "LoopNotPipelined")
