@@ -4,7 +4,10 @@ numbers for every trip count, and nothing too many.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,3 +106,13 @@ def test_nothing_of_it_can_go(stages: int, instruction: str) -> None:
     assert mutants
     missed = [number for number, broken in enumerate(mutants) if not fails(BOTH, broken)]
     assert len(missed) <= SPARE.get(instruction, 0), (missed, len(mutants))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_no_stage_is_filled_again_between_products_of_one_sum(schedule: str) -> None:
+    """They begin together, where the last one stands."""
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
+    program = Path(__file__).resolve().parents[2] / "support" / "one_sum.py"
+    command = [sys.executable, str(program), schedule]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
