@@ -19,7 +19,6 @@ from tile_cute.linear import LinearLayout
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_tileas.analysis.accumulators import (
-    added_to,
     carried_place,
     fit_together,
     is_of_pair,
@@ -241,19 +240,18 @@ class _Placing:
         held: _Held,
         accumulate: ir.Value,
     ) -> None:
-        before = added_to(op)
-        if before is not None:
-            self._begin(at, before, held, accumulate)
-            accumulate = _flag(at, value=True)
-        a, b, _, *scales = op.operands
-        attributes = {"atom": op.attributes["atom"]}
-        for name in ("signedness_a", "signedness_b"):
-            if name in op.attributes:
-                attributes[name] = op.attributes[name]
+        """Begin a product with all that add to its sum; blocks of a pair meet for them once."""
         if is_of_pair(op) and IN_FLIGHT not in op.attributes:
             at.create("nv_tileas.cluster_sync")
-        name = "nv_tileas.umma_scaled" if scales else "nv_tileas.umma"
-        at.create(name, [a, b, held.sums, accumulate, *scales, *held.scales], [], attributes)
+        for number, one in enumerate(together_with(op)):
+            if number:
+                accumulate = _flag(at, value=True)
+            a, b, _, *scales = one.operands
+            names = ("atom", "signedness_a", "signedness_b")
+            attributes = {name: one.attributes[name] for name in names if name in one.attributes}
+            name = "nv_tileas.umma_scaled" if scales else "nv_tileas.umma"
+            operands = [a, b, held.sums, accumulate, *scales, *held.scales]
+            at.create(name, operands, [], attributes)
 
     def _wait(self, at: Writer) -> None:
         """Until all products are done that have begun; accesses to tensor memory stay behind."""

@@ -59,7 +59,7 @@ def chain_of(loop: ir.OpView, may_fly: Callable[[ir.OpView], bool]) -> Chain | N
     early = [at for at in products if at not in late]
     if not late or not all(may_fly(body.ops[at]) for at in (early[0], *late)):
         return None
-    if _trips(loop) in (0, 1):
+    if trips(loop) in (0, 1):
         return None
     return Chain(tuple(body.ops[at] for at in early), tuple(body.ops[at] for at in late))
 
@@ -158,5 +158,6 @@ def _dependences(body: LoopBody) -> Dependences:
     return Dependences(len(body.ops), tuple(uses), tuple(edges), kept, cheap)
 
 
-def _trips(loop: ir.OpView) -> int | None:
+def trips(loop: ir.OpView) -> int | None:
+    """Iterations, if that is known."""
     return Counting(Inserter(), loop).trips

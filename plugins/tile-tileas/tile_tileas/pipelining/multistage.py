@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tile_core.mlir import ir
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.pipelining.carrying import carrying, hand_on
 from tile_tileas.pipelining.early import front_of
 from tile_tileas.pipelining.filling import Filling, Place, Slot, following
 from tile_tileas.pipelining.prefetch import Prefetch, masked_by
@@ -175,20 +176,10 @@ class Multistage:
 
         Its body still ends as it did; see `_end`.
         """
-        at, old = self._at, self.loop
-        attributes = {name: old.attributes[name] for name in old.attributes}
         slots = self._first_slot()
-        first = len(list(old.results))
+        first = len(list(self.loop.results))
         self._slot_places = range(first, first + len(slots))
-        carried = [*slots, *places]
-        types = [*(result.type for result in old.results), *(value.type for value in carried)]
-        new = at.create("scf.for", [*old.operands, *carried], types, attributes, regions=1)
-        self.block.append_to(new.regions[0])
-        self.block = new.regions[0].blocks[0]  # the former handle ends with the old loop
-        added = [self.block.add_argument(value.type, old.location) for value in carried]
-        for before, result in zip(old.results, new.results, strict=False):
-            before.replace_all_uses_with(result)
-        old.operation.erase()
+        new, self.block, added = carrying(self.loop, [*slots, *places])
         return new, Slot(*added[: len(slots)]), added[len(slots) :]
 
     def _first_slot(self) -> list[ir.Value]:
@@ -201,8 +192,7 @@ class Multistage:
         at.move(ir.InsertionPoint(end))
         after = self._following(slot)
         phase = [] if after.phase is None else [after.phase]
-        at.create("scf.yield", [*end.operands, after.index, *phase, *places])
-        end.operation.erase()
+        hand_on(self.block, [after.index, *phase, *places])
 
     def _following(self, slot: Slot) -> Slot:
         """The slot of the next iteration."""

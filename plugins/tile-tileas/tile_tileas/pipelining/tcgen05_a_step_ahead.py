@@ -28,10 +28,10 @@ from tile_tileas.pipelining.carrying import carrying, hand_on
 from tile_tileas.pipelining.filling import Slot, following
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.signals import Signals, await_products, commit_products
+from tile_tileas.pipelining.wgmma_in_flight import VIEWS
 from tile_tileas.pipelining.writer import Writer
 
 _WAIT, _BARRIER_WAIT = "nv_tileas.dot_wait", "nv_tileas.barrier_wait"
-_VIEWS = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret")
 #: Copies that are under way when a step begins: of the stage that it begins products of, and one
 #: more.
 LEAST_AHEAD = 2
@@ -172,7 +172,7 @@ class _Next:
 def _in_stage(at: Writer, value: ir.Value, old: ir.Value, new: ir.Value) -> ir.Value:
     """A view of the stage `old` as one of the stage `new`; anything else is itself."""
     owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name not in _VIEWS:
+    if isinstance(owner, ir.Block) or owner.operation.name not in VIEWS:
         return value
     before = list(owner.operands)
     operands = [new if one == old else _in_stage(at, one, old, new) for one in before]

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf
 
 from tile_cute.atoms.records import TENSOR as TENSOR_SPACE
 from tile_cute.atoms.tensor_memory import COLUMNS
@@ -37,7 +36,7 @@ from tile_tileas.analysis.accumulators import (
     together_with,
 )
 from tile_tileas.analysis.buffers import ALLOC
-from tile_tileas.analysis.constants import is_zero, splat_integer
+from tile_tileas.analysis.constants import is_zero
 from tile_tileas.analysis.users import first_user
 from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dialect.buffers import Buffer, BufferType
@@ -47,6 +46,7 @@ from tile_tileas.mma.families import TENSOR
 from tile_tileas.passes.convert_tileaa import num_ctas, num_warps, occupancy
 from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
 from tile_tileas.pipelining.carrying import under_branch
+from tile_tileas.pipelining.chains import trips
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.released import can_be_released
@@ -71,13 +71,13 @@ class Step:
         ready: those that read tiles alone, and no other product's result.
         fresh: whose results the iteration uses, `ready` ones among them.
         kept: that add to what the loop carries and nothing else touches, and where that is.
-        stored: buffers that threads fill for products, in the iteration, once each.
+        stored: the copies by which threads fill buffers for products, in the iteration.
     """
 
     ready: tuple[ir.OpView, ...]
     fresh: tuple[ir.OpView, ...]
     kept: tuple[tuple[ir.OpView, int], ...]
-    stored: tuple[ir.OpView, ...]
+    stored: tuple[ir.Operation, ...]
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,10 @@ def pipelined(one: Candidate) -> Pipelined | None:
     how = _how(one, step)
     if how is None:
         return None
-    for alloc in step.stored:
+    for copy in step.stored:
         # What products in flight read has no other use meanwhile.
+        alloc = copy.operands[1].owner
+        assert not isinstance(alloc, ir.Block), "asked before"
         alloc.operation.move_before(one.loop)
     lag = LAG if how.keeps else 0
     # Stages that nobody reads but products have been read when those are done, as all threads know.
@@ -124,14 +126,14 @@ def _how(one: Candidate, step: Step) -> _How | None:
     stages = stages_of(one, lag)
     if lag and not stages:
         lag, stages = 0, stages_of(one)
-    keeps = lag > 0
+    keeps, known = lag > 0, trips(one.loop)
     by_maps = all(load.load.results[0] in one.maps.copies for load in _loads_of(one, step.ready))
     ahead = (
         stages - 1 - lag >= LEAST_AHEAD
         and keeps == bool(step.kept)
         and by_maps
         and all(is_zero(together_with(op)[0].operands[2]) for op in step.ready)
-        and _trips(one.loop) >= _MANY
+        and (known is None or known >= _MANY)
     )
     alone = len(step.fresh) + len(step.kept) == 1
     return _How(stages, ahead, keeps) if stages and (ahead or not alone) else None
@@ -146,14 +148,6 @@ def _loads_of(one: Candidate, products: tuple[ir.OpView, ...]) -> list[Prefetch]
         for load, target in targets
         if target is not None and any(reader in readers for reader in target.readers)
     ]
-
-
-def _trips(loop: ir.OpView) -> float:
-    """Iterations; infinity if that is not known."""
-    lower, upper, step = (splat_integer(value) for value in list(loop.operands)[:3])
-    if lower is None or upper is None or not step:
-        return inf
-    return max(0, -(-(upper - lower) // step))
 
 
 def _step(one: Candidate) -> Step | None:
@@ -187,13 +181,13 @@ def _is_ready(op: ir.OpView, block: ir.Block, filled: list[ir.Value]) -> bool:
 
 def _stored(
     products: list[ir.OpView], first: ir.Operation | None, filled: list[ir.Value]
-) -> list[ir.OpView] | None:
-    """The buffers that the iteration fills for `products`, each by one copy of all threads, behind
+) -> list[ir.Operation] | None:
+    """The copies by which threads fill buffers for `products` in the iteration, one each, behind
     `first`, which uses a product's result; None if there are others.
     """
     block = products[0].operation.block
     order = [op.operation for op in block.operations]
-    found: list[ir.OpView] = []
+    found: list[ir.Operation] = []
     for op in products:
         for value in [*op.operands[:2], *op.operands[3:]]:
             if not isinstance(value.type, BufferType) or stays(value, block, filled):
@@ -206,9 +200,8 @@ def _stored(
                 return None
             if order.index(copies[0]) < order.index(first):
                 return None
-            alloc = owner.opview if isinstance(owner, ir.Operation) else owner
-            if alloc not in found:
-                found.append(alloc)
+            if copies[0] not in found:
+                found.append(copies[0])
     return found
 
 
@@ -230,9 +223,8 @@ def _fly(one: Candidate, made: Multistage, loop: ir.Operation, step: Step, how: 
     late = list(step.fresh)
     if how.ahead:
         late = [op for op in step.fresh if op not in step.ready]
-        stored = [_copy_into(alloc) for alloc in step.stored]
         under_branch(loop)  # products of the first iteration read its tiles
-        loop = Ahead(loop, made, step.ready, kept, stored, signals).run()
+        loop = Ahead(loop, made, step.ready, kept, step.stored, signals).run()
     else:
         ready = [one for op in step.ready for one in together_with(op)]
         for before, op in pairwise(ready):
@@ -269,12 +261,6 @@ def _await_all(at: Writer, signals: Signals) -> None:
     done, zero = signals.barrier(), at.constant(0)
     commit_products(at, done, zero)
     await_products(at, done, zero)
-
-
-def _copy_into(alloc: ir.OpView) -> ir.Operation:
-    """The copy of threads that fills a buffer."""
-    users = (use.owner.operation for use in alloc.results[0].uses)
-    return next(user for user in users if user.name == _COPY)
 
 
 def _move_behind(before: ir.OpView, op: ir.OpView) -> None:

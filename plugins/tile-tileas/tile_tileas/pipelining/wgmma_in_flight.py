@@ -35,7 +35,8 @@ from tile_tileas.pipelining.writer import Writer
 #: Iterations whose products may be in flight while the next one begins.
 LAG = 1
 _DOT = "nv_tileas.dot"
-_VIEWS = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret")
+#: What names stages of a buffer, or parts of it.
+VIEWS = ("nv_tileas.buffer_view", "nv_tileas.buffer_reinterpret")
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def stays(value: ir.Value, block: ir.Block, filled: Sequence[ir.Value]) -> bool:
     """Whether nobody writes the buffer before the next iteration's product has begun."""
     if not isinstance(value.type, BufferType):
         return False
-    while not isinstance(value.owner, ir.Block) and value.owner.name in _VIEWS:
+    while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
         value = value.owner.operands[0]
     if any(value == buffer for buffer in filled):
         return True
