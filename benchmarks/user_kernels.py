@@ -15,6 +15,14 @@ ZERO = ct.PaddingMode.ZERO
 LOG_2, ROOT_2_PI = math.log(2), math.sqrt(2 / math.pi)
 
 
+def weigh(scores, largest, powers):
+    """Weights of keys that came, what shrinks those before, the largest score, and all powers."""
+    now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
+    weights = ct.exp2(scores - now, flush_to_zero=True)
+    shrink = ct.exp2(largest - now, flush_to_zero=True)
+    return weights, shrink, now, powers * shrink + ct.sum(weights, axis=1, keepdims=True)
+
+
 @ct.kernel(num_ctas=ct.ByTarget(sm_90=2, sm_100=2, default=1))
 def gated_layer(x, gate_weights, up_weights, bias, out, tm: Int, tn: Int, tk: Int):
     """gelu(x @ gate_weights + bias) * (x @ up_weights)."""
@@ -164,10 +172,7 @@ def biased_attention(q, k, v, bias, out, scale: float, depth: Int, tm: Int, tn: 
         key = ct.load(k, (head, 0, j), (1, depth, tn), order=(0, 2, 1)).reshape((depth, tn))
         scores = ct.mma(query, key, ct.full((tm, tn), 0.0, dtype=ct.float32)) * scale
         scores = scores + ct.load(bias, (block, j), (tm, tn)).astype(ct.float32)
-        now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
-        weights = ct.exp2(scores - now, flush_to_zero=True)
-        shrink = ct.exp2(largest - now, flush_to_zero=True)
-        powers = powers * shrink + ct.sum(weights, axis=1, keepdims=True)
+        weights, shrink, now, powers = weigh(scores, largest, powers)
         value = ct.load(v, (head, j, 0), (1, tn, depth)).reshape((tn, depth))
         total = ct.mma(weights.astype(q.dtype), value, total * shrink)
         largest = now
@@ -191,10 +196,7 @@ def latent_attention(
         scores = ct.mma(query, key, ct.full((tm, tn), 0.0, dtype=ct.float32))
         turned_key = ct.load(turned_k, (0, j), (turned, tn), order=(1, 0))
         scores = ct.mma(turned_query, turned_key, scores) * scale
-        now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
-        weights = ct.exp2(scores - now, flush_to_zero=True)
-        shrink = ct.exp2(largest - now, flush_to_zero=True)
-        powers = powers * shrink + ct.sum(weights, axis=1, keepdims=True)
+        weights, shrink, now, powers = weigh(scores, largest, powers)
         value = ct.load(v, (head, j, 0), (1, tn, depth)).reshape((tn, depth))
         total = ct.mma(weights.astype(q.dtype), value, total * shrink)
         largest = now
@@ -218,10 +220,7 @@ def window_attention(q, k, v, out, sums, scale: float, window: int, depth: Int, 
         there = (j * tn + ct.arange(tn, dtype=ct.int32)).reshape((1, tn))
         seen = (there <= at) & (there > at - window)
         scores = ct.where(seen, scores, -1.0e30)
-        now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
-        weights = ct.exp2(scores - now, flush_to_zero=True)
-        shrink = ct.exp2(largest - now, flush_to_zero=True)
-        powers = powers * shrink + ct.sum(weights, axis=1, keepdims=True)
+        weights, shrink, now, powers = weigh(scores, largest, powers)
         value = ct.load(v, (head, j, 0), (1, tn, depth)).reshape((tn, depth))
         total = ct.mma(weights.astype(q.dtype), value, total * shrink)
         largest = now
@@ -288,10 +287,7 @@ def float8_attention(q, k, v, out, scale: float, depth: Int, tm: Int, tn: Int):
     for j in range(ct.cdiv(k.shape[1], tn)):
         key = ct.load(k, (head, 0, j), (1, depth, tn), order=(0, 2, 1)).reshape((depth, tn))
         scores = ct.mma(query, key, ct.full((tm, tn), 0.0, dtype=ct.float32)) * scale
-        now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
-        weights = ct.exp2(scores - now, flush_to_zero=True)
-        shrink = ct.exp2(largest - now, flush_to_zero=True)
-        powers = powers * shrink + ct.sum(weights, axis=1, keepdims=True)
+        weights, shrink, now, powers = weigh(scores, largest, powers)
         value = ct.load(v, (head, j, 0), (1, tn, depth), order=(0, 2, 1)).reshape((tn, depth))
         total = ct.mma(weights.astype(q.dtype), value, total * shrink)
         largest = now
@@ -433,10 +429,7 @@ def paged_attention(q, k, v, table, lengths, out, scale: float, depth: Int, head
         scores = ct.mma(query, key.reshape((depth, page)), scores) * scale
         at = (j * page + ct.arange(page, dtype=ct.int32)).reshape((1, page))
         scores = ct.where(at < length, scores, -1.0e30)
-        now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
-        weights = ct.exp2(scores - now, flush_to_zero=True)
-        shrink = ct.exp2(largest - now, flush_to_zero=True)
-        powers = powers * shrink + ct.sum(weights, axis=1, keepdims=True)
+        weights, shrink, now, powers = weigh(scores, largest, powers)
         value = ct.load(v, (number, group, 0, 0), (1, 1, page, depth)).reshape((page, depth))
         total = ct.mma(weights.astype(q.dtype), value, total * shrink)
         largest = now
@@ -480,10 +473,7 @@ def sparse_attention(q, k, v, chosen, out, scale: float, depth: Int, tm: Int, tn
         if ct.load(chosen, index=(block, j), shape=(1, 1)).reshape(()) != 0:
             key = ct.load(k, (head, 0, j), (1, depth, tn), order=(0, 2, 1)).reshape((depth, tn))
             scores = ct.mma(query, key, ct.full((tm, tn), 0.0, dtype=ct.float32)) * scale
-            now = ct.maximum(largest, ct.max(scores, axis=1, keepdims=True))
-            weights = ct.exp2(scores - now, flush_to_zero=True)
-            shrink = ct.exp2(largest - now, flush_to_zero=True)
-            powers = powers * shrink + ct.sum(weights, axis=1, keepdims=True)
+            weights, shrink, now, powers = weigh(scores, largest, powers)
             value = ct.load(v, (head, j, 0), (1, tn, depth)).reshape((tn, depth))
             total = ct.mma(weights.astype(q.dtype), value, total * shrink)
             largest = now
