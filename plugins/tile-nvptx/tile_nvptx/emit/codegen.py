@@ -16,9 +16,15 @@ from tile_nvptx.host.compile import object_file
 
 TRIPLE = "nvptx64-nvidia-cuda"
 
-#: Loop strength reduction keeps an address per access through the loop, to save an addition or a
-#: multiplication in each turn: registers are scarcer than either.
-_NO_STRENGTH_REDUCTION = "-disable-lsr"
+#: Options that LLVM has on its command line only.
+_LLVM_OPTIONS = (
+    # Loop strength reduction keeps an address per access through the loop, to save an addition or a
+    # multiplication in each turn: registers are scarcer than either.
+    "-disable-lsr",
+    # The most that one instruction takes are two halves, or two floats. Looking for longer vectors
+    # finds none, in time that grows with the square of a tile's registers.
+    "-slp-max-vf=2",
+)
 
 
 class CodegenFailure(Exception):
@@ -46,7 +52,8 @@ def initialize(preload: str | None = None) -> None:
     """Load LLVM's targets, once per process, and the libdevice at `preload` if there is one."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    llvm.set_option("tile_nvptx", _NO_STRENGTH_REDUCTION)
+    for option in _LLVM_OPTIONS:
+        llvm.set_option("tile_nvptx", option)
     if preload is not None:
         libdevice.preload(preload)
 

@@ -28,6 +28,7 @@ orders behind them, and, as memory of a block ends with it, before the kernel re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
@@ -70,6 +71,7 @@ from tile_tileas.dialect.exchange import EXCHANGES
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.passes.convert_tileaa import SPEC, num_warps
+from tile_tileas.pipelining.multistage import FILLS
 
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"
 _RETURN, _FILL = "func.return", "nv_tileas.fill_tma_desc"
@@ -134,6 +136,8 @@ class _Walk:
 
     def _operation(self, op: ir.OpView, pending: Pending) -> None:
         if op.name in ("scf.for", "scf.while"):
+            if FILLS in op.attributes:
+                self._before_copies(op, pending)
             self._loop(op, pending)
         elif op.name == SWITCH:
             self._agents(op, pending)
@@ -236,8 +240,8 @@ class _Walk:
             pending.waited(group)
 
     def _before_copies(self, op: ir.OpView, pending: Pending) -> None:
-        """Meet before a branch that fills stages of a loop, as others like it follow."""
-        inside = [inner for block in op.regions[0].blocks for inner in block.operations]
+        """Meet before a branch or a loop that fills stages of a loop, as others like it follow."""
+        inside = list(_filling(op))
         written = {piece for inner in inside for piece in pieces(inner, "write")}
         filled = {piece for piece in written if piece[2] is not None}
         loads = [inner for inner in inside if inner.name in ASYNC_LOADS]
@@ -255,6 +259,8 @@ class _Walk:
     def _buffers(self, op: ir.OpView, pending: Pending) -> None:
         """Others' writes before reads, others' reads and writes before writes."""
         reads, writes = (set(pieces(op, kind)) for kind in ("read", "write"))
+        if not (reads or writes or op.operation.name in (_FILL, *EXCHANGES)):
+            return
         if overlap(writes, pending.leaving) or (op.operation.name == _FILL and pending.leaving):
             self._wait_before(op, BULK_READ, pending)
         to_all = goes_to_all(op) and overlap(writes, pending.filled_by_others)
@@ -395,6 +401,12 @@ class _Walk:
             if not may_alias(self._roots.of_access(before), self._roots.of_access(op)):
                 return False
         return not _same_thread_touches_same(before, op)
+
+
+def _filling(op: ir.OpView) -> Iterator[ir.OpView]:
+    """What a branch that may fill stages is made of, or the branches of a loop that does."""
+    for inner in op.regions[0].blocks[0].operations:
+        yield from _filling(inner) if op.name == "scf.for" and inner.name == "scf.if" else (inner,)
 
 
 def _awaited(op: ir.OpView, writes: set[Piece]) -> set[Piece]:

@@ -21,6 +21,7 @@ from tile_tileas.dialect.base import layout_in, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import atom_name
 from tile_tileas.dots import FMA
+from tile_tileas.pipelining.multistage import FILLS
 from tile_tileas.remedies import remedy
 from tile_tileas.storage import storage_bits
 
@@ -76,7 +77,7 @@ class RemarkChoices(Pass):
                 _remark_access(inner, FORMS[name], cx)
             elif name in _DOTS:
                 _remark_product(inner, cx)
-            elif name in _LOOPS:
+            elif name in _LOOPS and FILLS not in inner.attributes:
                 _remark_loop(inner, cx)
 
 

@@ -26,8 +26,14 @@ from tile_tileas.pipelining.slices import Slice, updates_of
 from tile_tileas.pipelining.writer import Writer
 
 PIPELINED = "pipelined"
+#: Of a loop that fills stages before the loop that reads them.
+FILLS = "nv_tileas.fills"
 
 Fillings = Sequence[tuple[Filling, Sequence[Prefetch]]]
+
+#: So many stages are filled in a loop, and fewer one by one: each is some thirty instructions, and
+#: a loop's own are four.
+_MANY = 3
 
 
 class Multistage:
@@ -124,11 +130,27 @@ class Multistage:
         for filling, _ in self.fillings:
             filling.prepare(at, self.stages, self.ahead)
         places = [self.loop.operands[3 + at] for at in self.carried]
+        if self._fills_alike and self.filled_first >= _MANY:
+            loop = at.repeat(self.filled_first, places, self._fill_in_turn)
+            loop.attributes[FILLS] = ir.UnitAttr.get()
+            return list(loop.results)
         for ahead in range(self.filled_first):
             index = at.constant(ahead % self.stages)
             slot = Slot(index, at.constant(0) if self.phased else None)
             places = self._fill_first(ahead, slot, places)
         return places
+
+    @property
+    def _fills_alike(self) -> bool:
+        """Whether all first fillings are the same, but for the iteration and its stage. Where they
+        come again and again, one by one is faster.
+        """
+        return not self.late and not is_inside_loop(self.loop)
+
+    def _fill_in_turn(self, ahead: ir.Value, places: list[ir.Value]) -> list[ir.Value]:
+        """Fill the stage of an iteration before the loop, which is `ahead` of the first one."""
+        phase = self._at.constant(0) if self.phased else None
+        return self._fetch(self.lower, ahead, Slot(ahead, phase), places)
 
     def _fill_first(self, ahead: int, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
         """Fill the stages of one iteration before the loop."""
@@ -238,7 +260,7 @@ class Multistage:
     def _fetch(
         self,
         now: ir.Value,
-        ahead: int,
+        ahead: int | ir.Value,
         slot: Slot,
         places: list[ir.Value],
         *,
@@ -254,6 +276,7 @@ class Multistage:
         index, is_there = self._later(now, ahead)
         exists = is_there if exists is None else exists
         if self.late and ahead:
+            assert isinstance(ahead, int), "late loads are filled one by one"
             # The last iteration's late tiles have a stage behind that of the others.
             _, exists = self._later(now, ahead - 1)
         arguments = [self.block.arguments[1 + at] for at in self.carried]
@@ -352,16 +375,16 @@ class Multistage:
             old.replace_all_uses_with(tile)
             at.move(outer)
 
-    def _later(self, now: ir.Value, ahead: int) -> tuple[ir.Value, ir.Value]:
+    def _later(self, now: ir.Value, ahead: int | ir.Value) -> tuple[ir.Value, ir.Value]:
         """The induction variable `ahead` iterations after `now`, and whether it is reached.
 
         Compared in 64 bits: beyond the end it may not fit into the loop's own type.
         """
         at = self._at
         upper, step = (self._outside.get(value, value) for value in (self.upper, self.step))
-        by = at.binary("muli", step, at.constant(ahead, step.type))
+        by = at.binary("muli", step, at.number(ahead, step.type))
         index = at.binary("addi", now, by)
-        wide_by = at.binary("muli", at.wide(step), at.constant(ahead, at.i64))
+        wide_by = at.binary("muli", at.wide(step), at.number(ahead, at.i64))
         wide = at.binary("addi", at.wide(now), wide_by)
         return index, at.is_less(wide, at.wide(upper))
 

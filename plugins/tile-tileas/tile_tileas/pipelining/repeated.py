@@ -86,6 +86,10 @@ class Rereading(Multistage):
         assert kept.buffer is not None
         return kept.buffer
 
+    @property
+    def _fills_alike(self) -> bool:
+        return False
+
     def _fill_first(self, ahead: int, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
         """Nothing where all tiles of an iteration have stayed."""
         stays = [value in self._held for value in (load.load.results[0] for load in self.loads)]

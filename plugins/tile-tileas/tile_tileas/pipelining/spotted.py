@@ -63,6 +63,10 @@ class Spotted(Multistage):
         self._parts = list(zip(spots, parts, strict=True))
         self._passed = [spot.first for spot in spots if spot.first is not None]
 
+    @property
+    def _fills_alike(self) -> bool:
+        return False
+
     def _fill_first(self, ahead: int, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
         at = self._at
         for spot, part in self._parts:

@@ -58,6 +58,25 @@ class Writer(Inserter):
         self._ip = outer
         return list(branch.results)
 
+    def repeat(
+        self,
+        count: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
+    ) -> ir.Operation:
+        """An `scf.for` of `count` turns, each of what `body` makes of the turn's number, an i32,
+        and of what is carried, which is `carried` at first.
+        """
+        outer, types = self.place, [value.type for value in carried]
+        bounds = [self.constant(value) for value in (0, count, 1)]
+        loop = self.create("scf.for", [*bounds, *carried], types, regions=1)
+        block = loop.regions[0].blocks.append(self.i32, *types)
+        self._ip = ir.InsertionPoint(block)
+        number, *before = block.arguments
+        self.create("scf.yield", body(number, before))
+        self._ip = outer
+        return loop
+
     def sync(self) -> None:
         """All threads of the agent meet."""
         self.create("nv_tileas.sync")
@@ -108,6 +127,18 @@ class Writer(Inserter):
         kind = type_ or self.i32
         attribute = {"value": ir.IntegerAttr.get(kind, value)}
         return self.create("arith.constant", [], [kind], attribute).result
+
+    def number(self, value: int | ir.Value, type_: ir.Type) -> ir.Value:
+        """A constant, or a signed i32 that is small, as an integer or index of `type_`."""
+        if isinstance(value, int):
+            return self.constant(value, type_)
+        if value.type == type_:
+            return value
+        if isinstance(type_, ir.IndexType):
+            name = "arith.index_cast"
+        else:
+            name = "arith.extsi" if ir.IntegerType(type_).width > 32 else "arith.trunci"
+        return self.create(name, [value], [type_]).result
 
     def zeros(self, type_: ir.Type) -> ir.Value:
         """A tile of zeros."""
