@@ -22,7 +22,7 @@ from tile_tileaa.dialect.hints import allows_tma
 from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
-from tile_tileas.analysis.pressure import peak_registers
+from tile_tileas.analysis.pressure import peak_registers, used_values
 from tile_tileas.analysis.tokens import is_weak
 from tile_tileas.analysis.views import tiled_view
 from tile_tileas.copying.ahead import is_in_a_loop
@@ -126,5 +126,5 @@ def _comes_from_product(value: ir.Value, block: ir.Block) -> bool:
             return True
         if owner.operation not in seen:
             seen.append(owner.operation)
-            pending += owner.operands
+            pending += used_values(owner)  # of branches, too, such as one around a mask
     return False

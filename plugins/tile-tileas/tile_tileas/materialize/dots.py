@@ -11,16 +11,17 @@ from tile_core.passes import error_at
 from tile_core.target import Target
 from tile_tileas.access import TMA, AccessPlan
 from tile_tileas.analysis.orders import axis_in_memory
+from tile_tileas.analysis.tile_views import erase_unused
 from tile_tileas.dialect import distributed
 from tile_tileas.dot_plan import atom_name, family_of, fma_step_of, warps_of
 from tile_tileas.dots import FMA, SCALED_FAMILY, Fragments, atom_named, fragment, product_shape
 from tile_tileas.fma_plan import FmaPlan
 from tile_tileas.materialize.exchange import Exchange
-from tile_tileas.materialize.shared_operands import tensor_level, warpgroup_level
+from tile_tileas.materialize.shared_operands import stored_already, tensor_level, warpgroup_level
 from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.moves import layout_at
 from tile_tileas.stages import staging_layout, turns_bytes
-from tile_tileas.storage import OPERATION_LIMIT, storage_bits
+from tile_tileas.storage import BUFFER_ALIGNMENT, OPERATION_LIMIT, storage_bits
 from tile_tileas.tma.element_types import is_rounding
 
 #: Operations behind which a tile is the same data.
@@ -33,7 +34,9 @@ def dot(op: ir.OpView, target: Target) -> None:
 
 
 def _warp_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> None:
-    """What is no fragment goes through the buffer from which fragments are read best."""
+    """What is no fragment goes through the buffer from which fragments are read best; where an
+    earlier product has stored it so, through that one.
+    """
     bits = storage_bits(op.operands[0].type.element_type)
     wanted = fragments_of(op, layouts)
     cx, turns = Exchange(op), turns_bytes(target.chip)
@@ -41,7 +44,10 @@ def _warp_level(op: ir.OpView, layouts: list[LinearLayout], target: Target) -> N
         if layouts[at] != held.whole:
             along = _brought_along(op.operands[at])
             buffer = staging_layout(layouts[at], held, bits, turns_bytes=turns, brought_along=along)
-            op.operands[at] = cx.staged(op.operands[at], buffer)
+            tile = op.operands[at]
+            stored = stored_already(tile, buffer, op, BUFFER_ALIGNMENT)
+            op.operands[at] = cx.staged(tile, buffer) if stored is None else stored
+            erase_unused(tile)
 
 
 def _brought_along(tile: ir.Value) -> int | None:

@@ -10,7 +10,7 @@ from tile_cute.linear import LinearLayout
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_core.target import Target
-from tile_tileas.analysis.buffers import ALLOC, stage_bytes
+from tile_tileas.analysis.buffers import ALLOC, allocation_of, stage_bytes
 from tile_tileas.analysis.tile_views import erase_unused, origin, pulled_back, with_views
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.buffers import Buffer
@@ -93,7 +93,7 @@ def _share(op: ir.OpView, at: int, buffer: LinearLayout, target: Target) -> None
     """Operand `at` becomes a buffer of that layout."""
     tile = op.operands[at]
     place = _before_loops(op, tile, target)
-    shared = _stored_already(tile, buffer, place)
+    shared = stored_already(tile, buffer, place, OPERAND_ALIGNMENT)
     if shared is None:
         shared = _staged(tile, buffer, place, ahead=place != op)
     op.operands[at] = shared
@@ -179,11 +179,12 @@ def _dots(regions: ir.RegionSequence) -> Iterator[ir.OpView]:
                 yield from _dots(op.regions)
 
 
-def _stored_already(
-    tile: ir.Value, layout: LinearLayout, place: ir.OpView | ir.Operation
+def stored_already(
+    tile: ir.Value, layout: LinearLayout, place: ir.OpView | ir.Operation, alignment: int
 ) -> ir.Value | None:
-    """The buffer of this layout that an earlier product has stored the tile in, or a view of it
-    that lies there as the tile would, such as what it is a transpose of.
+    """The buffer of this layout that an earlier product has stored the tile in, at a multiple of
+    `alignment` bytes, or a view of it that lies there as the tile would, such as what it is a
+    transpose of; None if there is none before `place`, in its block.
     """
     block = place.operation.block
     source, wanted = origin(tile, layout)
@@ -193,9 +194,17 @@ def _stored_already(
             if copy.name != _COPY or len(copy.results) or copy.block != block:
                 continue
             seen = _layout_through(views, copy.operands[1])
-            if seen == wanted and _is_before(copy, place.operation):
+            if seen != wanted or _alignment_of(copy.operands[1]) % alignment:
+                continue
+            if _is_before(copy, place.operation):
                 return _by_type_of(tile, layout, copy.operands[1], place)
     return None
+
+
+def _alignment_of(stored: ir.Value) -> int:
+    """What the place of a buffer is a multiple of, in bytes."""
+    made = allocation_of(stored)
+    return 1 if made is None else ir.IntegerAttr(made.attributes["alignment"]).value
 
 
 def _layout_through(views: Sequence[ir.OpView], stored: ir.Value) -> LinearLayout | None:

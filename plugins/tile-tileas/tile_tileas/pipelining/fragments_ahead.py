@@ -20,6 +20,8 @@ Of two stages that the copy engine fills, the one that was read is filled right 
 nothing else is under way then, and the next iteration waits for it before its last part. Of more,
 behind the last part: the branch around the copies would keep its products waiting.
 
+Several products of a step are made part by part, in turn; what two of them read alike is read once.
+
 Block scales of a step are read with its first part, those of all parts at once: they take a
 register for four of an atom. Scales that come otherwise than by loads of the loop stay as they are.
 """
@@ -28,8 +30,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 
-from tile_cute.linear import LinearLayout, subtile
+from tile_cute.linear import subtile
 
 from tile_core.mlir import ir
 from tile_tileas.dialect import distributed, layout_of
@@ -41,6 +44,7 @@ from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import Fillings, Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.storage import storage_bits
+from tile_tileas.tma.homes import holder_in
 
 _FAMILIES, _DOT, _COPY = ("mma.sync", SCALED_FAMILY), "nv_tileas.dot", "nv_tileas.copy"
 #: The first of a product's block scales, those of A; B and its scales.
@@ -52,49 +56,76 @@ _REGISTERS, _OTHER = 255, 48
 _WORD = 32
 
 
-def product_to_feed(loop: ir.OpView, loads: Sequence[Prefetch], stages: int) -> ir.OpView | None:
-    """The product of a loop whose fragments may be read ahead; None if there is no such one.
+@dataclass(frozen=True)
+class _Part:
+    """The fragments of one step along K of `buffer`, which is operand `at` of its products."""
 
-    It is the only one, on `mma.sync`, and reads all that `loads` bring. Its sums, two parts of its
-    operands and their scales have to fit into registers. Elements that have scales are multiplied
-    in about the time in which a stage comes: of two `stages` the next one would be waited for while
-    parts that are there are not multiplied. RTX 5090 (model), e4m3, 4096^3 in tiles of 128 x 128 x
-    128, two stages: 269 us as they were, 342 ahead.
+    buffer: ir.Value
+    at: int
+    type_: ir.Type
+
+
+def products_to_feed(loop: ir.OpView, loads: Sequence[Prefetch], stages: int) -> list[ir.OpView]:
+    """The products of a loop whose fragments may be read ahead; none if they are not all such.
+
+    They are on `mma.sync`, in as many parts along K, and read all that `loads` bring; each result
+    is used behind the last one only. Their sums, two parts of their operands and their scales have
+    to fit into registers. Where there are scales, there is one product. Elements that have scales
+    are multiplied in about the time in which a stage comes: of two `stages` the next one would be
+    waited for while parts that are there are not multiplied. RTX 5090 (model), e4m3, 4096^3 in
+    tiles of 128 x 128 x 128, two stages: 269 us as they were, 342 ahead.
     """
     body = loop.regions[0].blocks[0].operations
     products = [op for op in body if op.operation.name == _DOT]
-    if len(products) != 1 or family_of(products[0]) not in _FAMILIES:
-        return None
-    product = products[0]
-    if WARPS not in product.attributes or (len(_scales(product)) and stages < _STAGES_OF_SCALED):
-        return None
+    if not products or not all(map(_can_be_fed, products)):
+        return []
+    scales = [at for product in products for at in _scales(product)]
+    if scales and (len(products) > 1 or stages < _STAGES_OF_SCALED):
+        return []
     if any(load.is_placed_by_memory for load in loads):
-        return None  # copies for iterations that there are none of do nothing, but find their place
+        return []  # copies for iterations that there are none of do nothing, but find their place
     filled = [load.target.alloc.results[0] for load in loads if load.target is not None]
-    read = [copy.operands[0] for _, copy in _scales_read(product, filled)]
-    wanted = [*list(product.operands)[:2], *read]
-    if len(loads) != len(wanted) or set(filled) != set(wanted):
-        return None
-    if any(len(list(one.uses)) != 2 for one in filled):
-        return None  # a buffer has its copy and its product, or others read it
-    if None in [_part_of_scales(product, at) for at in _scales(product)]:
-        return None
-    return product if _registers(product) <= _REGISTERS else None
+    first = products[0]
+    read = [copy.operands[0] for _, copy in _scales_read(first, filled)]
+    operands = [value for product in products for value in list(product.operands)[:2]]
+    wanted = {*operands, *read}
+    if len(loads) != len(wanted) or set(filled) != wanted:
+        return []
+    if any(len(list(one.uses)) != 1 + [*operands, *read].count(one) for one in filled):
+        return []  # a buffer has its copy and its products, or others read it
+    if None in [_part_of_scales(first, at) for at in _scales(first)]:
+        return []
+    if len({_count(product) for product in products}) > 1 or not _are_used_behind(products):
+        return []
+    return products if _registers(products) <= _REGISTERS else []
 
 
-def _registers(product: ir.OpView) -> int:
+def _can_be_fed(product: ir.OpView) -> bool:
+    return family_of(product) in _FAMILIES and WARPS in product.attributes
+
+
+def _are_used_behind(products: Sequence[ir.OpView]) -> bool:
+    """Whether what uses the results of products stands behind the last one of them."""
+    body = products[-1].operation.block
+    found = {holder_in(body, use.owner) for product in products for use in product.results[0].uses}
+    for op in body.operations:
+        if op.operation == products[-1].operation:
+            return True
+        if op.operation in found:
+            return False
+    return True
+
+
+def _registers(products: Sequence[ir.OpView]) -> int:
     """Registers of a thread, by what has to be there at once."""
-    sums = product.results[0].type
-    layout = layout_of(sums)
-    assert layout is not None, "layouts are assigned"
-    bits = layout.elements_per_thread * storage_bits(sums.element_type)
-    for tile, part in zip(_tiles(product), _parts(product), strict=True):
-        bits += 2 * part.elements_per_thread * storage_bits(tile.element_type)
-    for at in _scales(product):
-        tile = product.operands[at].type
-        held = layout_of(tile)
-        assert held is not None, "layouts are assigned"
-        bits += 2 * held.elements_per_thread * storage_bits(tile.element_type)
+    held = [(product.results[0].type, 1) for product in products]
+    held += [(part.type_, 2) for part in _parts_read(products)]
+    held += [(product.operands[at].type, 2) for product in products for at in _scales(product)]
+    bits = 0
+    for type_, times in held:
+        layout = layout_of(type_)
+        assert layout is not None, "layouts are assigned"
+        bits += times * layout.elements_per_thread * storage_bits(type_.element_type)
     return bits // _WORD + _OTHER
 
 
@@ -148,32 +179,43 @@ def _tiles(product: ir.OpView) -> list[ir.RankedTensorType]:
     return [buffer.tile for buffer in buffers if buffer is not None]
 
 
-def _parts(product: ir.OpView) -> list[LinearLayout]:
-    """The fragments of A and B of one step of the instruction along K."""
-    a, b = (tuple(tile.shape) for tile in _tiles(product))
+def _parts(product: ir.OpView) -> list[_Part]:
+    """What is read of A and B for one step of the instruction along K."""
+    tiles = _tiles(product)
+    a, b = (tuple(tile.shape) for tile in tiles)
     atom = atom_named(atom_name(product))
     shape = (*product_shape(a, b)[:3], atom.k)
-    return [Fragments.of(atom, name, shape, len(a), warps_of(product)).whole for name in "ab"]
+    found: list[_Part] = []
+    for at, (name, tile) in enumerate(zip("ab", tiles, strict=True)):
+        layout = Fragments.of(atom, name, shape, len(a), warps_of(product)).whole
+        plain = ir.RankedTensorType.get(layout.shape, tile.element_type)
+        found.append(_Part(product.operands[at], at, distributed(plain, layout)))
+    return found
+
+
+def _parts_read(products: Sequence[ir.OpView]) -> list[_Part]:
+    """The same of several products, once what two of them read alike."""
+    return list(dict.fromkeys(part for product in products for part in _parts(product)))
 
 
 class FragmentsAhead(Multistage):
-    """One `scf.for` with the product that `product_to_feed` found."""
+    """One `scf.for` with the products that `products_to_feed` found."""
 
     def __init__(
-        self, loop: ir.OpView, fillings: Fillings, stages: int, product: ir.OpView
+        self, loop: ir.OpView, fillings: Fillings, stages: int, products: Sequence[ir.OpView]
     ) -> None:
         super().__init__(loop, fillings, stages, in_flight=-1)
-        self._product = product
+        self._products = products
         by_engine = not any(isinstance(filling, CpAsync) for filling, _ in fillings)
         self._fills_early = by_engine and stages == 2
-        self._count = _count(product)
-        self._types = [
-            distributed(ir.RankedTensorType.get(part.shape, tile.element_type), part)
-            for tile, part in zip(_tiles(product), _parts(product), strict=True)
-        ]
+        self._count = _count(products[0])
+        self._parts = _parts_read(products)
+        #: Of each product, which parts are its A and B.
+        self._own = [[self._parts.index(part) for part in _parts(one)] for one in products]
         filled = [load.target.alloc.results[0] for load in self.loads if load.target is not None]
-        self._scales = _scales_read(product, filled)
-        parts = ((at, _part_of_scales(product, at)) for at in _scales(product))
+        scaled = products[0]  # the only one where there are scales
+        self._scales = _scales_read(scaled, filled)
+        parts = ((at, _part_of_scales(scaled, at)) for at in _scales(scaled))
         self._scale_parts = {at: type_ for at, type_ in parts if type_ is not None}
 
     def _first_fillings(self) -> list[ir.Value]:
@@ -189,36 +231,39 @@ class FragmentsAhead(Multistage):
                 at.sync()  # what others copied is there; engines tell each thread
             return [*self._read_part(slot, 0), *self._read_scales(slot)]
 
-        types = [*self._types, *(copy.results[0].type for _, copy in self._scales)]
+        types = [part.type_ for part in self._parts]
+        types += [copy.results[0].type for _, copy in self._scales]
         return [*places, *at.choice(runs, first, [at.zeros(type_) for type_ in types])]
 
     def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
-        at, first = self._at, len(places) - len(self._types) - len(self._scales)
+        at, first = self._at, len(places) - len(self._parts) - len(self._scales)
         places, (*held,) = places[:first], places[first:]
-        scales = self._scales_of_step(held[len(self._types) :])
-        held, total = held[: len(self._types)], self._product.operands[2]
-        at.move(ir.InsertionPoint(self._product))
+        scales = self._scales_of_step(held[len(self._parts) :])
+        held = held[: len(self._parts)]
+        totals = [product.operands[2] for product in self._products]
+        at.move(ir.InsertionPoint(self._products[-1]))
         for number in range(1, self._count):
             following = self._read_part(slot, number)
-            total, held = self._multiplied(held, total, scales, number - 1), following
+            totals, held = self._multiplied(held, totals, scales, number - 1), following
         after = self._next_or_same(slot)
         self._wait(after, self.ahead - 2)
         at.sync()
         following = [*self._read_part(after, 0), *self._read_scales(after)]
         if self._fills_early:
             places = self._fetch_next(slot, places)
-        total = self._multiplied(held, total, scales, self._count - 1)
+        totals = self._multiplied(held, totals, scales, self._count - 1)
         if not self._fills_early:
             places = self._fetch_next(slot, places)
-        self._product.results[0].replace_all_uses_with(total)
-        self._product.operation.erase()
+        for product, total in zip(self._products, totals, strict=True):
+            product.results[0].replace_all_uses_with(total)
+            product.operation.erase()
         for _, copy in self._scales:
             copy.operation.erase()
         return [*places, *following]
 
     def _scales_of_step(self, carried: Sequence[ir.Value]) -> dict[int, ir.Value]:
         """By operand, the scales of all parts of a step: `carried` here, or those there are."""
-        found = {at: self._product.operands[at] for at in self._scale_parts}
+        found = {at: self._products[0].operands[at] for at in self._scale_parts}
         return found | dict(zip((at for at, _ in self._scales), carried, strict=True))
 
     def _if_exists(
@@ -263,11 +308,12 @@ class FragmentsAhead(Multistage):
             filling.wait(self._at, slot, pending)
 
     def _read_part(self, slot: Slot, number: int) -> list[ir.Value]:
-        """The fragments of part `number` along K of A and B."""
+        """The fragments of part `number` along K of all that products read."""
         at, found = self._at, []
-        for operand, type_ in enumerate(self._types):
-            buffer = self._buffer_of(self._product.operands[operand], slot)
-            places = self._places(operand, type_.rank, number)
+        for part in self._parts:
+            buffer = self._buffer_of(part.buffer, slot)
+            type_ = ir.RankedTensorType(part.type_)
+            places = self._places(part.at, type_.rank, number)
             found.append(at.create("nv_tileas.extract_slice", [buffer, *places], [type_]).result)
         return found
 
@@ -294,19 +340,26 @@ class FragmentsAhead(Multistage):
         return [self._at.constant(number if axis == along else 0) for axis in range(rank)]
 
     def _multiplied(
-        self, held: Sequence[ir.Value], total: ir.Value, scales: dict[int, ir.Value], number: int
-    ) -> ir.Value:
+        self,
+        held: Sequence[ir.Value],
+        totals: Sequence[ir.Value],
+        scales: dict[int, ir.Value],
+        number: int,
+    ) -> list[ir.Value]:
         """The sums with the products of part `number`; `scales` are those of all parts."""
-        old, at = self._product, self._at
-        attributes = {name: old.attributes[name] for name in old.attributes}
-        with at.instead_of(old):
-            parts = [
-                at.create(
-                    "nv_tileas.extract_slice",
-                    [scales[operand], *self._places(operand, type_.rank, number)],
-                    [type_],
-                ).result
-                for operand, type_ in self._scale_parts.items()
-            ]
-            made = at.create("nv_tileas.dot", [*held, total, *parts], [total.type], attributes)
-        return made.result
+        at, made = self._at, []
+        for old, own, total in zip(self._products, self._own, totals, strict=True):
+            attributes = {name: old.attributes[name] for name in old.attributes}
+            with at.instead_of(old):
+                parts = [
+                    at.create(
+                        "nv_tileas.extract_slice",
+                        [scales[operand], *self._places(operand, type_.rank, number)],
+                        [type_],
+                    ).result
+                    for operand, type_ in self._scale_parts.items()
+                ]
+                operands = [*(held[part] for part in own), total, *parts]
+                dot = at.create("nv_tileas.dot", operands, [total.type], attributes)
+            made.append(dot.result)
+        return made

@@ -13,7 +13,7 @@ from tile_tileas.mma.warpgroup import WARPS
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.chains import Chain
-from tile_tileas.pipelining.fragments_ahead import FragmentsAhead, product_to_feed
+from tile_tileas.pipelining.fragments_ahead import FragmentsAhead, products_to_feed
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.overlap import chain_to_overlap, late_loads, overlap
 from tile_tileas.pipelining.released import can_be_released, release
@@ -57,10 +57,10 @@ def pipelined(one: Candidate, *, fragments_ahead: bool) -> Pipelined | None:
     if not stages:
         return None
     feeds = fragments_ahead and not one.maps.is_shared
-    fed = product_to_feed(one.loop, one.loads, stages) if feeds else None
-    if fed is not None:
+    fed = products_to_feed(one.loop, one.loads, stages) if feeds else []
+    if fed:
         FragmentsAhead(one.loop, one.engines.fillings(one.loads), stages, fed).run()
-        return Pipelined(stages, 1)
+        return Pipelined(stages, len(fed))
     fillings = one.engines.fillings(one.loads, one.warps if by_tma else 0)
     behind = chain.early[0] if by_tma and chain is not None else None
     made = Multistage(one.loop, fillings, stages, lag, released=by_tma, behind=behind, late=late)
