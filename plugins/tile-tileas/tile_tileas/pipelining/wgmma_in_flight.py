@@ -8,7 +8,9 @@
 
 Tensor cores have work while threads meet and copies are begun. The accumulator is not touched in
 between: it is carried by the loop and nothing else. A stage is read one iteration longer than
-otherwise, so that copies run one less ahead (`Multistage` with `in_flight` of 1).
+otherwise, so that copies run one less ahead (`Multistage` with `in_flight` of 1). Where warps
+release stages, that of iteration i-1 is filled anew behind the wait for it, and copies run no less
+ahead.
 
 Where the next iteration works on the accumulator before it adds to it, as attention does, an
 earlier product of that iteration that is waited for is waited for by both:
