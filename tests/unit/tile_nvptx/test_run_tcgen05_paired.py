@@ -20,7 +20,7 @@ import tile_core
 ROOT = Path(__file__).resolve().parents[3]
 _MOST_STEPS = 60_000  # of a kernel that ends; mutants may wait for ever
 SIZE = 128
-#: Writes the bytecode of attention of the benchmarks, of 128 x 128 x 128, with hints.
+#: Writes the bytecode of attention of the benchmarks, of 128 x KEYS x 128, with hints.
 _PROGRAM = """
 import sys
 sys.path[:0] = sys.argv[3:]
@@ -33,18 +33,18 @@ import numpy as np
 from speed_kernels import attention
 q, k, v, out = (np.zeros((1, 1, 384, 128), np.float16) for _ in range(4))
 kernel = attention.replace_hints(occupancy=2, num_worker_warps=int(sys.argv[2]))
-ct.launch(None, (3, 1, 1), kernel, (q, k, v, out, 1.0, 0, 128, 1, 128, 128, 1, CAUSAL, True))
+ct.launch(None, (3, 1, 1), kernel, (q, k, v, out, 1.0, 0, 128, 1, 128, KEYS, 1, CAUSAL, True))
 """
 
 
 @cache
-def attention(warps: int, *, causal: bool = False) -> str:
-    """The PTX for sm_100 at -O3, of so many warps in each of two blocks."""
+def attention(warps: int, *, causal: bool = False, keys: int = SIZE) -> str:
+    """The PTX for sm_100 at -O3, of so many warps in each of two blocks, by tiles of `keys`."""
     pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     with TemporaryDirectory() as folder:
         file = Path(folder, "attention.tileirbc")
         paths = [str(ROOT / "benchmarks"), str(ROOT / "examples")]
-        program = _PROGRAM.replace("CAUSAL", str(causal))
+        program = _PROGRAM.replace("CAUSAL", str(causal)).replace("KEYS", str(keys))
         command = [sys.executable, "-c", program, str(file), str(warps), *paths]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert file.exists(), done.stderr[-2000:]
@@ -110,6 +110,17 @@ def test_with_a_mask(schedule: str) -> None:
     sizes = [len(re.findall(r"tcgen05\.mma", one)) for one in text.splitlines()]
     assert [size for size in sizes if size] == [8, 6, 2, 8]
     attend(text, schedule, 1, causal=True)
+
+
+@pytest.mark.parametrize("keys", [32, 64])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_sum_that_threads_would_hold_twice(schedule: str, keys: int) -> None:
+    """64 registers of 128: scaled in tensor memory, though weights had columns of their own."""
+    text = attention(8, keys=keys)
+    assert re.findall(r"tcgen05\.alloc[^;]*, (\d+);", text) == ["256"]
+    loop = text[: text.rindex("tcgen05.mma")]
+    assert loop.count("tcgen05.st") > keys // 64  # weights, and scaled sums
+    attend(text, schedule)
 
 
 @pytest.mark.parametrize(
