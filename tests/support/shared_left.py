@@ -4,6 +4,7 @@
         out += A(i) X(i)
         other += A(i) Y(i)                "added"
         other = max(other, A(i) Y(i))     "folded"
+    out += A(i) X(i) + A(i) Y(i)          "linked"
 
 A(i) are M x K, X(i) and Y(i) K x N; sums are exact in any order.
 """
@@ -41,6 +42,8 @@ class SharedLeft:
         def body(i: Value, *carried: Value) -> list[Value]:
             a, x, y = left(i), right[0](i), right[1](i)
             first = p.emit("mmaf", [a, x, carried[0]], sums)
+            if self.kind == "linked":
+                return [p.emit("mmaf", [a, y, first], sums), carried[1]]
             if self.kind == "added":
                 return [first, p.emit("mmaf", [a, y, carried[1]], sums)]
             return [first, p.emit("maxf", [carried[1], p.emit("mmaf", [a, y, none], sums)], sums)]
@@ -64,5 +67,7 @@ class SharedLeft:
         a, x, y = (array.astype(np.float32) for array in self.arguments(first, last)[:3])
         none, steps = np.zeros((M, N), np.float32), range(first, last)
         second = [a[i] @ y[i] for i in steps]
+        if self.kind == "linked":
+            return [sum((a[i] @ x[i] + a[i] @ y[i] for i in steps), none), none]
         other = sum(second, none) if self.kind == "added" else np.maximum.reduce([none, *second])
         return [sum((a[i] @ x[i] for i in steps), none), other]

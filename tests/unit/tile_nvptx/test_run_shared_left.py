@@ -17,7 +17,7 @@ from support.shared_left import MOST, SharedLeft
 import tile_core
 
 _MOST_STEPS = 30_000  # of a kernel that ends; mutants may wait for ever
-ADDED, FOLDED = map(SharedLeft, ("added", "folded"))
+ADDED, FOLDED, LINKED = map(SharedLeft, ("added", "folded", "linked"))
 TRIPS = ((0, MOST), (3, 7), (2, 5), (4, 6), (5, 6), (1, 1))
 
 
@@ -59,7 +59,7 @@ def test_the_tile_is_stored_once_and_read_once(target: str) -> None:
 
 @pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
-@pytest.mark.parametrize("program", [ADDED, FOLDED], ids=lambda one: one.kind)
+@pytest.mark.parametrize("program", [ADDED, FOLDED, LINKED], ids=lambda one: one.kind)
 def test_every_trip_count(program: SharedLeft, target: str, ahead: bool) -> None:
     if not ahead and target == "sm_90":
         pytest.skip("warpgroups read shared memory themselves")

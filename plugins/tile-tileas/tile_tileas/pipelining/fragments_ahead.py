@@ -109,10 +109,10 @@ def _are_used_behind(products: Sequence[ir.OpView]) -> bool:
     body = products[-1].operation.block
     found = {holder_in(body, use.owner) for product in products for use in product.results[0].uses}
     for op in body.operations:
+        if op.operation in found:  # the last one, too, may add to what an earlier one gives
+            return False
         if op.operation == products[-1].operation:
             return True
-        if op.operation in found:
-            return False
     return True
 
 
