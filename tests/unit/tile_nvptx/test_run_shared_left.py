@@ -7,16 +7,14 @@ from __future__ import annotations
 import re
 from functools import cache, partial
 
-import numpy as np
 import pytest
 import tile_cudatile
-import tile_sim
 from support.removals import SCHEDULES, is_caught, without
 from support.shared_left import MOST, SharedLeft
+from support.trips import check
 
 import tile_core
 
-_MOST_STEPS = 30_000  # of a kernel that ends; mutants may wait for ever
 ADDED, FOLDED, LINKED = map(SharedLeft, ("added", "folded", "linked"))
 TRIPS = ((0, MOST), (3, 7), (2, 5), (4, 6), (5, 6), (1, 1))
 
@@ -34,16 +32,6 @@ def made(
         options={"unspecialized-pipeline-num-stages": stages}, pass_options={option: ahead},
     )  # fmt: skip
     return str(compiled.stage(what))
-
-
-def check(program: SharedLeft, text: str, first: int, last: int, schedule: str) -> None:
-    arguments = program.arguments(first, last)
-    report = tile_sim.Module(text).launch(
-        "k", (1, 1, 1), None, arguments, check=True, schedule=schedule, max_steps=_MOST_STEPS
-    )
-    assert not report.findings
-    for found, meant in zip(arguments[5:], program.expected(first, last), strict=True):
-        np.testing.assert_array_equal(found, meant)
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_120"])

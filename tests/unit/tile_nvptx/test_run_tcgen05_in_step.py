@@ -9,16 +9,14 @@ import sys
 from functools import cache, partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 import tile_cudatile
-import tile_sim
 from support.removals import SCHEDULES, is_caught, without, wrong_waits
 from support.several_products import MOST, Several
+from support.trips import check
 
 import tile_core
 
-_MOST_STEPS = 30_000  # of a kernel that ends; mutants may wait for ever
 BOTH, FOLDED, BESIDE, BEGUN = map(Several, ("both", "folded", "beside", "begun"))
 #: Stages, and whether products that read tiles alone begin a step ahead of others.
 WAYS = {"in step, waits at its end": 2, "in step": 3, "a step ahead": 4}
@@ -38,16 +36,6 @@ def ptx(program: Several, stages: int, strategy: str = "unspecialize") -> str:
         start_at="convert-cudatile-to-tileaa", options=options, keep_stages=False,
     )  # fmt: skip
     return str(made.stage("ptx"))
-
-
-def check(program: Several, text: str, first: int, last: int, schedule: str) -> None:
-    arguments = program.arguments(first, last)
-    report = tile_sim.Module(text).launch(
-        "k", (1, 1, 1), None, arguments, check=True, schedule=schedule, max_steps=_MOST_STEPS
-    )
-    assert not report.findings
-    for found, meant in zip(arguments[5:], program.expected(first, last), strict=True):
-        np.testing.assert_array_equal(found, meant)
 
 
 def test_which_way_is_taken() -> None:

@@ -115,11 +115,13 @@ def test_with_a_mask(schedule: str) -> None:
 @pytest.mark.parametrize("keys", [32, 64])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_sum_that_threads_would_hold_twice(schedule: str, keys: int) -> None:
-    """64 registers of 128: scaled in tensor memory, though weights had columns of their own."""
+    """64 registers of 128, though weights had columns of their own: by 64 keys it is scaled in
+    tensor memory, a few columns at a time; by 32 weights are stored at once, where scores were.
+    """
     text = attention(8, keys=keys)
     assert re.findall(r"tcgen05\.alloc[^;]*, (\d+);", text) == ["256"]
-    loop = text[: text.rindex("tcgen05.mma")]
-    assert loop.count("tcgen05.st") > keys // 64  # weights, and scaled sums
+    stores = text.count("tcgen05.st")  # of weights beside scores: two
+    assert stores == 1 if keys == 32 else stores > 4
     attend(text, schedule)
 
 

@@ -17,6 +17,7 @@ from tile_tileaa.passes.cudatile.gather import ViewAddresses
 from tile_core.convert import KEEP, Conversion, Replacement
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
+from tile_core.target import Target
 from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.pressure import peak_registers
@@ -219,7 +220,9 @@ class ConvertTileAAToTileAS(Pass):
         asked = _asked_warps(hints, default)
         if asked:
             return asked
-        room = _share(cx, _FEW_WARPS, hints.get("occupancy", 1)) - OTHER_REGISTERS
+        room = (
+            registers_of_thread(cx.target, _FEW_WARPS, hints.get("occupancy", 1)) - OTHER_REGISTERS
+        )
         few = peak_registers(func, _FEW_WARPS) <= room or self._one_group(func, cx)
         return _FEW_WARPS if few else 2 * _FEW_WARPS
 
@@ -235,7 +238,7 @@ class ConvertTileAAToTileAS(Pass):
             in_pairs = 0 < columns <= COLUMNS // blocks
             part = _PART_CHAINED if in_pairs else _PART_IN_TENSOR
             part = part if blocks <= beside else _PART
-            return _has_room(wanted, _share(cx, warps, blocks), part, cx)
+            return _has_room(wanted, registers_of_thread(cx.target, warps, blocks), part, cx)
 
         fitting = blocks
         while fitting > 1 and not fits(fitting):
@@ -244,8 +247,8 @@ class ConvertTileAAToTileAS(Pass):
             cx.missed(
                 func,
                 f"occupancy is {fitting}, not {blocks}: so many blocks leave "
-                f"{_share(cx, warps, blocks)} registers to a thread, and its tiles alone take "
-                f"about {wanted}",
+                f"{registers_of_thread(cx.target, warps, blocks)} registers to a thread, and its "
+                f"tiles alone take about {wanted}",
             )
         return fitting
 
@@ -289,10 +292,10 @@ def wanted_ctas(hints: dict[str, int], default: int) -> int:
     return hints.get("num_cta_in_cga", default)
 
 
-def _share(cx: PassContext, warps: int, blocks: int) -> int:
+def registers_of_thread(target: Target, warps: int, blocks: int) -> int:
     """Registers of a thread if `blocks` blocks of `warps` warps are to run at once."""
-    threads = warps * cx.target.warp_size * max(1, blocks)
-    return min(cx.target.max_registers, cx.target.registers // threads)
+    threads = warps * target.warp_size * max(1, blocks)
+    return min(target.max_registers, target.registers // threads)
 
 
 def _has_room(wanted: int, share: int, part: float, cx: PassContext) -> bool:

@@ -33,7 +33,7 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import FREES, OVER
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.passes.convert_tileaa import num_warps, registers_of_thread
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
 from tile_tileas.pipelining.tcgen05_scaled import Scaled, problem_of
@@ -68,8 +68,9 @@ def pairing(chain: Chain, sums: int, blocks: int, registers: int) -> bool | str:
 def _is_held_twice(chain: Chain, registers: int) -> bool:
     """Whether the second one's sum, as it is read and as it is carried, takes all of a thread's
     registers. B200 (model), attention of 16 heads, 4096 x 4096 x 128, 128 x 64: 201 us in registers
-    with spills of 888 bytes, 183 in tensor memory with none; of 128 x 32, 305 and 272. With heads
-    of 64 and 32, which leave half of the registers and more: 180 and 182, 84 and 120.
+    with spills of 888 bytes, 183 in tensor memory with none; of 128 x 32, where it is read a few
+    registers at a time, 305 with 600 bytes and 272 with none. With heads of 64 and 32, which leave
+    half of the registers and more: 180 and 182, 84 and 120.
     """
     layout = layout_of(chain.late.results[0].type)
     return layout is not None and 2 * layout.elements_per_thread >= registers
@@ -128,9 +129,7 @@ def turned_for(
     they are to. `shares`: columns of its sums, blocks.
     """
     (sums, blocks), warps = shares, num_warps(func)
-    threads = warps * cx.target.warp_size * blocks
-    registers = min(cx.target.max_registers, cx.target.registers // threads)
-    paired = pairing(chain, sums, blocks, registers)
+    paired = pairing(chain, sums, blocks, registers_of_thread(cx.target, warps, blocks))
     if isinstance(paired, str):
         cx.missed(loop.operation, f"leaves no columns to {blocks} blocks: {paired}",
                   category="pipeline", name="BlocksNotPaired")  # fmt: skip
