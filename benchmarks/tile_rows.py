@@ -27,6 +27,12 @@ _ATTENTION = (
     (256, (64, 64)), (256, (128, 64)),
 )  # fmt: skip
 
+#: The same, of which one block has a multiprocessor, and whether it is causal.
+_ALONE = (
+    (64, False, (128, 128)), (128, False, (128, 128)), (64, False, (256, 128)),
+    (128, False, (256, 128)), (128, True, (256, 128)), (128, False, (256, 64)),
+)  # fmt: skip
+
 
 def _rows() -> list[Row]:
     rows = [matmul_row("f16", *_LARGE, tile) for tile in _TILES]
@@ -39,8 +45,8 @@ def _rows() -> list[Row]:
             attention_row(16, 16, 4096, 4096, depth, causal, tile) for depth, tile in _ATTENTION
         ]
     rows += [
-        attention_row(16, 16, 4096, 4096, depth, False, (128, 128), occupancy=1)
-        for depth in (64, 128)
+        attention_row(16, 16, 4096, 4096, depth, causal, tile, occupancy=1)
+        for depth, causal, tile in _ALONE
     ]
     return rows
 

@@ -140,20 +140,33 @@ class TensorPlan:
         """A in tensor memory: (row, column, element) -> (m, k), elements packed along K; None where
         M of 64 leaves rows unused.
         """
+        return self.held_every(self.held_columns)
+
+    def held_every(self, columns: int) -> LinearLayout | None:
+        """The same, rows of each instruction so many `columns` behind those of the one before, a
+        power of two that is no less than they take: as they lie over a wider tile.
+        """
         m, _, k = self.shape
         if self.rows_each != _ROWS[0]:
             return None
         word = _WORD_BITS // BITS[self.atom.row.a]
+        between = [(0, 0)] * log2(columns // self.held_columns)
+        rows = steps(0, self.rows_each, m)
         bases = {
             "row": self._rows_of_memory,
-            "column": [*steps(1, word, k), *steps(0, self.rows_each, m)],
+            "column": [*steps(1, word, k), *(between if rows else []), *rows],
             "element": steps(1, 1, word),
         }
         return LinearLayout(bases, (m, k))
 
-    def held_column(self, m: int, k: int) -> int:
-        """The first column of A of instruction (m, k), where A is in tensor memory."""
-        return (m * self.shape[2] + k * self.atom.k) * BITS[self.atom.row.a] // _WORD_BITS
+    @property
+    def held_columns(self) -> int:
+        """Columns of A of one instruction along M, where A is in tensor memory."""
+        return self.shape[2] * BITS[self.atom.row.a] // _WORD_BITS
+
+    def held_column(self, k: int) -> int:
+        """The first column of step `k` of A among those of one instruction along M."""
+        return k * self.atom.k * BITS[self.atom.row.a] // _WORD_BITS
 
     @property
     def fragments(self) -> LinearLayout:

@@ -43,7 +43,9 @@ from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.analysis.pressure import used_values
 from tile_tileas.analysis.users import within
-from tile_tileas.dot_plan import FREES, IN_FLIGHT
+from tile_tileas.dialect import distributed
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dot_plan import FREES, IN_FLIGHT, OVER, tensor_plan_of
 from tile_tileas.pipelining.carrying import carrying, hand_on
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import is_pure
@@ -85,6 +87,24 @@ class Chain:
         for product in self.parts:
             product.operation.move_after(place)
             place = product.operation
+
+    def taken(self, warps: int) -> int:
+        """Columns of `early`'s sum."""
+        return tensor_plan_of(self.early, warps).taken
+
+    def lie_over(self, warps: int) -> None:
+        """Let what `late` reads take the columns of `early`'s sum, rows of each instruction those
+        of the same rows, which the same warps have read.
+        """
+        held, plan = self.late.operands[0], tensor_plan_of(self.late, warps)
+        buffer = Buffer.of(held.type)
+        assert buffer is not None, "asked before"
+        layout = plan.held_every(self.taken(warps) // plan.counts[0])
+        assert layout is not None, "asked before"
+        plain = ir.RankedTensorType.get(buffer.shape, buffer.tile.element_type)
+        tile = ir.RankedTensorType(distributed(plain, layout))
+        held.set_type(Buffer(tile, buffer.space, buffer.stages).type)
+        held.owner.attributes[OVER] = ir.UnitAttr.get()
 
     def early_spots(self, wait: ir.OpView, first: Sequence[ir.Operation]) -> dict[ir.Value, Spot]:
         """By the buffer, where `early`'s sum reads it, behind what it is filled anew (`wait`), and

@@ -32,7 +32,7 @@ from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import tensor_columns
-from tile_tileas.dot_plan import FREES, OVER
+from tile_tileas.dot_plan import FREES
 from tile_tileas.passes.convert_tileaa import num_warps, registers_of_thread
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
@@ -45,10 +45,10 @@ _PARTS = 2
 _FEW = 32
 
 
-def pairing(chain: Chain, sums: int, blocks: int, registers: int) -> bool | str:
+def pairing(chain: Chain, warps: int, sums: int, blocks: int, registers: int) -> bool | str:
     """Whether what lies between a chain's products takes the place of the first one's sum, so that
     `blocks` of a multiprocessor have columns, or the second one's sum can be scaled there; why not,
-    if they need it. `sums`: columns of both; `registers`: those of a thread.
+    if they need it. `sums`: columns of both; `warps`: of a block; `registers`: of a thread.
     """
     held = Buffer.of(chain.late.operands[0].type)
     share = COLUMNS // blocks
@@ -60,7 +60,7 @@ def pairing(chain: Chain, sums: int, blocks: int, registers: int) -> bool | str:
         return False
     if sums > share:
         return f"their sums take {sums} columns of tensor memory, of {share} for each block"
-    if columns > _columns_of(chain.early) or not _own_rows(chain):
+    if columns > chain.taken(warps) or not _own_rows(chain):
         return False if fits else "threads store rows between them that others read"
     return True
 
@@ -74,11 +74,6 @@ def _is_held_twice(chain: Chain, registers: int) -> bool:
     """
     layout = layout_of(chain.late.results[0].type)
     return layout is not None and 2 * layout.elements_per_thread >= registers
-
-
-def _columns_of(product: ir.OpView) -> int:
-    """Columns of a sum of words."""
-    return product.results[0].type.shape[-1]
 
 
 def _own_rows(chain: Chain) -> bool:
@@ -97,10 +92,14 @@ def _rows(layout: LinearLayout) -> tuple[frozenset[int], tuple[int, ...]]:
 class Paired(Turned):
     """Rewrites the loop of a chain whose first product's columns take what the second reads."""
 
+    def __init__(self, loop: ir.OpView, chain: Chain, warps: int, *, tight: bool) -> None:
+        self._warps = warps
+        super().__init__(loop, chain, tight=tight)
+
     def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
         at, chain = self._at, self._chain
         early, late = chain.early, chain.late
-        late.operands[0].owner.attributes[OVER] = ir.UnitAttr.get()
+        chain.lie_over(self._warps)
         first, new, _, scores = self._turn()
         chain.put_early(late.operation)
         at.move(ir.InsertionPoint.after(early))
@@ -129,7 +128,8 @@ def turned_for(
     they are to. `shares`: columns of its sums, blocks.
     """
     (sums, blocks), warps = shares, num_warps(func)
-    paired = pairing(chain, sums, blocks, registers_of_thread(cx.target, warps, blocks))
+    registers = registers_of_thread(cx.target, warps, blocks)
+    paired = pairing(chain, warps, sums, blocks, registers)
     if isinstance(paired, str):
         cx.missed(loop.operation, f"leaves no columns to {blocks} blocks: {paired}",
                   category="pipeline", name="BlocksNotPaired")  # fmt: skip
@@ -139,7 +139,7 @@ def turned_for(
     if why is None:
         made: Turned = Scaled(func, loop, chain, warps, tight=tight)
     else:
-        made = Paired(loop, chain, tight=tight)
+        made = Paired(loop, chain, warps, tight=tight)
         cx.missed(made.loop.operation, f"keeps the second one's sum in registers: {why}",
                   category="pipeline", name="SumNotInTensorMemory")  # fmt: skip
     where = ", in parts, and their sum in tensor memory," if why is None else ""

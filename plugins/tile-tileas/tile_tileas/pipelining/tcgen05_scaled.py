@@ -32,7 +32,7 @@ from tile_tileas.dialect.barriers import COPIER, LEADER
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED, STEPS
-from tile_tileas.dot_plan import FREES, IN_PLACE, OVER, tensor_plan_of
+from tile_tileas.dot_plan import FREES, IN_PLACE, tensor_plan_of
 from tile_tileas.materialize.tensor_parts import change_of
 from tile_tileas.pipelining.signals import Signals, commit_products
 from tile_tileas.pipelining.sliced import (
@@ -151,7 +151,7 @@ class Scaled(Turned):
     def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
         at, chain = self._at, self._chain
         late = chain.late
-        late.operands[0].owner.attributes[OVER] = ir.UnitAttr.get()
+        chain.lie_over(self._warps)
         first, new, block, scores = self._turn()
         self._sum = self._held(new)
         values = late.operands[1]

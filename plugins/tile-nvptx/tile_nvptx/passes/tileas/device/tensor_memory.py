@@ -164,11 +164,12 @@ def _words(access: TensorAccess, registers: tuple[int, ...], *, load: bool) -> s
 @dataclass(frozen=True)
 class TensorProduct:
     """What one thread begins: all instructions of a product, K innermost, or those `steps` along K
-    from one to before another. A is None where it is in tensor memory.
+    from one to before another. A is an operand in shared memory, or how many columns of tensor
+    memory lie between its rows of one instruction and those of the next.
     """
 
     plan: TensorPlan
-    a: SmemOperand | None
+    a: SmemOperand | int
     b: SmemOperand
     steps: tuple[int, int] | None = None
 
@@ -194,17 +195,17 @@ class TensorProduct:
     @property
     def a_major(self) -> str:
         """The order of A; in tensor memory it lies along K."""
-        return "K" if self.a is None else self.a.major
+        return "K" if isinstance(self.a, int) else self.a.major
 
     @property
     def left(self) -> str:
         """The PTX type of where A begins: a descriptor, or columns."""
-        return "b64" if self.a is not None else "b32"
+        return "b32" if isinstance(self.a, int) else "b64"
 
 
-def _spelt(operand: SmemOperand | None) -> str:
-    if operand is None:
-        return "tensor"
+def _spelt(operand: SmemOperand | int) -> str:
+    if isinstance(operand, int):
+        return f"tensor{operand}"
     fields = operand.major, operand.swizzle, operand.leading, operand.stride
     return "_".join(map(str, fields))
 
@@ -230,13 +231,13 @@ def multiply(made: TensorProduct) -> Routine:
         for m, n, k in product(range(ms), range(ns), steps)
     ]
     asm = "{ " + " ".join(lines) + " }"
-    left = "i32" if made.a is None else "i64"
+    left = "i32" if isinstance(made.a, int) else "i64"
     return routine(made.name, ["i32", left, "i64", "i32"], asm)
 
 
 def _instruction(made: TensorProduct, *, first: bool) -> str:
     """One instruction; the `first` one of a sum adds to what was there only if the product does."""
-    left = "left" if made.a is not None else "[left]"
+    left = "[left]" if isinstance(made.a, int) else "left"
     adds = "begin" if first else "add"
     return f"{made.plan.atom.instruction} [place], {left}, right, kind, {adds};"
 
@@ -245,8 +246,8 @@ def _places(made: TensorProduct, m: int, n: int, k: int) -> str:
     """Where operands and sums of one instruction begin."""
     atom = made.plan.atom
     along = k * atom.k // made.plan.packing
-    if made.a is None:
-        left = f"add.s32 left, $1, {made.plan.held_column(m, k)}; "
+    if isinstance(made.a, int):
+        left = f"add.s32 left, $1, {m * made.a + made.plan.held_column(k)}; "
     else:
         left = f"add.s64 left, $1, {_units(made.a.start(m * made.plan.rows_each, along))}; "
     return (

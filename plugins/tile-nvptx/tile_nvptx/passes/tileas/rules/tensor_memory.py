@@ -10,7 +10,7 @@ from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
 from tile_tileas.dialect.barriers import LEADER, PAIR
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.tensor import MET, STEPS
+from tile_tileas.dialect.tensor import MET, STEPS, tensor_columns
 from tile_tileas.dot_plan import atom_name, product_shape
 from tile_tileas.mma.operands import read_operand
 from tile_tileas.mma.tensor import WARPS, TensorPlan
@@ -178,7 +178,7 @@ def umma(op: ir.OpView, cx: Kernel) -> None:
     a, b, accumulator, accumulate = op.operands
     plan = _plan(op, cx)
     held, right_side = _held(op, cx, plan), _in_memory(op, cx, plan, 1)
-    left_side = None if held else _in_memory(op, cx, plan, 0)
+    left_side = _in_memory(op, cx, plan, 0) if held is None else held
     steps = None
     if STEPS in op.attributes:
         first, end = ir.DenseI32ArrayAttr(op.attributes[STEPS])
@@ -187,7 +187,7 @@ def umma(op: ir.OpView, cx: Kernel) -> None:
         steps = first, end
     made = device.TensorProduct(plan, left_side, right_side, steps)
     with when(cx, leads_pair(cx) if plan.ctas > 1 else first_thread(cx)):
-        left = a if left_side is None else _descriptor(cx, a, left_side)
+        left = a if isinstance(left_side, int) else _descriptor(cx, a, left_side)
         right = _descriptor(cx, b, right_side)
         flag = cx.create("arith.extui", [accumulate], [Builder(cx).i32]).result
         run(cx, device.multiply(made), accumulator, left, right, flag)
@@ -236,15 +236,18 @@ def _plan(op: ir.OpView, cx: Kernel) -> TensorPlan:
     return plan
 
 
-def _held(op: ir.OpView, cx: Kernel, plan: TensorPlan) -> bool:
-    """Whether A is in tensor memory, where it lies as the instruction reads it."""
+def _held(op: ir.OpView, cx: Kernel, plan: TensorPlan) -> int | None:
+    """Columns from rows of A of one instruction to those of the next, where A is in tensor memory
+    and lies as the instruction reads it; None where it is not there.
+    """
     buffer = Buffer.of(cx.before(op.operands[0]))
     assert buffer is not None, "verified"
     if buffer.space != TENSOR:
-        return False
-    if buffer.layout is None or buffer.layout != plan.held:
+        return None
+    each = tensor_columns(buffer) // plan.counts[0]
+    if buffer.layout != plan.held_every(max(each, plan.held_columns)):
         raise error_at(op, f"has an operand that does not lie as {plan.atom} reads it")
-    return True
+    return each
 
 
 def _in_memory(op: ir.OpView, cx: Kernel, plan: TensorPlan, at: int) -> SmemOperand:
