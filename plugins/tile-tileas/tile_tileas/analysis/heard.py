@@ -101,6 +101,16 @@ class Unheard:
         """The first thread arrives: a phase that comes behind what it has heard of."""
         self.since[barrier] = self.first_thread.copy()
 
+    def wait_in_team(self, barrier: Piece, teams: set[Piece], *, first_alone: bool) -> None:
+        """All threads, or the first one of each team alone, wait for the last phase of its team's
+        barrier. It says what that team did, and so nothing of memory, which others work on, too;
+        but of turns of `teams`' barriers, nobody else waits for those.
+        """
+        passed_on = self.since.get(barrier)
+        if passed_on is not None:
+            for one in (self.first_thread, *([] if first_alone else [self.any_thread])):
+                one.awaited -= teams - passed_on.awaited
+
     def wait(self, barrier: Piece, *, first_alone: bool) -> None:
         """All threads, or the first one alone, wait for the barrier's last phase."""
         passed_on = self.since.get(barrier)

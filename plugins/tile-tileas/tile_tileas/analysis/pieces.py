@@ -10,7 +10,7 @@ from tile_tileas.analysis.buffers import allocation_of, is_shared, stage_bytes
 from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.effects import buffer_effects
-from tile_tileas.dialect.tensor import ORDERED, tensor_columns
+from tile_tileas.dialect.tensor import ORDERED, column_runs, tensor_columns
 from tile_tileas.pipelining.multistage import PIPELINED
 
 #: The first byte of a piece of shared memory, the first one behind it, and the pipelined buffer
@@ -46,15 +46,13 @@ def pieces(op: ir.OpView, kind: str) -> Iterator[Piece]:
         if is_shared(value.type):
             yield piece_of(op, value)
         else:
-            piece = _columns_of(value)
-            if piece is not None:
-                yield piece
+            yield from _columns_of(value)
     if op.operation.name == "nv_tileaa.print" and kind == "read":
         yield from (piece_of(op, value) for value in op.operands if is_shared(value.type))
 
 
-def _columns_of(value: ir.Value) -> Piece | None:
-    """The columns of a buffer in tensor memory that has some; None for all else."""
+def _columns_of(value: ir.Value) -> Iterator[Piece]:
+    """The columns of a buffer in tensor memory that has some; nothing of all else."""
     owner, start = value.owner, _TENSOR
     while not isinstance(owner, ir.Block) and owner.name in (_TMEM_COLUMNS, _TMEM_VIEW):
         column = splat_integer(owner.operands[1]) if owner.name == _TMEM_VIEW else 0
@@ -64,12 +62,14 @@ def _columns_of(value: ir.Value) -> Piece | None:
             start += column
         owner = owner.operands[0].owner
     if isinstance(owner, ir.Block) or owner.name != _TMEM_BUFFER:
-        return None
+        return
     buffer = Buffer.of(value.type)
     assert buffer is not None
     start += ir.IntegerAttr(owner.attributes["column"]).value
     ordered = owner.results[0] if ORDERED in owner.attributes else None
-    return start, start + tensor_columns(buffer), ordered
+    whole = (tensor_columns(buffer), [0])
+    each, places = whole if value.owner == owner else column_runs(buffer)
+    yield from ((start + at, start + at + each, ordered) for at in places)
 
 
 def in_tensor(found: set[Piece]) -> set[Piece]:

@@ -34,6 +34,11 @@ LEADER = "leader"
 #: On what the first thread of the agent's second warp does in the place of the agent's first one:
 #: it begins copies and waits for the products before, while the other begins products.
 COPIER = "copier"
+#: On what the first thread of each team does in the place of the agent's first one, and on what
+#: threads do at the barriers of their team, a stage each. A team is four warps, which have the rows
+#: of tensor memory of one instruction (`nv_tileas.team`). With `copier`: the first thread of the
+#: last team's second warp.
+TEAM = "team"
 #: Attribute of a leader's wait that the rest of its warp waits for.
 WITH_WARP = "with_warp"
 #: On what concerns both blocks of a pair: the first of them does it, at its own barrier; its
@@ -141,7 +146,7 @@ def _turn(op: ir.OpView) -> str | None:
         return problem
     barrier = Barrier.of(op.barrier.type)
     assert barrier is not None
-    if barrier.stages != 1:
+    if barrier.stages != 1 and TEAM not in op.attributes:
         return f"expects a barrier of one stage, but got {barrier.stages}"
     return None if is_index(op.result) else f"expects a phase of i32, but got {op.result.type}"
 
@@ -203,7 +208,8 @@ SPECS = (
         {**_STAGE, "by": ir.StringAttr, "kind": ir.StringAttr},
         "Arrive with release semantics: one arrival per thread, warp or agent, as `by` says. With "
         "`pair` products of a pair arrive at the barriers of both blocks, and so do warps, which "
-        "hand over nothing to the other block that they wrote.",
+        "hand over nothing to the other block that they wrote. With `team` products of each team's "
+        "first thread arrive by themselves, or its threads at a stage of their own.",
         (ReadsAndWrites,),
         (_at, _arrive),
     ),
@@ -212,7 +218,7 @@ SPECS = (
         {**_BARRIER, "result": Result[Any]},
         "The phase (i32) of a barrier of one stage that this thread waits for next: each thread "
         "counts the turns that it has taken. For phases that all threads wait for, one after "
-        "the other.",
+        "the other; with `team` of those of a stage for each team, whose threads wait for theirs.",
         (ReadsAndWrites,),
         (_turn,),
     ),
@@ -232,7 +238,8 @@ SPECS = (
         "is complete. The phase before the first counts as complete and has parity 1. With "
         "`leader` the agent's first thread waits alone, and others hear of it where they meet; "
         "with `with_warp` as well, its warp waits with it; with `pair` the leader of the pair's "
-        "first block; with `copier` the first thread of the agent's second warp.",
+        "first block; with `copier` the first thread of the agent's second warp. With `team` the "
+        "first thread of each team leads, and the second warp is that of the last team.",
         (ReadsAndWrites,),
         (_at, _phase),
     ),

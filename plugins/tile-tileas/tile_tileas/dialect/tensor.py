@@ -51,6 +51,22 @@ def tensor_columns(buffer: Buffer) -> int:
     return layout.in_size("column") * buffer.stages
 
 
+def column_runs(buffer: Buffer) -> tuple[int, list[int]]:
+    """(columns, places): so many columns side by side from each place on that hold elements of a
+    part of a buffer; between them lies what is none of its own (`column_slice`).
+    """
+    layout = buffer.layout
+    assert layout is not None, "buffers in tensor memory are made with their layouts"
+    own = [1 << bit for bit, vector in enumerate(layout.bases["column"]) if any(vector)]
+    each = 1
+    while each in own:
+        own.remove(each)
+        each *= 2
+    places = gf2.table(own)
+    stage = layout.in_size("column")
+    return each, [stage * number + at for number in range(buffer.stages) for at in places]
+
+
 def _columns(op: ir.OpView) -> str | None:
     number = op.columns.value
     if LEAST_COLUMNS <= number <= COLUMNS and not number & (number - 1):
@@ -219,6 +235,14 @@ def _product(op: ir.OpView) -> str | None:
 
 SPECS = (
     OperationSpec(
+        "team",
+        {"result": Result[Any]},
+        "The number (i32) of this thread's team: of four warps, which together reach all rows of "
+        "tensor memory.",
+        (Pure,),
+        (lambda op: _address(op.result),),
+    ),
+    OperationSpec(
         "alloc_tmem",
         {"storage": Operand[Any], "columns": ir.IntegerAttr},
         "The agent's last warp takes columns of tensor memory for the block, waiting until other "
@@ -288,7 +312,8 @@ SPECS = (
         "along K from the first to before the second, and no others. It is done, and A, B free, "
         "when an arrival of kind 'tcgen05' behind it is. With an atom of a pair one thread of its "
         "first block begins it for both: each has its rows of A and of the accumulator, and half "
-        "of the columns of B.",
+        "of the columns of B. With `team` the first thread of each team begins the instructions of "
+        "its own rows: of as many along M as there are teams.",
         (effects(reads=("a", "b"), writes=("accumulator",)),),
         (_product, _steps),
     ),

@@ -13,6 +13,7 @@ from tile_cute.linear import LinearLayout, WarpShuffle
 from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.analysis.pressure import used_values
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, tensor_columns
@@ -118,7 +119,8 @@ def _is_loaded(tile: ir.Value) -> bool:
 def _is_room(op: ir.OpView, plan: TensorPlan, columns: int, target: Target) -> bool:
     """Whether all that may live at once fits beside so many `columns` more."""
     func = _function(op.operation)
-    needed = _columns_at_once(func.regions, plan.num_warps) + columns
+    own = 0 if _is_of_a_sum(op, columns, plan.num_warps) else columns
+    needed = _columns_at_once(func.regions, plan.num_warps) + own
     threads = target.warp_size * plan.num_warps
     block = op.operation.block
     sums = sum(
@@ -128,6 +130,25 @@ def _is_room(op: ir.OpView, plan: TensorPlan, columns: int, target: Target) -> b
     )
     alone = 2 * threads * sums >= target.registers
     return needed <= (COLUMNS if alone else COLUMNS // 2)
+
+
+def _is_of_a_sum(op: ir.OpView, columns: int, warps: int) -> bool:
+    """Whether A is made of what another product of its block gives, which takes as many columns:
+    they are A's as soon as threads have read it.
+    """
+    block, pending = op.operation.block, [op.operands[0]]
+    known: set[ir.Value] = set()
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if value in known or isinstance(owner, ir.Block) or owner.operation.block != block:
+            continue
+        known.add(value)
+        if _is_product(owner.opview if isinstance(owner, ir.Operation) else owner):
+            made = tensor_plan_of(owner.opview if isinstance(owner, ir.Operation) else owner, warps)
+            return made.taken >= columns
+        pending += used_values(owner)
+    return False
 
 
 def _function(op: ir.Operation) -> ir.Operation:

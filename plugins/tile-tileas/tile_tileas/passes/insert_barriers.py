@@ -64,7 +64,7 @@ from tile_tileas.analysis.unmet import (
 from tile_tileas.analysis.views import maker, tiled_view
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.agents import SWITCH, agents_of
-from tile_tileas.dialect.barriers import LEADER
+from tile_tileas.dialect.barriers import LEADER, TEAM
 from tile_tileas.dialect.buffers import Barrier
 from tile_tileas.dialect.cluster import ORDERS_ACCESSES
 from tile_tileas.dialect.exchange import EXCHANGES
@@ -122,6 +122,8 @@ class _Walk:
         pairs: bool,
     ) -> None:
         self.barriers = self.fences = self.waits = 0
+        #: Barriers with a stage for each team.
+        self._of_teams: set[Piece] = set()
         self._pairs = pairs
         self._to_all = proxy.to_all
         self._proxy = proxy
@@ -202,6 +204,9 @@ class _Walk:
         far as whoever arrives knows. It passes on what was known then.
         """
         barrier, unheard = piece_of(op, op.operands[0]), pending.unheard
+        of_team = TEAM in op.attributes
+        if of_team:
+            self._of_teams.add(barrier)
         if op.name == _ARRIVE:
             first = ir.StringAttr(op.attributes["kind"]).value == "tcgen05"
             known = unheard.first_thread if first else unheard.any_thread
@@ -210,12 +215,15 @@ class _Walk:
                 pending.clear()
             if first:
                 unheard.first_arrives(barrier)
-            elif _all_arrive(op, self._threads):
+            elif _all_arrive(op, self._threads, of_team=of_team):
                 self._fence_before(op, pending)
                 unheard.all_arrive(barrier)
         elif _is_counted(op.operands[2]):
             alone = LEADER in op.attributes
-            unheard.wait(barrier, first_alone=alone)
+            if of_team:
+                unheard.wait_in_team(barrier, self._of_teams, first_alone=alone)
+            else:
+                unheard.wait(barrier, first_alone=alone)
             if not alone:
                 unheard.add(awaited={barrier})
 
@@ -434,13 +442,16 @@ def _is_counted(phase: ir.Value) -> bool:
     return not isinstance(phase.owner, ir.Block) and phase.owner.name == _TURN
 
 
-def _all_arrive(op: ir.OpView, threads: int) -> bool:
-    """Whether all `threads` of the block arrive at a barrier whose turns are counted."""
+def _all_arrive(op: ir.OpView, threads: int, *, of_team: bool) -> bool:
+    """Whether all `threads` of the block arrive at a barrier whose turns are counted, or all of
+    each team at its own.
+    """
     barrier = Barrier.of(op.operands[0].type)
     assert barrier is not None, "verified"
     counted = any(use.owner.operation.name == _TURN for use in op.operands[0].uses)
     each = ir.StringAttr(op.attributes["by"]).value == "thread"
-    return counted and each and barrier.arrivals == threads
+    there = barrier.arrivals * (barrier.stages if of_team else 1)
+    return counted and each and there == threads
 
 
 def _same_thread_touches_same(before: ir.OpView, after: ir.OpView) -> bool:

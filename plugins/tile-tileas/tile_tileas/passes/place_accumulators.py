@@ -28,6 +28,7 @@ from tile_tileas.analysis.accumulators import (
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.analysis.users import first_user
 from tile_tileas.dialect import distributed
+from tile_tileas.dialect.barriers import TEAM
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, UMMA
 from tile_tileas.dot_plan import (
@@ -45,9 +46,10 @@ from tile_tileas.materialize.tensor_parts import (
     lay_over,
     led_from,
 )
+from tile_tileas.mma.tensor import WARPS
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.passes.convert_tileaa import num_warps
-from tile_tileas.pipelining.signals import Signals, await_products, commit_products
+from tile_tileas.pipelining.signals import Signals
 from tile_tileas.pipelining.writer import Writer
 
 _COPY, _DOT, _WAIT = "nv_tileas.copy", "nv_tileas.dot", "nv_tileas.dot_wait"
@@ -112,6 +114,7 @@ class _Placing:
     def __init__(self, func: ir.Operation, warps: int, threads: int, *, pair: bool) -> None:
         """`pair`: pairs of blocks make the products."""
         self._warps, self._signals = warps, Signals(func, threads)
+        self._in_teams = Signals(func, threads, warps // WARPS)
         self._pair = pair
         self._done: ir.Value | None = None
 
@@ -164,9 +167,9 @@ class _Placing:
         if not (follows_product(op) or follows_meeting(op)):
             self._signals.gather(at)
         self._begin(at, op, held, _flag(at, value=False))
-        commit_products(at, done, at.constant(0))
+        self._signals.commit(at, done)
         at.move(ir.InsertionPoint(wait))
-        await_products(at, done, at.constant(0))
+        self._signals.wait(at, done)
         user = first_user(wait.block, wait.results)
         if FREES in wait.attributes and user is not None and not _begins_between(wait, user):
             at.move(ir.InsertionPoint(user))
@@ -180,6 +183,7 @@ class _Placing:
         waits for what is carried, which is what there is to add to it.
         """
         assert not self._pair, "loops of a cluster are not turned so"
+        signals = self._in_teams if TEAM in op.attributes else self._signals
         loop, block = op.operation.parent, op.operation.block
         assert loop is not None
         (use,) = op.results[0].uses
@@ -187,7 +191,7 @@ class _Placing:
         begin = loop.operands[3 + place]
         at = Writer(op.location)
         at.move(ir.InsertionPoint(loop if first is None else first))
-        held, done = self._held(at, op), self._signals.barrier()
+        held, done = self._held(at, op), signals.barrier()
         lay_over(at, held.sums, loop)
         if first is not None:
             # What it reads lives in the loop, which waits for it.
@@ -198,21 +202,21 @@ class _Placing:
         else:
             _fill(at, held.sums, op.results[0].type)
             at.sync()  # here, and not in the loop
-        commit_products(at, done, at.constant(0))
+        signals.commit(at, done)
         at.move(ir.InsertionPoint(op))
         if _is_awaited_before(op, block.arguments[place + 1]) and not follows_product(op):
             at.move(ir.InsertionPoint(led_from(op)))
-            self._signals.gather(at)
+            signals.gather(at)
             at.move(ir.InsertionPoint(op))
         self._begin(at, op, held, _flag(at, value=False))
-        commit_products(at, done, at.constant(0))
+        signals.commit(at, done)
         use.owner.operands[place] = carried
         _erase(op)
         adds = not (is_zero(carried) and (first is not None or is_zero(begin)))
         for value in (block.arguments[place + 1], loop.results[place]):
             for wait in [user.owner.operation for user in value.uses]:
                 at.move(ir.InsertionPoint(wait))
-                await_products(at, done, at.constant(0))
+                signals.wait(at, done)
                 user = first_user(wait.block, wait.results)
                 if user is not None:
                     _read_for(at, wait, user, held.sums, adds=adds)
@@ -247,7 +251,7 @@ class _Placing:
             if number:
                 accumulate = _flag(at, value=True)
             a, b, _, *scales = one.operands
-            names = ("atom", "signedness_a", "signedness_b")
+            names = ("atom", "signedness_a", "signedness_b", TEAM)
             attributes = {name: one.attributes[name] for name in names if name in one.attributes}
             name = "nv_tileas.umma_scaled" if scales else "nv_tileas.umma"
             operands = [a, b, held.sums, accumulate, *scales, *held.scales]
@@ -257,9 +261,8 @@ class _Placing:
         """Until all products are done that have begun; accesses to tensor memory stay behind."""
         if self._done is None:
             self._done = self._signals.barrier()
-        zero = at.constant(0)
-        commit_products(at, self._done, zero, pair=self._pair)
-        await_products(at, self._done, zero)
+        self._signals.commit(at, self._done, pair=self._pair)
+        self._signals.wait(at, self._done)
 
 
 def _allocate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.mlir import ir
-from tile_tileas.dialect.barriers import LEADER, PAIR
+from tile_tileas.dialect.barriers import LEADER, PAIR, TEAM
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BarrierPlace
 
@@ -12,19 +12,22 @@ _ARRIVE, _FENCE = "nv_tileas.barrier_arrive", "nv_tileas.tmem_fence"
 
 
 class Signals:
-    """Makes barriers of the kernel `func`, of `threads`, and what arrives and waits there."""
+    """Makes barriers of the kernel `func`, of `threads`, and what arrives and waits there: of all
+    threads for one that begins products, or of each of several `teams` for its own one.
+    """
 
-    def __init__(self, func: ir.Operation, threads: int) -> None:
-        self._func, self._threads = func, threads
+    def __init__(self, func: ir.Operation, threads: int, teams: int = 1) -> None:
+        self._func, self._threads, self._teams = func, threads, teams
+        self._how: dict[str, ir.Attribute] = {TEAM: ir.UnitAttr.get()} if teams > 1 else {}
 
     def barrier(self, arrivals: int = 1) -> ir.Value:
-        """A barrier whose turns are counted, made where the kernel begins; threads see all of them
-        behind one meeting.
+        """A barrier whose turns are counted, with a stage for each team, made where the kernel
+        begins; threads see all of them behind one meeting.
         """
         at = Writer(self._func.location)
         at.move(ir.InsertionPoint(self._func.regions[0].blocks[0].operations[0]))
         place = BarrierPlace(self._func, again=False)
-        made = place.made(at, 1, arrivals)
+        made = place.made(at, self._teams, arrivals)
         place.seen(at)
         return made
 
@@ -33,33 +36,45 @@ class Signals:
         they wait for what it begins here. `turn`: that of another barrier, which has a wait for
         each one here. The turn that is waited for.
         """
-        here = self.barrier(self._threads)
-        zero, how = at.constant(0), {LEADER: ir.UnitAttr.get()}
+        here = self.barrier(self._threads // self._teams)
+        stage, how = self._stage(at), {LEADER: ir.UnitAttr.get(), **self._how}
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("before")})
         arrival = {"by": ir.StringAttr.get("thread"), "kind": ir.StringAttr.get("generic")}
-        at.create(_ARRIVE, [here, zero], [], arrival)
-        counted = at.create(_TURN, [here], [at.i32]).result if turn is None else turn
-        at.create(_WAIT, [here, zero, counted], [], how)
+        at.create(_ARRIVE, [here, stage], [], {**arrival, **self._how})
+        counted = self._turn(at, here) if turn is None else turn
+        at.create(_WAIT, [here, stage, counted], [], how)
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("after"), **how})
         return counted
 
+    def commit(self, at: Writer, done: ir.Value, *, pair: bool = False) -> ir.Operation:
+        """What says at a barrier of these that all products are done that have begun."""
+        return commit_products(at, done, self._stage(at), pair=pair, team=self._teams > 1)
 
-def await_products(at: Writer, done: ir.Value, zero: ir.Value) -> None:
-    """Until as many arrivals of a barrier have been as there were waits, this one included."""
-    turn = at.create(_TURN, [done], [at.i32]).result
-    at.create(_WAIT, [done, zero, turn])
-    at.create(_FENCE, [], [], {"side": ir.StringAttr.get("after")})
+    def wait(self, at: Writer, done: ir.Value) -> None:
+        """Until as many arrivals of a barrier have been as there were waits, this one included."""
+        at.create(_WAIT, [done, self._stage(at), self._turn(at, done)], [], self._how)
+        at.create(_FENCE, [], [], {"side": ir.StringAttr.get("after")})
+
+    def _stage(self, at: Writer) -> ir.Value:
+        """The stage of a thread's own team."""
+        team = self._teams > 1
+        return at.create("nv_tileas.team", [], [at.i32]).result if team else at.constant(0)
+
+    def _turn(self, at: Writer, barrier: ir.Value) -> ir.Value:
+        return at.create(_TURN, [barrier], [at.i32], self._how).result
 
 
 def commit_products(
-    at: Writer, barrier: ir.Value, stage: ir.Value, *, pair: bool = False
+    at: Writer, barrier: ir.Value, stage: ir.Value, *, pair: bool = False, team: bool = False
 ) -> ir.Operation:
     """The barrier's stage hears of it when all products that have begun are done, in both blocks if
-    a `pair` makes them.
+    a `pair` makes them; if each `team` makes its own, from each of them.
     """
     how: dict[str, ir.Attribute] = {
         "by": ir.StringAttr.get("agent"), "kind": ir.StringAttr.get("tcgen05")
     }  # fmt: skip
     if pair:
         how[PAIR] = ir.UnitAttr.get()
+    if team:
+        how[TEAM] = ir.UnitAttr.get()
     return at.create(_ARRIVE, [barrier, stage], [], how)

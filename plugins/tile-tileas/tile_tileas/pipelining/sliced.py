@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tile_cute.linear import LinearLayout, reshape, slice_dim, subtile
+from tile_cute.linear import reshape, slice_dim, subtile
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.pressure import used_values
 from tile_tileas.analysis.users import within
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.tensor import column_of, column_slice
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tile_graph import kind_of, only_computes
@@ -33,27 +34,15 @@ _SLICE, _CONVERT = "nv_tileas.extract_slice", "nv_tileas.convert_layout"
 
 
 def columns_of(buffer: Buffer, width: int) -> Buffer | None:
-    """The first columns of a buffer in tensor memory, that hold so many of its tile's; None if they
-    do not hold all rows of those.
+    """The columns of a buffer in tensor memory that hold the first so many of its tile's; None if
+    they do not hold all rows of those.
     """
-    layout, shape = buffer.layout, (*buffer.shape[:-1], width)
-    if layout is None:
-        return None
-    bases = {
-        space: [vector for vector in vectors if vector[-1] < width]
-        for space, vectors in layout.bases.items()
-    }
-    kept = bases["column"] == list(layout.bases["column"])[: len(bases["column"])]
-    others = all(
-        len(bases[space]) == len(vectors)
-        for space, vectors in layout.bases.items()
-        if space != "column"
-    )
-    if not (kept and others):
+    shape = (*buffer.shape[:-1], width)
+    part = None if buffer.layout is None else column_slice(buffer.layout, shape)
+    if part is None:
         return None
     tile = ir.RankedTensorType.get(list(shape), buffer.tile.element_type)
-    held = ir.RankedTensorType(distributed(tile, LinearLayout(bases, shape)))
-    return Buffer(held, buffer.space, 1)
+    return Buffer(ir.RankedTensorType(distributed(tile, part)), buffer.space, 1)
 
 
 def some_of(at: Writer, held: ir.Value, number: int, width: int) -> ir.Value:
@@ -62,8 +51,9 @@ def some_of(at: Writer, held: ir.Value, number: int, width: int) -> ir.Value:
     assert whole is not None, "asked before"
     some = columns_of(whole, width)
     assert some is not None, "asked before"
-    assert some.layout is not None, "buffers in tensor memory are made with their layouts"
-    column = at.constant(number * some.layout.in_size("column"))
+    assert whole.layout is not None, "buffers in tensor memory are made with their layouts"
+    origin = [*(0 for _ in whole.shape[:-1]), number * width]
+    column = at.constant(column_of(whole.layout, origin))
     return at.create("nv_tileas.tmem_view", [held, column], [some.type]).result
 
 

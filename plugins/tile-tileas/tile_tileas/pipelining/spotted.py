@@ -20,6 +20,7 @@ from tile_core.mlir import ir
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.signals import commit_products
 from tile_tileas.tma.filling import Tma
 
 _Part = tuple[Tma, Prefetch]
@@ -36,6 +37,9 @@ class Spot:
             its own then, one more than the loop has.
         own: the iteration that reads a stage is the one that frees it.
         apart: a thread of its own waits for that, and begins copies.
+        last: the last operation of the body that reads a stage, where each of several `teams` has
+            products of its own that do: a stage is free when those of all of them have said so,
+            for which the thread that copies waits behind `free`.
     """
 
     read: ir.OpView
@@ -43,6 +47,8 @@ class Spot:
     first: ir.OpView | None = None
     own: bool = False
     apart: bool = False
+    last: ir.OpView | None = None
+    teams: int = 1
 
 
 #: Iterations whose stages are still read when the next filling begins, less one: stages are filled
@@ -90,13 +96,29 @@ class Spotted(Multistage):
             outer = at.place
             self._read(load, read)
             at.move(ir.InsertionPoint(spot.read))
-            filling.wait(at, read, self.ahead - 1, leader=self.stages == 1)
+            alone = self.stages == 1 or spot.last is not None
+            filling.wait(at, read, self.ahead - 1, leader=alone)
+            if spot.last is not None:
+                at.move(ir.InsertionPoint.after(spot.last))
+                commit_products(at, filling.emptied, read.index, team=True)
             at.move(ir.InsertionPoint.after(spot.free))
+            if spot.last is not None:
+                filling.await_read(at, slot)
             self._fill_again(spot, (filling, load), slot)
             if spot.first is not None:
-                self._read_first(spot.first, filling, load)
+                self._read_first(spot, filling, load)
             at.move(outer)
         return places
+
+    def run(self) -> ir.Operation:
+        """As of others; behind it, no product is to say what nobody has waited for."""
+        new = super().run()
+        at = self._at
+        for spot, (filling, _) in self._parts:
+            if spot.first is not None and spot.last is not None:
+                at.move(ir.InsertionPoint.after(new))
+                filling.await_read(at, self.slot_behind(new))
+        return new
 
     def _fill_again(self, spot: Spot, part: _Part, slot: Slot) -> None:
         """Fill the stage that was read last for the next iteration whose turn it is."""
@@ -108,11 +130,13 @@ class Spotted(Multistage):
             exists = at.binary("andi", exists, begun)
         ahead = self.stages - later
         refilled = self._refilled(slot, ahead)
-        self._fetch(now, ahead, refilled, [], again=True, fillings=_alone(part), exists=exists)
+        again = spot.last is None
+        self._fetch(now, ahead, refilled, [], again=again, fillings=_alone(part), exists=exists)
 
-    def _read_first(self, product: ir.OpView, filling: Tma, load: Prefetch) -> None:
+    def _read_first(self, spot: Spot, filling: Tma, load: Prefetch) -> None:
         """Let the product before the loop read the stage of the first tile."""
-        at = self._at
+        at, product = self._at, spot.first
+        assert product is not None, "there is one"
         at.move(ir.InsertionPoint(product))
         slot = Slot(at.constant(0), at.constant(0))
         filling.wait(at, slot, self.ahead - 1, leader=True)
@@ -120,6 +144,9 @@ class Spotted(Multistage):
         view = at.view(self._buffers[load.load.results[0]], slot.index)
         product.operands[1] = at.reinterpret(view, buffer.type)
         buffer.owner.erase()
+        if spot.last is not None:
+            at.move(ir.InsertionPoint.after(product))
+            commit_products(at, filling.emptied, slot.index, team=True)
 
 
 def _alone(part: _Part) -> Sequence[tuple[Tma, Sequence[Prefetch]]]:

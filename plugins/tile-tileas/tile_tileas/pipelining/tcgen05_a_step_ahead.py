@@ -27,7 +27,7 @@ from tile_tileas.dot_plan import IN_FLIGHT
 from tile_tileas.pipelining.carrying import carrying, hand_on
 from tile_tileas.pipelining.filling import Slot, following
 from tile_tileas.pipelining.multistage import Multistage
-from tile_tileas.pipelining.signals import Signals, await_products, commit_products
+from tile_tileas.pipelining.signals import Signals
 from tile_tileas.pipelining.wgmma_in_flight import VIEWS
 from tile_tileas.pipelining.writer import Writer
 
@@ -143,18 +143,18 @@ class Ahead:
     def _keep(self, at: Writer, loop: ir.Operation, block: ir.Block, done: ir.Value) -> None:
         """Wait for products of the step before where what they read is written again."""
         at.move(ir.InsertionPoint(loop))
-        commit_products(at, done, at.constant(0))
+        self.signals.commit(at, done)
         # In front of what ends the next turn of the barrier, too.
         last = self.kept[-1].operation
         behind = [op.operation for op in block.operations if op.operation in (*self.stored, last)]
         at.move(ir.InsertionPoint(behind[0]))
-        await_products(at, done, at.constant(0))
+        self.signals.wait(at, done)
         at.move(ir.InsertionPoint.after(self.kept[-1]))
         for product in self.kept:
             product.attributes[IN_FLIGHT] = ir.UnitAttr.get()
-        commit_products(at, done, at.constant(0))
+        self.signals.commit(at, done)
         at.move(ir.InsertionPoint.after(loop))
-        await_products(at, done, at.constant(0))
+        self.signals.wait(at, done)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from tile_tileas.pipelining.chains import trips
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.released import can_be_released
-from tile_tileas.pipelining.signals import Signals, await_products, commit_products
+from tile_tileas.pipelining.signals import Signals
 from tile_tileas.pipelining.slices import is_pure, move_before
 from tile_tileas.pipelining.stage_count import stages_of
 from tile_tileas.pipelining.tcgen05_a_step_ahead import LEAST_AHEAD, Ahead, stage_wait
@@ -258,9 +258,9 @@ def _await_where_used(op: ir.OpView) -> None:
 
 def _await_all(at: Writer, signals: Signals) -> None:
     """Until all is done that has begun."""
-    done, zero = signals.barrier(), at.constant(0)
-    commit_products(at, done, zero)
-    await_products(at, done, zero)
+    done = signals.barrier()
+    signals.commit(at, done)
+    signals.wait(at, done)
 
 
 def _move_behind(before: ir.OpView, op: ir.OpView) -> None:

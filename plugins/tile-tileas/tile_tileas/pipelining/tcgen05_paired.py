@@ -52,10 +52,12 @@ def pairing(chain: Chain, warps: int, sums: int, blocks: int, registers: int) ->
     """
     held = Buffer.of(chain.late.operands[0].type)
     share = COLUMNS // blocks
-    if blocks < 2 or held is None or held.space != TENSOR:
+    if held is None or held.space != TENSOR:
         return False
     columns = tensor_columns(held)
     fits = sums + columns <= share
+    if fits and blocks < 2:
+        return False
     if fits and not _is_held_twice(chain, registers):
         return False
     if sums > share:

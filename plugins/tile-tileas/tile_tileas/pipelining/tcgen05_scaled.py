@@ -23,17 +23,22 @@ S or leaves it, as the mask of causal attention, writes over S in tensor memory 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tile_cute.atoms.records import TENSOR
+from tile_cute.linear.layout import log2
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.pressure import used_values
-from tile_tileas.dialect import distributed
-from tile_tileas.dialect.barriers import COPIER, LEADER
+from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.dialect.barriers import COPIER, LEADER, TEAM
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED, STEPS
 from tile_tileas.dot_plan import FREES, IN_PLACE, tensor_plan_of
 from tile_tileas.materialize.tensor_parts import change_of
+from tile_tileas.mma.tensor import WARPS
 from tile_tileas.pipelining.signals import Signals, commit_products
 from tile_tileas.pipelining.sliced import (
     Dependents,
@@ -74,6 +79,31 @@ def problem_of(chain: Chain, warps: int) -> str | None:
     if not _is_in_parts(chain, warps):
         return "what it reads is not made of each element, or each row, of the first one by itself"
     return None
+
+
+def teams_of(chain: Chain, warps: int) -> int:
+    """How many teams of four warps make the products of a chain each for itself: as many as there
+    are instructions along M, whose rows each has alone; 1 if all make them together.
+    """
+    count = warps // WARPS
+    plans = [tensor_plan_of(product, warps) for product in (*chain.parts, chain.late)]
+    tiles = (chain.early.results[0], chain.stored.operands[0], chain.late.results[0])
+    alike = all(plan.counts[0] == count and plan.ctas == 1 for plan in plans)
+    return count if alike and all(map(_is_of_teams, tiles)) else 1
+
+
+def _is_of_teams(tile: ir.Value) -> bool:
+    """Whether each team has all of the rows of one instruction along M, and no others."""
+    layout = layout_of(tile.type)
+    if layout is None:
+        return False
+    each, bits = _LANES * WARPS, log2(WARPS)
+    own = [v for space in ("register", "lane") for v in layout.bases[space]]
+    own += layout.bases["warp"][:bits]
+    nothing = (0,) * (layout.rank - 2)
+    teams = layout.bases["warp"][bits:]
+    apart = [(*nothing, each << bit, 0) for bit in range(len(teams))]
+    return list(teams) == apart and all(vector[-2] < each for vector in own)
 
 
 def _is_known(chain: Chain) -> bool:
@@ -143,8 +173,8 @@ class Scaled(Turned):
     def __init__(
         self, func: ir.Operation, loop: ir.OpView, chain: Chain, warps: int, *, tight: bool
     ) -> None:
-        self._warps = warps
-        self._signals = Signals(func, warps * _LANES)
+        self._warps, self._teams = warps, teams_of(chain, warps)
+        self._signals = Signals(func, warps * _LANES, self._teams)
         self._begun: ir.Value | None = None
         super().__init__(loop, chain, tight=tight)
 
@@ -152,23 +182,51 @@ class Scaled(Turned):
         at, chain = self._at, self._chain
         late = chain.late
         chain.lie_over(self._warps)
+        if self._teams > 1:
+            for product in (*chain.parts, late):
+                product.attributes[TEAM] = ir.UnitAttr.get()
         first, new, block, scores = self._turn()
         self._sum = self._held(new)
         values = late.operands[1]
         multiplied = self._multiplied(scores)
         if change_of(scores.results[0]) is not None:
             scores.attributes[IN_PLACE] = ir.UnitAttr.get()
-        chain.put_early(self._committed(multiplied[-1]))
-        freed = self._done_before(block)
+        spots = self._spots(scores, first, multiplied, values)
         at.move(ir.InsertionPoint.after(new))
         self._await(new.results[len(new.results) - 1])
+        if self._teams > 1:
+            at.sync()  # a team has waited for its own products alone
         self._read_behind(new, block)
         scores.attributes[FREES] = ir.UnitAttr.get()
         scores.attributes[FEW] = ir.IntegerAttr.get(at.i32, _READ)
-        return new.opview, {
-            **chain.early_spots(scores.opview, first),
-            values: Spot(multiplied[0].opview, freed.opview, own=True, apart=True),
+        return new.opview, spots
+
+    def _spots(
+        self,
+        scores: ir.Operation,
+        first: Sequence[ir.Operation],
+        multiplied: Sequence[ir.Operation],
+        values: ir.Value,
+    ) -> dict[ir.Value, Spot]:
+        """Begin the next scores, and say where stages are read and filled anew: those of the second
+        product where it is awaited, for that alone, or where all teams have read them.
+        """
+        chain = self._chain
+        begins, last = (one.opview for one in (multiplied[0], multiplied[-1]))
+        spots = chain.early_spots(scores.opview, first)
+        if self._teams == 1:
+            chain.put_early(self._committed(last.operation))
+            freed = self._done_before(last.operation.block)
+            return {**spots, values: Spot(begins, freed.opview, own=True, apart=True)}
+        chain.put_early(last.operation)
+        of_teams = {
+            buffer: replace(spot, apart=True, last=spot.read, teams=self._teams)
+            for buffer, spot in spots.items()
         }
+        body = last.operation.block.operations
+        end = body[len(body) - 2]  # in front of what ends it
+        own = Spot(begins, end, own=True, apart=True, last=last, teams=self._teams)
+        return {**of_teams, values: own}
 
     # -- the sum -------------------------------------------------------------------------------
 
@@ -254,7 +312,7 @@ class Scaled(Turned):
         """Begin what the product has of some parts of P, when all have stored those."""
         at, late = self._at, self._chain.late
         each = tensor_plan_of(late, self._warps).counts[2] // _PARTS
-        names = ("atom", *(name for name in _SIGNEDNESS if name in late.attributes))
+        names = ("atom", *(name for name in (*_SIGNEDNESS, TEAM) if name in late.attributes))
         attributes = {name: late.attributes[name] for name in names}
         attributes[STEPS] = ir.DenseI32ArrayAttr.get((each * first, each * end))
         # There is a wait for each of both in each iteration: they have their turns in common.

@@ -78,7 +78,7 @@ def _in_stages(old: Candidate, turned: Turned) -> Pipelined:
     parts = [one.maps.aligned(load) for load in one.loads]
     spots = [turned.spots[_filled(part)] for part in parts]
     by_part = [
-        (one.maps.part([part], copier=spot.apart), part)
+        (one.maps.part([part], copier=spot.apart, teams=spot.teams), part)
         for part, spot in zip(parts, spots, strict=True)
     ]
     Spotted(turned.loop, by_part, stages, spots).run()

@@ -14,7 +14,7 @@ from tile_core.mlir import ir
 from tile_tileas.access import TMA, AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.cluster.cutting import IN_ALL_CTAS
-from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, WITH_WARP
+from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, TEAM, WITH_WARP
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.passes.convert_tileaa import num_ctas
 from tile_tileas.pipelining.filling import Place, Slot
@@ -62,13 +62,15 @@ class TmaLoads:
     def _place(self) -> BarrierPlace:
         return BarrierPlace(self._func, again=self._again)
 
-    def part(self, loads: Sequence[Prefetch], readers: int = 0, *, copier: bool = False) -> Tma:
-        """What copies these loads for one block, with barriers of their own; `readers` and `copier`
-        as `Tma`.
+    def part(
+        self, loads: Sequence[Prefetch], readers: int = 0, *, copier: bool = False, teams: int = 1
+    ) -> Tma:
+        """What copies these loads for one block, with barriers of their own; `readers`, `copier`
+        and `teams` as `Tma`.
         """
         tiles = [load.load.results[0] for load in loads]
         copies = {tile: self.copies[tile] for tile in tiles}
-        return Tma(copies, self._place, readers=readers, copier=copier)
+        return Tma(copies, self._place, readers=readers, copier=copier, teams=teams)
 
     @property
     def is_shared(self) -> bool:
@@ -134,11 +136,13 @@ class Tma:
         apart: bool = False,
         pair: bool = False,
         copier: bool = False,
+        teams: int = 1,
     ) -> None:
         """`readers`: warps that say by themselves when they have read a stage (`release`); 0 if all
         threads have met before a stage is filled again. `apart`: another agent copies than reads;
         each goes round the stages by itself, and the barriers last as long as the kernel. `copier`:
-        a thread of its own begins copies, and not the one that waits for them.
+        a thread of its own begins copies, and not the one that waits for them. `teams`: of several,
+        the first thread of each waits for copies, and products of each say what they have read.
         """
         assert not (shared and readers), "blocks of a cluster are told where threads meet"
         self._copies = copies
@@ -156,7 +160,10 @@ class Tma:
         self._shares = False
         self._pair = pair
         self._of_pair: dict[str, ir.Attribute] = {PAIR: ir.UnitAttr.get()} if pair else {}
-        self._by: dict[str, ir.Attribute] = {COPIER: ir.UnitAttr.get()} if copier else {}
+        self._of_teams: dict[str, ir.Attribute] = {TEAM: ir.UnitAttr.get()} if teams > 1 else {}
+        self._readers = teams if teams > 1 else self._readers
+        copies_alone = {COPIER: ir.UnitAttr.get(), **self._of_teams}
+        self._by: dict[str, ir.Attribute] = copies_alone if copier else {}
 
     @property
     def _bytes(self) -> int:
@@ -231,8 +238,16 @@ class Tma:
         assert self._barrier is not None, "prepared"
         assert slot.phase is not None, "phased"
         operands = [self._barrier, slot.index, slot.phase]
-        alone = {LEADER: ir.UnitAttr.get()} if self._pair or leader else {}
+        alone = {LEADER: ir.UnitAttr.get(), **self._of_teams} if self._pair or leader else {}
         at.create("nv_tileas.barrier_wait", operands, [], {**alone, **self._of_pair})
+
+    def await_read(self, at: Writer, slot: Slot) -> None:
+        """Until products of all teams have read the stage of an iteration; each one of them is
+        waited for, by the thread that copies.
+        """
+        assert slot.phase is not None, "phased"
+        how: dict[str, ir.Attribute] = {LEADER: ir.UnitAttr.get(), **self._by}
+        at.create("nv_tileas.barrier_wait", [self.emptied, slot.index, slot.phase], [], how)
 
     def to_fill(self, at: Writer) -> Slot:
         """The slot whose turn it is for the agent that copies."""

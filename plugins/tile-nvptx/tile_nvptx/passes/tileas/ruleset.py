@@ -61,7 +61,7 @@ FAMILIES = {
     ),
     "tensor_memory": (
         "nv_tileas.alloc_tmem", "nv_tileas.dealloc_tmem", "nv_tileas.tmem_address",
-        "nv_tileas.tmem_buffer", "nv_tileas.tmem_columns", "nv_tileas.tmem_view",
+        "nv_tileas.team", "nv_tileas.tmem_buffer", "nv_tileas.tmem_columns", "nv_tileas.tmem_view",
         "nv_tileas.tmem_fence", "nv_tileas.umma",
         "nv_tileas.umma_scaled",
     ),

@@ -165,13 +165,23 @@ def _words(access: TensorAccess, registers: tuple[int, ...], *, load: bool) -> s
 class TensorProduct:
     """What one thread begins: all instructions of a product, K innermost, or those `steps` along K
     from one to before another. A is an operand in shared memory, or how many columns of tensor
-    memory lie between its rows of one instruction and those of the next.
+    memory lie between its rows of one instruction and those of the next. `of_team`: those of one
+    instruction along M alone.
     """
 
     plan: TensorPlan
     a: SmemOperand | int
     b: SmemOperand
     steps: tuple[int, int] | None = None
+    of_team: bool = False
+
+    def left_of(self, m: int) -> int:
+        """How far from the beginning of A the rows of instruction `m` are, in units of where A is:
+        of a descriptor, or columns.
+        """
+        if isinstance(self.a, int):
+            return m * self.a
+        return _units(self.a.start(m * self.plan.rows_each, 0))
 
     @property
     def name(self) -> str:
@@ -182,6 +192,8 @@ class TensorProduct:
         row += _of(pair=self.plan.ctas > 1)
         if self.steps is not None:
             row += "_k{}_{}".format(*self.steps)
+        if self.of_team:
+            row += "_team"
         return f"tcgen05_mma_{row}_{shape}_{_spelt(self.a)}_{_spelt(self.b)}"
 
     @property
@@ -216,6 +228,7 @@ def multiply(made: TensorProduct) -> Routine:
     is not 0.
     """
     ms, ns, ks = made.plan.counts
+    ms = 1 if made.of_team else ms
     steps = range(*made.steps or (ks,))
     lines = [
         ".reg .pred begin, add;",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, WITH_WARP
+from tile_cute.linear.layout import log2
+from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, TEAM, WITH_WARP
 from tile_tileas.dialect.buffers import Barrier
+from tile_tileas.mma.tensor import WARPS
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device import asynchronous as device
@@ -19,6 +21,9 @@ _SUSPENDS_SINCE = 90
 #: Compute capability from which memory has an asynchronous proxy (PTX ISA, "Proxies").
 _PROXIES_SINCE = 90
 _EQ = 0
+#: Threads of a team.
+_OF_TEAM = WARPS * LANES
+_TEAM_BITS = log2(_OF_TEAM)
 #: Blocks of a pair, and a bit for each.
 _OF_PAIR, _PAIR_MASK = 2, 3
 
@@ -35,11 +40,30 @@ def first_thread(cx: Kernel) -> ir.Value:
 
 
 def begins_copies(cx: Kernel, op: ir.OpView) -> ir.Value:
-    """i1: this thread begins copies: the agent's first one, or that of its second warp."""
+    """i1: this thread begins copies: the agent's first one, or that of its second warp, or of the
+    last team's.
+    """
     if COPIER not in op.attributes:
         return first_thread(cx)
+    last = cx.state.num_warps - WARPS if TEAM in op.attributes else 0
+    index, one = cx.state.thread_index(cx), LANES * (1 + last)
+    return cx.state.once(cx, ("copier", one), lambda b: b.compare(_EQ, index, b.constant(one)))
+
+
+def leads_team(cx: Kernel) -> ir.Value:
+    """i1: this is the first thread of its team."""
     index = cx.state.thread_index(cx)
-    return cx.state.once(cx, ("copier",), lambda b: b.compare(_EQ, index, b.constant(LANES)))
+
+    def first(b: Builder) -> ir.Value:
+        return b.compare(_EQ, b.with_constant("andi", index, _OF_TEAM - 1), b.constant(0))
+
+    return cx.state.once(cx, ("leads team",), first)
+
+
+def team_of(cx: Kernel) -> ir.Value:
+    """i32: the number of the thread's team."""
+    index = cx.state.thread_index(cx)
+    return cx.state.once(cx, ("team",), lambda b: b.with_constant("shrui", index, _TEAM_BITS))
 
 
 def first_of_pair(cx: Kernel) -> ir.Value:
@@ -77,6 +101,8 @@ def _is_first_of_pair(cx: Kernel) -> ir.Value:
 
 def leader(cx: Kernel, op: ir.OpView) -> ir.Value:
     """i1: this thread does what one does for the block, or for its pair."""
+    if TEAM in op.attributes and COPIER not in op.attributes:
+        return leads_team(cx)
     if PAIR not in op.attributes:
         return begins_copies(cx, op)
     if COPIER not in op.attributes:

@@ -8,7 +8,7 @@ from tile_cute.atoms.tensor_access import TensorAccess, packing, tensor_access
 from tile_cute.atoms.types import BITS
 from tile_cute.errors import LayoutError
 from tile_cute.linear import LinearLayout
-from tile_tileas.dialect.barriers import LEADER, PAIR
+from tile_tileas.dialect.barriers import LEADER, PAIR, TEAM
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import MET, STEPS, tensor_columns
 from tile_tileas.dot_plan import atom_name, product_shape
@@ -22,7 +22,13 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device import tensor_memory as device
 from tile_nvptx.passes.tileas.rules.cluster import meet_in_cluster
-from tile_nvptx.passes.tileas.rules.synchronization import first_thread, leads_pair, run
+from tile_nvptx.passes.tileas.rules.synchronization import (
+    first_thread,
+    leader,
+    leads_pair,
+    run,
+    team_of,
+)
 from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.shared import when
@@ -94,7 +100,7 @@ def tmem_columns(op: ir.OpView, cx: Kernel) -> ir.Value:
 @rules.on("nv_tileas.tmem_fence")
 def tmem_fence(op: ir.OpView, cx: Kernel) -> None:
     """tmem_fence => tcgen05.fence"""
-    with when(cx, first_thread(cx) if LEADER in op.attributes else None):
+    with when(cx, leader(cx, op) if LEADER in op.attributes else None):
         run(cx, device.fence(text(op, "side")))
 
 
@@ -172,6 +178,12 @@ def store(cx: Kernel, value: ir.Value, destination: ir.Value) -> None:
 # -- products --------------------------------------------------------------------------------------
 
 
+@rules.on("nv_tileas.team")
+def team(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """team => the thread's index by that of a team's threads"""
+    return team_of(cx)
+
+
 @rules.on("nv_tileas.umma")
 def umma(op: ir.OpView, cx: Kernel) -> None:
     """umma => tcgen05.mma of all its parts, by one thread"""
@@ -185,12 +197,27 @@ def umma(op: ir.OpView, cx: Kernel) -> None:
         if end > plan.counts[2]:
             raise error_at(op, f"has {plan.counts[2]} steps along K, not {end}")
         steps = first, end
-    made = device.TensorProduct(plan, left_side, right_side, steps)
-    with when(cx, leads_pair(cx) if plan.ctas > 1 else first_thread(cx)):
+    of_team = TEAM in op.attributes
+    made = device.TensorProduct(plan, left_side, right_side, steps, of_team=of_team)
+    with when(cx, leads_pair(cx) if plan.ctas > 1 else leader(cx, op)):
         left = a if isinstance(left_side, int) else _descriptor(cx, a, left_side)
         right = _descriptor(cx, b, right_side)
         flag = cx.create("arith.extui", [accumulate], [Builder(cx).i32]).result
+        if of_team:
+            left, accumulator = _of_team(cx, made, left, accumulator)
         run(cx, device.multiply(made), accumulator, left, right, flag)
+
+
+def _of_team(
+    cx: Kernel, made: device.TensorProduct, left: ir.Value, accumulator: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """Where the rows begin that the thread's team has of A and of the sum."""
+    b, number = Builder(cx), team_of(cx)
+    further = b.with_constant("muli", number, made.left_of(1))
+    if not isinstance(made.a, int):
+        further = cx.create("arith.extui", [further], [b.i64]).result
+    sums = b.with_constant("muli", number, made.plan.column(1, 0))
+    return b.binary("addi", left, further), b.binary("addi", accumulator, sums)
 
 
 @rules.on("nv_tileas.umma_scaled")
