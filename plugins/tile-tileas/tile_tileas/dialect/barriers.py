@@ -34,10 +34,10 @@ LEADER = "leader"
 #: On what the first thread of the agent's second warp does in the place of the agent's first one:
 #: it begins copies and waits for the products before, while the other begins products.
 COPIER = "copier"
-#: On what the first thread of each team does in the place of the agent's first one, and on what
-#: threads do at the barriers of their team, a stage each. A team is four warps, which have the rows
-#: of tensor memory of one instruction (`nv_tileas.team`). With `copier`: the first thread of the
-#: last team's second warp.
+#: How many teams (i32) an agent has, on what the first thread of each does in the place of the
+#: agent's first one, and on what threads do at the barriers of their team, a stage each. Teams have
+#: as many warps each, one after the other (`nv_tileas.team`). With `copier`: the first thread of the
+#: last team's second warp, or of the only one that it has.
 TEAM = "team"
 #: Attribute of a leader's wait that the rest of its warp waits for.
 WITH_WARP = "with_warp"
@@ -50,6 +50,12 @@ ARRIVERS = ("thread", "warp", "agent")
 #: done ("cp.async", each thread for itself), or the products of the agent's thread that begins
 #: them ("tcgen05", that one thread; nobody meets).
 ARRIVAL_KINDS = ("generic", "cp.async", "tcgen05")
+
+
+def in_teams(teams: int) -> dict[str, ir.Attribute]:
+    """The attribute of what each of several teams does; nothing for one."""
+    i32 = ir.IntegerType.get_signless(32)
+    return {TEAM: ir.IntegerAttr.get(i32, teams)} if teams > 1 else {}
 
 
 def barrier_problem(type_: ir.Type) -> str | None:

@@ -233,14 +233,19 @@ def _product(op: ir.OpView) -> str | None:
     return None
 
 
+def _teams(op: ir.OpView) -> str | None:
+    number = op.team.value
+    return None if number > 1 else f"expects several teams, but got {number}"
+
+
 SPECS = (
     OperationSpec(
         "team",
-        {"result": Result[Any]},
-        "The number (i32) of this thread's team: of four warps, which together reach all rows of "
-        "tensor memory.",
+        {"team": ir.IntegerAttr, "result": Result[Any]},
+        "The number (i32) of this thread's team, of so many in its agent. Four warps together reach "
+        "all rows of tensor memory.",
         (Pure,),
-        (lambda op: _address(op.result),),
+        (lambda op: _address(op.result), _teams),
     ),
     OperationSpec(
         "alloc_tmem",

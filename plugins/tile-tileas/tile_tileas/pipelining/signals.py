@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.mlir import ir
-from tile_tileas.dialect.barriers import LEADER, PAIR, TEAM
+from tile_tileas.dialect.barriers import LEADER, PAIR, in_teams
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BarrierPlace
 
@@ -18,7 +18,7 @@ class Signals:
 
     def __init__(self, func: ir.Operation, threads: int, teams: int = 1) -> None:
         self._func, self._threads, self._teams = func, threads, teams
-        self._how: dict[str, ir.Attribute] = {TEAM: ir.UnitAttr.get()} if teams > 1 else {}
+        self._how = in_teams(teams)
 
     def barrier(self, arrivals: int = 1) -> ir.Value:
         """A barrier whose turns are counted, with a stage for each team, made where the kernel
@@ -48,7 +48,7 @@ class Signals:
 
     def commit(self, at: Writer, done: ir.Value, *, pair: bool = False) -> ir.Operation:
         """What says at a barrier of these that all products are done that have begun."""
-        return commit_products(at, done, self._stage(at), pair=pair, team=self._teams > 1)
+        return commit_products(at, done, self._stage(at), pair=pair, teams=self._teams)
 
     def wait(self, at: Writer, done: ir.Value) -> None:
         """Until as many arrivals of a barrier have been as there were waits, this one included."""
@@ -57,24 +57,23 @@ class Signals:
 
     def _stage(self, at: Writer) -> ir.Value:
         """The stage of a thread's own team."""
-        team = self._teams > 1
-        return at.create("nv_tileas.team", [], [at.i32]).result if team else at.constant(0)
+        if self._teams == 1:
+            return at.constant(0)
+        return at.create("nv_tileas.team", [], [at.i32], self._how).result
 
     def _turn(self, at: Writer, barrier: ir.Value) -> ir.Value:
         return at.create(_TURN, [barrier], [at.i32], self._how).result
 
 
 def commit_products(
-    at: Writer, barrier: ir.Value, stage: ir.Value, *, pair: bool = False, team: bool = False
+    at: Writer, barrier: ir.Value, stage: ir.Value, *, pair: bool = False, teams: int = 1
 ) -> ir.Operation:
     """The barrier's stage hears of it when all products that have begun are done, in both blocks if
-    a `pair` makes them; if each `team` makes its own, from each of them.
+    a `pair` makes them; if each of several `teams` makes its own, from each of them.
     """
     how: dict[str, ir.Attribute] = {
         "by": ir.StringAttr.get("agent"), "kind": ir.StringAttr.get("tcgen05")
     }  # fmt: skip
     if pair:
         how[PAIR] = ir.UnitAttr.get()
-    if team:
-        how[TEAM] = ir.UnitAttr.get()
-    return at.create(_ARRIVE, [barrier, stage], [], how)
+    return at.create(_ARRIVE, [barrier, stage], [], {**how, **in_teams(teams)})

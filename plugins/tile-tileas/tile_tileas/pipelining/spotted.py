@@ -100,7 +100,7 @@ class Spotted(Multistage):
             filling.wait(at, read, self.ahead - 1, leader=alone)
             if spot.last is not None:
                 at.move(ir.InsertionPoint.after(spot.last))
-                commit_products(at, filling.emptied, read.index, team=True)
+                commit_products(at, filling.emptied, read.index, teams=spot.teams)
             at.move(ir.InsertionPoint.after(spot.free))
             if spot.last is not None:
                 filling.await_read(at, slot)
@@ -146,7 +146,7 @@ class Spotted(Multistage):
         buffer.owner.erase()
         if spot.last is not None:
             at.move(ir.InsertionPoint.after(product))
-            commit_products(at, filling.emptied, slot.index, team=True)
+            commit_products(at, filling.emptied, slot.index, teams=spot.teams)
 
 
 def _alone(part: _Part) -> Sequence[tuple[Tma, Sequence[Prefetch]]]:

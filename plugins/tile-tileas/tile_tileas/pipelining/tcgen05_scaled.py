@@ -32,7 +32,7 @@ from tile_cute.linear.layout import log2
 from tile_core.mlir import ir
 from tile_tileas.analysis.pressure import used_values
 from tile_tileas.dialect import distributed, layout_of
-from tile_tileas.dialect.barriers import COPIER, LEADER, TEAM
+from tile_tileas.dialect.barriers import COPIER, LEADER, TEAM, in_teams
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED, STEPS
@@ -182,9 +182,9 @@ class Scaled(Turned):
         at, chain = self._at, self._chain
         late = chain.late
         chain.lie_over(self._warps)
-        if self._teams > 1:
+        for name, value in in_teams(self._teams).items():
             for product in (*chain.parts, late):
-                product.attributes[TEAM] = ir.UnitAttr.get()
+                product.attributes[name] = value
         first, new, block, scores = self._turn()
         self._sum = self._held(new)
         values = late.operands[1]

@@ -14,7 +14,7 @@ from tile_core.mlir import ir
 from tile_tileas.access import TMA, AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.cluster.cutting import IN_ALL_CTAS
-from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, TEAM, WITH_WARP
+from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, WITH_WARP, in_teams
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.passes.convert_tileaa import num_ctas
 from tile_tileas.pipelining.filling import Place, Slot
@@ -160,7 +160,7 @@ class Tma:
         self._shares = False
         self._pair = pair
         self._of_pair: dict[str, ir.Attribute] = {PAIR: ir.UnitAttr.get()} if pair else {}
-        self._of_teams: dict[str, ir.Attribute] = {TEAM: ir.UnitAttr.get()} if teams > 1 else {}
+        self._of_teams: dict[str, ir.Attribute] = in_teams(teams)
         self._readers = teams if teams > 1 else self._readers
         copies_alone = {COPIER: ir.UnitAttr.get(), **self._of_teams}
         self._by: dict[str, ir.Attribute] = copies_alone if copier else {}

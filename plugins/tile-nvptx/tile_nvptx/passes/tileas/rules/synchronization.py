@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tile_cute.linear.layout import log2
+from tile_cute.linear.layout import is_power_of_two, log2
 from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, TEAM, WITH_WARP
 from tile_tileas.dialect.buffers import Barrier
-from tile_tileas.mma.tensor import WARPS
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device import asynchronous as device
@@ -21,9 +20,6 @@ _SUSPENDS_SINCE = 90
 #: Compute capability from which memory has an asynchronous proxy (PTX ISA, "Proxies").
 _PROXIES_SINCE = 90
 _EQ = 0
-#: Threads of a team.
-_OF_TEAM = WARPS * LANES
-_TEAM_BITS = log2(_OF_TEAM)
 #: Blocks of a pair, and a bit for each.
 _OF_PAIR, _PAIR_MASK = 2, 3
 
@@ -45,25 +41,41 @@ def begins_copies(cx: Kernel, op: ir.OpView) -> ir.Value:
     """
     if COPIER not in op.attributes:
         return first_thread(cx)
-    last = cx.state.num_warps - WARPS if TEAM in op.attributes else 0
-    index, one = cx.state.thread_index(cx), LANES * (1 + last)
+    first, each = 0, cx.state.num_warps
+    if TEAM in op.attributes:
+        each = _warps_of_team(cx, op)
+        first = cx.state.num_warps - each
+    index, one = cx.state.thread_index(cx), LANES * (first + min(1, each - 1))
     return cx.state.once(cx, ("copier", one), lambda b: b.compare(_EQ, index, b.constant(one)))
 
 
-def leads_team(cx: Kernel) -> ir.Value:
+def _warps_of_team(cx: Kernel, op: ir.OpView) -> int:
+    """Warps of each team of this agent.
+
+    Raises:
+        CompileError: it has not as many for each, a power of two.
+    """
+    teams = ir.IntegerAttr(op.attributes[TEAM]).value
+    each, rest = divmod(cx.state.num_warps, teams)
+    if rest or not is_power_of_two(each):
+        raise cx.error(f"has {cx.state.num_warps} warps for {teams} teams")
+    return each
+
+
+def _leads_team(cx: Kernel, op: ir.OpView) -> ir.Value:
     """i1: this is the first thread of its team."""
-    index = cx.state.thread_index(cx)
+    index, threads = cx.state.thread_index(cx), LANES * _warps_of_team(cx, op)
 
     def first(b: Builder) -> ir.Value:
-        return b.compare(_EQ, b.with_constant("andi", index, _OF_TEAM - 1), b.constant(0))
+        return b.compare(_EQ, b.with_constant("andi", index, threads - 1), b.constant(0))
 
-    return cx.state.once(cx, ("leads team",), first)
+    return cx.state.once(cx, ("leads team", threads), first)
 
 
-def team_of(cx: Kernel) -> ir.Value:
+def team_of(cx: Kernel, op: ir.OpView) -> ir.Value:
     """i32: the number of the thread's team."""
-    index = cx.state.thread_index(cx)
-    return cx.state.once(cx, ("team",), lambda b: b.with_constant("shrui", index, _TEAM_BITS))
+    index, bits = cx.state.thread_index(cx), log2(LANES * _warps_of_team(cx, op))
+    return cx.state.once(cx, ("team", bits), lambda b: b.with_constant("shrui", index, bits))
 
 
 def first_of_pair(cx: Kernel) -> ir.Value:
@@ -102,7 +114,7 @@ def _is_first_of_pair(cx: Kernel) -> ir.Value:
 def leader(cx: Kernel, op: ir.OpView) -> ir.Value:
     """i1: this thread does what one does for the block, or for its pair."""
     if TEAM in op.attributes and COPIER not in op.attributes:
-        return leads_team(cx)
+        return _leads_team(cx, op)
     if PAIR not in op.attributes:
         return begins_copies(cx, op)
     if COPIER not in op.attributes:

@@ -181,7 +181,7 @@ def store(cx: Kernel, value: ir.Value, destination: ir.Value) -> None:
 @rules.on("nv_tileas.team")
 def team(op: ir.OpView, cx: Kernel) -> ir.Value:
     """team => the thread's index by that of a team's threads"""
-    return team_of(cx)
+    return team_of(cx, op)
 
 
 @rules.on("nv_tileas.umma")
@@ -204,15 +204,17 @@ def umma(op: ir.OpView, cx: Kernel) -> None:
         right = _descriptor(cx, b, right_side)
         flag = cx.create("arith.extui", [accumulate], [Builder(cx).i32]).result
         if of_team:
-            left, accumulator = _of_team(cx, made, left, accumulator)
+            left, accumulator = _of_team(op, cx, made, left, accumulator)
         run(cx, device.multiply(made), accumulator, left, right, flag)
 
 
 def _of_team(
-    cx: Kernel, made: device.TensorProduct, left: ir.Value, accumulator: ir.Value
+    op: ir.OpView, cx: Kernel, made: device.TensorProduct, left: ir.Value, accumulator: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
     """Where the rows begin that the thread's team has of A and of the sum."""
-    b, number = Builder(cx), team_of(cx)
+    if any(made.left_of(m) != m * made.left_of(1) for m in range(made.plan.counts[0])):
+        raise error_at(op, "has rows of teams that lie unevenly")
+    b, number = Builder(cx), team_of(cx, op)
     further = b.with_constant("muli", number, made.left_of(1))
     if not isinstance(made.a, int):
         further = cx.create("arith.extui", [further], [b.i64]).result
