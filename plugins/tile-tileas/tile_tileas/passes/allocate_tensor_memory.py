@@ -137,12 +137,15 @@ def _take_for_agents(
     bodies = [agent.regions[0].blocks[0] for agent in agents_of(switch)]
     at = Exchange(bodies[0].operations[0])
     at.create("nv_tileas.alloc_tmem", [word], [], count)
-    known = at.create("nv_tileas.tmem_address", [word], [i32]).result
+    buffers = [life.op.results[0] for life in lives]
+    known = [_address_for(body, buffers, word, first=body == bodies[0]) for body in bodies]
     for life in lives:
         for use in list(life.op.results[0].uses):
             own = Exchange(use.owner)
-            first = within(use.owner.operation, bodies[0]) is not None
-            address = known if first else own.create("nv_tileas.tmem_address", [word], [i32]).result
+            inside = [within(use.owner.operation, body) is not None for body in bodies]
+            address = known[inside.index(True)] if any(inside) else None
+            if address is None:
+                address = own.create("nv_tileas.tmem_address", [word], [i32]).result
             column = {"column": ir.IntegerAttr.get(i32, life.offset)}
             type_ = life.op.results[0].type
             made = own.create("nv_tileas.tmem_buffer", [address], [type_], column)
@@ -156,6 +159,19 @@ def _take_for_agents(
     count[MET] = ir.UnitAttr.get()  # agents meet where they end
     address = end.create("nv_tileas.tmem_address", [word], [i32]).result
     end.create("nv_tileas.dealloc_tmem", [address], [], count)
+
+
+def _address_for(
+    body: ir.Block, buffers: Sequence[ir.Value], word: ir.Value, *, first: bool
+) -> ir.Value | None:
+    """The address of the columns, for all that an agent does with `buffers`; None if another one
+    than the `first`, which takes them, may wait for them inside of what uses them.
+    """
+    user = first_user(body, buffers)
+    if user is None or (len(user.regions) and not first):
+        return None
+    i32 = ir.IntegerType.get_signless(32)
+    return Exchange(user).create("nv_tileas.tmem_address", [word], [i32]).result
 
 
 def _arrive(at: Exchange) -> None:

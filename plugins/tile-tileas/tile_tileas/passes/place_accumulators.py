@@ -194,6 +194,8 @@ class _Placing:
         held, done = self._held(at, op), signals.barrier()
         lay_over(at, held.sums, loop)
         if first is not None:
+            if TEAM in op.attributes:
+                signals.gather(at)  # leaders may be another agent, which is told of columns
             # What it reads lives in the loop, which waits for it.
             self._begin(at, first, held, _flag(at, value=False))
             loop.operands[3 + place] = carried

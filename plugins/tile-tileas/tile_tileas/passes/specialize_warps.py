@@ -20,6 +20,7 @@ from typing import ClassVar
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_core.target import Target
+from tile_tileas.agents.leaders import mark_leaders
 from tile_tileas.agents.needs import FOR, Needs, used_outside
 from tile_tileas.agents.registers import Warps, warps_for
 from tile_tileas.agents.replica import Replica
@@ -35,6 +36,8 @@ from tile_tileas.tma.barriers import BEGINS
 
 _INIT, _DEALLOC = "nv_tileas.barrier_init", "nv_tileas.dealloc"
 _SEGMENTS = 16
+#: Another number in each agent.
+_TEAM = "nv_tileas.team"
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class SpecializeWarps(Pass):
     }
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
+        mark_leaders(op)
         marked = list(_marked(op.regions[0]))
         if not marked:
             return
@@ -142,7 +146,7 @@ class _Split:
         """What comes before the agents part: scalars without effects that follow from arguments,
         stages and barriers of the loops that copy, memory that lasts as long as the kernel.
         """
-        used = {value for op in self._marked for value in used_outside(op)}
+        used = {one for op in self._marked for value in used_outside(op) for one in _seen_in(value)}
         found: list[ir.OpView] = []
         known: set[ir.Value] = set(self._block.arguments)
         for op in ops[:-1]:
@@ -154,7 +158,7 @@ class _Split:
                 taken = results[0] in used
             else:
                 plain = not len(op.regions) and is_pure(op) and not any(map(_is_tile, results))
-                taken = plain and all(value in known for value in op.operands)
+                taken = plain and name != _TEAM and all(value in known for value in op.operands)
             if taken:
                 found.append(op)
                 known.update(results)
@@ -187,6 +191,14 @@ def _agent_of(op: ir.Operation) -> int:
     """The number of the agent that a marked operation is for."""
     mark = op.attributes[PRODUCER]
     return mark.value if isinstance(mark, ir.IntegerAttr) else 1
+
+
+def _seen_in(value: ir.Value) -> Iterator[ir.Value]:
+    """A value, and the memory that it is a view of."""
+    yield value
+    if _is_storage(value) and not isinstance(value.owner, ir.Block) and is_pure(value.owner.opview):
+        for operand in value.owner.operands:
+            yield from _seen_in(operand)
 
 
 def _is_storage(value: ir.Value) -> bool:

@@ -125,9 +125,10 @@ def turned_for(
     cx: PassContext,
     *,
     tight: bool,
+    apart: bool,
 ) -> Turned:
     """The loop of a chain of `func`, so that several blocks of a multiprocessor have columns, if
-    they are to. `shares`: columns of its sums, blocks.
+    they are to. `shares`: columns of its sums, blocks. `apart`: another agent may begin products.
     """
     (sums, blocks), warps = shares, num_warps(func)
     registers = registers_of_thread(cx.target, warps, blocks)
@@ -139,7 +140,7 @@ def turned_for(
         return Turned(loop, chain, tight=tight)
     why = problem_of(chain, warps)
     if why is None:
-        made: Turned = Scaled(func, loop, chain, warps, tight=tight)
+        made: Turned = Scaled(func, loop, chain, warps, tight=tight, apart=apart)
     else:
         made = Paired(loop, chain, warps, tight=tight)
         cx.missed(made.loop.operation, f"keeps the second one's sum in registers: {why}",

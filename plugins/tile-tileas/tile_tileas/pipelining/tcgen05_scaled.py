@@ -30,6 +30,7 @@ from tile_cute.atoms.records import TENSOR
 from tile_cute.linear.layout import log2
 
 from tile_core.mlir import ir
+from tile_tileas.agents.leaders import LED_APART
 from tile_tileas.analysis.pressure import used_values
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.barriers import COPIER, LEADER, TEAM, in_teams
@@ -171,8 +172,17 @@ class Scaled(Turned):
     """Rewrites the loop of a chain of `func`, whose `problem_of` is None."""
 
     def __init__(
-        self, func: ir.Operation, loop: ir.OpView, chain: Chain, warps: int, *, tight: bool
+        self,
+        func: ir.Operation,
+        loop: ir.OpView,
+        chain: Chain,
+        warps: int,
+        *,
+        tight: bool,
+        apart: bool,
     ) -> None:
+        """`apart`: leaders of teams may be an agent of their own."""
+        self._apart = apart
         self._warps, self._teams = warps, teams_of(chain, warps)
         self._signals = Signals(func, warps * _LANES, self._teams)
         self._begun: ir.Value | None = None
@@ -199,6 +209,8 @@ class Scaled(Turned):
         self._read_behind(new, block)
         scores.attributes[FREES] = ir.UnitAttr.get()
         scores.attributes[FEW] = ir.IntegerAttr.get(at.i32, _READ)
+        if self._apart and self._teams > 1:
+            new.attributes[LED_APART] = ir.UnitAttr.get()
         return new.opview, spots
 
     def _spots(

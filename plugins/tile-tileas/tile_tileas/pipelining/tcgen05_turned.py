@@ -7,11 +7,15 @@ from __future__ import annotations
 from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
+from tile_tileas.agents.registers import warps_for
 from tile_tileas.analysis.accumulators import carried_place, sums
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
+from tile_tileas.mma.tensor import WARPS
+from tile_tileas.pipelining.apart import refusal
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.in_passing import load_others_in_passing, of_products
+from tile_tileas.pipelining.multistage import is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.stage_count import fits_once, stages_of
@@ -33,7 +37,8 @@ def pipelined(one: Candidate) -> Pipelined | None:
         if problem is None:
             load_others_in_passing(every)  # which leaves memory for stages
             shares, tight = (taken, occupancy(one.func)), _stages(one) == 1
-            turned = turned_for(one.func, one.loop, chain, shares, one.cx, tight=tight)
+            how = {"tight": tight, "apart": _may_be_led_apart(one)}
+            turned = turned_for(one.func, one.loop, chain, shares, one.cx, **how)
             return _in_stages(one, turned)
         why = problem
     else:
@@ -41,6 +46,15 @@ def pipelined(one: Candidate) -> Pipelined | None:
     one.cx.missed(one.loop.operation, f"makes its products one after the other: {why}",
                   category="pipeline", name="ProductsNotOverlapped")  # fmt: skip
     return None
+
+
+def _may_be_led_apart(one: Candidate) -> bool:
+    """Whether another agent may copy and begin products: one of a warpgroup, which gives most of
+    its registers to the other, and that has a loop of one run.
+    """
+    copies = warps_for(one.warps, occupancy(one.func), one.cx.target)[1]
+    runs_once = not is_inside_loop(one.loop)
+    return copies.number == WARPS and runs_once and refusal(one.func, one.loop, one.loads) is None
 
 
 def _columns(one: Candidate, chain: Chain) -> int:
