@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tile_core.mlir import ir
 from tile_tileas.dialect.barriers import LEADER, PAIR, in_teams
 from tile_tileas.pipelining.writer import Writer
@@ -55,6 +57,11 @@ class Signals:
         at.create(_WAIT, [done, self._stage(at), self._turn(at, done)], [], self._how)
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("after")})
 
+    def in_turn(self) -> Turns:
+        """Turns that the teams take at something."""
+        assert self._teams > 1, "one waits for nobody"
+        return Turns(self.barrier(self._threads // self._teams), self._teams)
+
     def _stage(self, at: Writer) -> ir.Value:
         """The stage of a thread's own team."""
         if self._teams == 1:
@@ -63,6 +70,42 @@ class Signals:
 
     def _turn(self, at: Writer, barrier: ir.Value) -> ir.Value:
         return at.create(_TURN, [barrier], [at.i32], self._how).result
+
+
+@dataclass
+class Turns:
+    """Teams take turns, each as often as the others, the first one first: threads of a team wait
+    at its stage of `barrier` until all of the team before have arrived there.
+    """
+
+    barrier: ir.Value
+    teams: int
+    _mine: tuple[ir.Value, ir.Value] | None = None
+
+    def wait(self, at: Writer) -> None:
+        """Until it is the team's turn."""
+        how = in_teams(self.teams)
+        team = at.create("nv_tileas.team", [], [at.i32], how).result
+        counted = at.create(_TURN, [self.barrier], [at.i32], how).result
+        # The first team begins: its turn comes behind what was before the barrier's first phase.
+        one = at.constant(1)
+        phase = at.binary("xori", counted, at.select(team, 0, one, at.constant(0)))
+        self._mine = team, phase
+        self.stay(at)
+
+    def stay(self, at: Writer) -> None:
+        """It is the team's turn: no code is moved across here."""
+        assert self._mine is not None, "the turn has come"
+        at.create(_WAIT, [self.barrier, *self._mine], [], in_teams(self.teams))
+
+    def hand_on(self, at: Writer) -> None:
+        """Let the next team have its turn."""
+        assert self._mine is not None, "the turn has come"
+        team, _ = self._mine
+        following = at.select(team, self.teams - 1, at.constant(0), at.plus(team, 1))
+        arrival = {"by": ir.StringAttr.get("thread"), "kind": ir.StringAttr.get("generic")}
+        how: dict[str, ir.Attribute] = {**arrival, **in_teams(self.teams)}
+        at.create(_ARRIVE, [self.barrier, following], [], how)
 
 
 def commit_products(

@@ -291,15 +291,22 @@ class Scaled(Turned):
         at.move(ir.InsertionPoint(stored))
         begun: list[ir.Operation] = []
         found: list[list[ir.Value]] = []
+        turns = self._signals.in_turn() if self._teams > 1 else None
+        if turns is not None:
+            turns.wait(at)
         for number in range(_PARTS):
             part = Part(at, known, number, width, known.tile)
             made = part.of(stored.operands[0])
             for chunk in self._scaled_beside(number):
                 self._scale(chunk)
             found.append([part.folded(fold) for fold in known.folds])
+            if turns is not None and number + 1 == _PARTS:
+                turns.hand_on(at)
             at.store(made, some_of(at, late.operands[0], number, width))
             if number + 1 == _FIRST:
                 begun.append(self._begin(0, _FIRST))
+                if turns is not None:
+                    turns.stay(at)
         begun.append(self._begin(_FIRST, _PARTS))
         # Behind the products, which nobody is to wait for longer.
         at.move(ir.InsertionPoint(stored))
