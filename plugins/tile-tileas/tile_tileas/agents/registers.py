@@ -23,6 +23,25 @@ class Warps:
     registers: int = INHERIT
 
 
+#: What a thread keeps that scales some columns of a sum at a time.
+_SCALING = 48
+
+
+def warps_with_scaling(works: int, target: Target) -> tuple[Warps, Warps, Warps] | None:
+    """The agent that works, one that copies and begins products, and one of as many warps as the
+    first that scales sums in tensor memory; None if it cannot have registers for that.
+    """
+    total = 2 * works + _WARPGROUP
+    launched = target.registers // (_LANES * total) // REGISTER_GRANULE * REGISTER_GRANULE
+    kept = _KEPT * _WARPGROUP + _SCALING * works
+    left = (launched * total - kept) // works // REGISTER_GRANULE * REGISTER_GRANULE
+    may = target.chip.endswith(("a", "f")) and works == _MANY_WARPS and left > launched > _SCALING
+    if not may:
+        return None
+    most = target.max_registers // REGISTER_GRANULE * REGISTER_GRANULE
+    return Warps(works, min(left, most)), Warps(_WARPGROUP, _KEPT), Warps(works, _SCALING)
+
+
 def warps_for(works: int, blocks: int, target: Target) -> tuple[Warps, Warps]:
     """The agent that works, on `works` warps, and the one that copies, where hints ask for `blocks`
     of a multiprocessor at once.

@@ -22,14 +22,14 @@ from tile_core.passes import Pass, PassContext, error_at
 from tile_core.target import Target
 from tile_tileas.agents.leaders import mark_leaders
 from tile_tileas.agents.needs import FOR, Needs, used_outside
-from tile_tileas.agents.registers import Warps, warps_for
+from tile_tileas.agents.registers import Warps, warps_for, warps_with_scaling
 from tile_tileas.agents.replica import Replica
 from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.dialect.agents import AGENT, SWITCH, YIELD
 from tile_tileas.dialect.buffers import BarrierType, BufferType
 from tile_tileas.passes.convert_tileaa import SPEC, num_warps, occupancy
-from tile_tileas.pipelining.apart import PRODUCER
+from tile_tileas.pipelining.apart import PRODUCER, SCALES
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BEGINS
@@ -102,6 +102,10 @@ class _Split:
         if len(numbers) == 1:
             self._works, copies = warps_for(num_warps(func), occupancy(func), target)
             self._warps = [copies]
+        elif SCALES in numbers:
+            found = warps_with_scaling(num_warps(func), target)
+            assert found is not None, "who marks operations asks before"
+            self._works, *self._warps = found
         else:
             self._works, self._warps = Warps(num_warps(func)), [Warps(1) for _ in numbers]
 

@@ -33,16 +33,26 @@ class Signals:
         place.seen(at)
         return made
 
-    def gather(self, at: Writer, turn: ir.Value | None = None) -> ir.Value:
-        """The thread that begins products waits for all others; those go on, and run ahead until
-        they wait for what it begins here. `turn`: that of another barrier, which has a wait for
-        each one here. The turn that is waited for.
-        """
-        here = self.barrier(self._threads // self._teams)
-        stage, how = self._stage(at), {LEADER: ir.UnitAttr.get(), **self._how}
+    def meeting(self, times: int = 1) -> ir.Value:
+        """A barrier at which each thread arrives, so many `times` for each turn."""
+        return self.barrier(times * self._threads // self._teams)
+
+    def arrive(self, at: Writer, here: ir.Value) -> None:
+        """The thread has done what it did in tensor memory, too."""
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("before")})
         arrival = {"by": ir.StringAttr.get("thread"), "kind": ir.StringAttr.get("generic")}
-        at.create(_ARRIVE, [here, stage], [], {**arrival, **self._how})
+        at.create(_ARRIVE, [here, self._stage(at)], [], {**arrival, **self._how})
+
+    def gather(
+        self, at: Writer, turn: ir.Value | None = None, here: ir.Value | None = None
+    ) -> ir.Value:
+        """The thread that begins products waits for all others; those go on, and run ahead until
+        they wait for what it begins here. `turn`: that of another barrier, which has a wait for
+        each one here. `here`: a `meeting` where others arrive, too. The turn that is waited for.
+        """
+        here = self.meeting() if here is None else here
+        self.arrive(at, here)
+        stage, how = self._stage(at), {LEADER: ir.UnitAttr.get(), **self._how}
         counted = self._turn(at, here) if turn is None else turn
         at.create(_WAIT, [here, stage, counted], [], how)
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("after"), **how})
@@ -60,7 +70,7 @@ class Signals:
     def in_turn(self) -> Turns:
         """Turns that the teams take at something."""
         assert self._teams > 1, "one waits for nobody"
-        return Turns(self.barrier(self._threads // self._teams), self._teams)
+        return Turns(self.meeting(), self._teams)
 
     def _stage(self, at: Writer) -> ir.Value:
         """The stage of a thread's own team."""

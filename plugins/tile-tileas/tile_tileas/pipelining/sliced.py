@@ -15,7 +15,7 @@ parts, and what they find is combined, so that sums are added in another order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tile_cute.linear import reshape, slice_dim, subtile
 
@@ -254,13 +254,16 @@ class Part:
 
     def __init__(
         self, at: Writer, known: Dependents, number: int, width: int, again: ir.Value,
-        *, is_part: bool = False,
+        *, is_part: bool = False, given: Mapping[ir.Value, ir.Value] | None = None,
     ) -> None:  # fmt: skip
-        """`again`: the tile once more, of which the part alone is read; that part if `is_part`."""
+        """`again`: the tile once more, of which the part alone is read; that part if `is_part`.
+        `given`: parts of other tiles.
+        """
         self._at, self._whole, self._width, self._number = at, known, width, number
         self._ops = {op.operation for op in known.ops}
         self._once_more = again
         self._known: dict[ir.Value, ir.Value] = {known.tile: again} if is_part else {}
+        self._known.update(given or {})
 
     def of(self, value: ir.Value) -> ir.Value:
         """The part of a value; the value itself if it is no such tile."""

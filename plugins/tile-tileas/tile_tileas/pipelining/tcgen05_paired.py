@@ -36,7 +36,7 @@ from tile_tileas.dot_plan import FREES
 from tile_tileas.passes.convert_tileaa import num_warps, registers_of_thread
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
-from tile_tileas.pipelining.tcgen05_scaled import Scaled, problem_of
+from tile_tileas.pipelining.tcgen05_scaled import Apart, Scaled, problem_of
 
 _WAIT = "nv_tileas.dot_wait"
 #: Of P that are made one after the other.
@@ -125,10 +125,10 @@ def turned_for(
     cx: PassContext,
     *,
     tight: bool,
-    apart: bool,
+    apart: Apart,
 ) -> Turned:
     """The loop of a chain of `func`, so that several blocks of a multiprocessor have columns, if
-    they are to. `shares`: columns of its sums, blocks. `apart`: another agent may begin products.
+    they are to. `shares`: columns of its sums, blocks. `apart`: what other agents may do.
     """
     (sums, blocks), warps = shares, num_warps(func)
     registers = registers_of_thread(cx.target, warps, blocks)

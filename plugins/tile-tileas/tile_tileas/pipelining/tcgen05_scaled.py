@@ -23,8 +23,9 @@ S or leaves it, as the mask of causal attention, writes over S in tensor memory 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tile_cute.atoms.records import TENSOR
 from tile_cute.linear.layout import log2
@@ -40,6 +41,8 @@ from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED, STEPS
 from tile_tileas.dot_plan import FREES, IN_PLACE, tensor_plan_of
 from tile_tileas.materialize.tensor_parts import change_of
 from tile_tileas.mma.tensor import WARPS
+from tile_tileas.pipelining.apart import PRODUCER, SCALES
+from tile_tileas.pipelining.factors import Factors, factors_of, spread
 from tile_tileas.pipelining.signals import Signals, commit_products
 from tile_tileas.pipelining.sliced import (
     Dependents,
@@ -57,6 +60,8 @@ _LANES = 32
 _PARTS, _FIRST = 4, 3
 #: Registers of S that are read at a time, and of O that are scaled at a time.
 _READ, _SCALED = 32, 16
+#: The same of S, by threads that have most of a multiprocessor's registers.
+_READ_APART = 64
 _SIGNEDNESS = ("signedness_a", "signedness_b")
 
 
@@ -168,6 +173,13 @@ def _sums(chain: Chain, warps: int) -> Buffer:
     return Buffer(ir.RankedTensorType(distributed(plain, layout)), TENSOR, 1)
 
 
+class Apart(NamedTuple):
+    """What agents of their own do: begin products and copies, scale sums."""
+
+    leaders: bool = False
+    scaling: bool = False
+
+
 class Scaled(Turned):
     """Rewrites the loop of a chain of `func`, whose `problem_of` is None."""
 
@@ -179,13 +191,14 @@ class Scaled(Turned):
         warps: int,
         *,
         tight: bool,
-        apart: bool,
+        apart: Apart,
     ) -> None:
-        """`apart`: leaders of teams may be an agent of their own."""
-        self._apart = apart
+        """`apart`: what may be agents of their own."""
         self._warps, self._teams = warps, teams_of(chain, warps)
         self._signals = Signals(func, warps * _LANES, self._teams)
         self._begun: ir.Value | None = None
+        self._apart = apart if self._teams > 1 else Apart()
+        self._factors = factors_of(_scaling(chain)) if self._apart.scaling else None
         super().__init__(loop, chain, tight=tight)
 
     def _run(self) -> tuple[ir.OpView, dict[ir.Value, Spot]]:
@@ -208,8 +221,9 @@ class Scaled(Turned):
             at.sync()  # a team has waited for its own products alone
         self._read_behind(new, block)
         scores.attributes[FREES] = ir.UnitAttr.get()
-        scores.attributes[FEW] = ir.IntegerAttr.get(at.i32, _READ)
-        if self._apart and self._teams > 1:
+        few = _READ_APART if self._apart.leaders else _READ
+        scores.attributes[FEW] = ir.IntegerAttr.get(at.i32, few)
+        if self._apart.leaders:
             new.attributes[LED_APART] = ir.UnitAttr.get()
         return new.opview, spots
 
@@ -255,14 +269,41 @@ class Scaled(Turned):
         at.store(loop.operands[3 + self._chain.place], held)
         return held
 
-    def _scale(self, number: int) -> None:
-        """Scale some columns of the sum."""
+    def _scale_apart(self, factors: Factors) -> ir.Value:
+        """Let an agent of its own scale the sum, which is told by what: where it arrives, as all
+        who store P do.
+        """
+        at, signals = self._at, self._signals
+        outer, loop = at.place, self._chain.stored.operation.parent
+        assert loop is not None, "in a loop"
+        at.move(ir.InsertionPoint(loop))
+        held = factors.held(at)
+        at.move(outer)
+        ready, here = signals.meeting(), signals.meeting(times=2)
+        factors.store(at, held)
+        signals.arrive(at, ready)
+        block = self._chain.stored.operation.block
+        before = [op.operation for op in block.operations]
+        signals.wait(at, ready)
+        given = factors.read(at, held)
+        whole = list(self._chain.late.results[0].type.shape)[-1]
+        for number in range(whole // _width(self._chain, self._warps)):
+            self._scale(number, given)
+        signals.arrive(at, here)
+        for op in block.operations:
+            if op.operation not in before:
+                op.attributes[PRODUCER] = ir.IntegerAttr.get(at.i32, SCALES)
+        return here
+
+    def _scale(self, number: int, given: Mapping[ir.Value, ir.Value] | None = None) -> None:
+        """Scale some columns of the sum. `given`: by tiles that it is scaled by, rows of theirs."""
         at, chain = self._at, self._chain
         width, type_ = _width(chain, self._warps), chain.late.results[0].type
         some, part = some_of(at, self._sum, number, width), part_type(type_, width)
         assert part is not None, "asked before"
         known = _scaling(chain)
-        made = Part(at, known, number, width, at.read(some, part), is_part=True)
+        parts = spread(at, given or {}, width)
+        made = Part(at, known, number, width, at.read(some, part), is_part=True, given=parts)
         at.store(made.of(chain.late.operands[2]), some)
 
     def _read_behind(self, loop: ir.Operation, block: ir.Block) -> None:
@@ -291,7 +332,8 @@ class Scaled(Turned):
         at.move(ir.InsertionPoint(stored))
         begun: list[ir.Operation] = []
         found: list[list[ir.Value]] = []
-        turns = self._signals.in_turn() if self._teams > 1 else None
+        here = None if self._factors is None else self._scale_apart(self._factors)
+        turns = self._signals.in_turn() if self._apart.leaders else None
         if turns is not None:
             turns.wait(at)
         for number in range(_PARTS):
@@ -304,7 +346,7 @@ class Scaled(Turned):
                 turns.hand_on(at)
             at.store(made, some_of(at, late.operands[0], number, width))
             if number + 1 == _FIRST:
-                begun.append(self._begin(0, _FIRST))
+                begun.append(self._begin(0, _FIRST, here))
                 if turns is not None:
                     turns.stay(at)
         begun.append(self._begin(_FIRST, _PARTS))
@@ -323,19 +365,22 @@ class Scaled(Turned):
         """Which of the columns of the sum are scaled beside part `number` of P."""
         chain = self._chain
         whole = list(chain.late.results[0].type.shape)[-1]
-        chunks = whole // _width(chain, self._warps) if len(chain.scaling) else 0
+        inline = len(chain.scaling) and self._factors is None
+        chunks = whole // _width(chain, self._warps) if inline else 0
         start, end = (chunks * min(one, _FIRST) for one in (number, number + 1))
         return range(-(-start // _FIRST), -(-end // _FIRST))
 
-    def _begin(self, first: int, end: int) -> ir.Operation:
-        """Begin what the product has of some parts of P, when all have stored those."""
+    def _begin(self, first: int, end: int, here: ir.Value | None = None) -> ir.Operation:
+        """Begin what the product has of some parts of P, when all have stored those, and arrived
+        `here`, if others do, too.
+        """
         at, late = self._at, self._chain.late
         each = tensor_plan_of(late, self._warps).counts[2] // _PARTS
         names = ("atom", *(name for name in (*_SIGNEDNESS, TEAM) if name in late.attributes))
         attributes = {name: late.attributes[name] for name in names}
         attributes[STEPS] = ir.DenseI32ArrayAttr.get((each * first, each * end))
         # There is a wait for each of both in each iteration: they have their turns in common.
-        self._begun = self._signals.gather(at, self._begun)
+        self._begun = self._signals.gather(at, self._begun, here)
         adds = at.constant(1, ir.IntegerType.get_signless(1))
         a, b = list(late.operands)[:2]
         return at.create("nv_tileas.umma", [a, b, self._sum, adds], [], attributes)

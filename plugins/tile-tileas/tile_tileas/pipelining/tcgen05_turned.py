@@ -7,7 +7,7 @@ from __future__ import annotations
 from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
-from tile_tileas.agents.registers import warps_for
+from tile_tileas.agents.registers import warps_for, warps_with_scaling
 from tile_tileas.analysis.accumulators import carried_place, sums
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
@@ -21,6 +21,7 @@ from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.stage_count import fits_once, stages_of
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned, chain_of
 from tile_tileas.pipelining.tcgen05_paired import turned_for
+from tile_tileas.pipelining.tcgen05_scaled import Apart
 
 
 def pipelined(one: Candidate) -> Pipelined | None:
@@ -37,7 +38,7 @@ def pipelined(one: Candidate) -> Pipelined | None:
         if problem is None:
             load_others_in_passing(every)  # which leaves memory for stages
             shares, tight = (taken, occupancy(one.func)), _stages(one) == 1
-            how = {"tight": tight, "apart": _may_be_led_apart(one)}
+            how = {"tight": tight, "apart": _apart(one)}
             turned = turned_for(one.func, one.loop, chain, shares, one.cx, **how)
             return _in_stages(one, turned)
         why = problem
@@ -48,13 +49,15 @@ def pipelined(one: Candidate) -> Pipelined | None:
     return None
 
 
-def _may_be_led_apart(one: Candidate) -> bool:
-    """Whether another agent may copy and begin products: one of a warpgroup, which gives most of
-    its registers to the other, and that has a loop of one run.
+def _apart(one: Candidate) -> Apart:
+    """What other agents may do: copy and begin products, where that is a warpgroup, which gives
+    most of its registers to the first one; scale sums, where there are registers for that, too.
     """
-    copies = warps_for(one.warps, occupancy(one.func), one.cx.target)[1]
-    runs_once = not is_inside_loop(one.loop)
-    return copies.number == WARPS and runs_once and refusal(one.func, one.loop, one.loads) is None
+    target, runs_once = one.cx.target, not is_inside_loop(one.loop)
+    copies = warps_for(one.warps, occupancy(one.func), target)[1]
+    alone = runs_once and refusal(one.func, one.loop, one.loads) is None
+    leaders = copies.number == WARPS and alone
+    return Apart(leaders, leaders and warps_with_scaling(one.warps, target) is not None)
 
 
 def _columns(one: Candidate, chain: Chain) -> int:
