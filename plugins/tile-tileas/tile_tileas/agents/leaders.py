@@ -19,7 +19,7 @@ from tile_tileas.agents.needs import used_outside
 from tile_tileas.dialect.barriers import COPIER, LEADER, TEAM
 from tile_tileas.dialect.buffers import BarrierType, BufferType
 from tile_tileas.dialect.tensor import UMMA
-from tile_tileas.pipelining.apart import PRODUCER
+from tile_tileas.pipelining.apart import LEADS, PRODUCER
 from tile_tileas.pipelining.slices import is_pure
 
 #: Of a loop: leaders of its teams, and the thread that copies for it, are an agent of their own.
@@ -39,13 +39,17 @@ def mark_leaders(func: ir.Operation) -> None:
         del loop.attributes[LED_APART]
 
 
+def _number() -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), LEADS)
+
+
 def _mark(block: ir.Block, *, within_loop: bool) -> None:
     marked: list[ir.Operation] = []
     for op in reversed(list(block.operations)):
         alone = within_loop or op.operation.name == _TURN
         if _is_led(op) or (alone and _is_for(op, marked)):
             marked.append(op.operation)
-            op.attributes[PRODUCER] = ir.UnitAttr.get()
+            op.attributes[PRODUCER] = _number()
         elif any(map(_is_storage, op.results)):
             _give_own(op, marked)
 
@@ -99,7 +103,7 @@ def _give_own(op: ir.OpView, marked: list[ir.Operation]) -> None:
     if not users:
         return
     copy = op.operation.clone(ip=ir.InsertionPoint.after(op))
-    copy.attributes[PRODUCER] = ir.UnitAttr.get()
+    copy.attributes[PRODUCER] = _number()
     for old, new in zip(op.results, copy.results, strict=True):
         for use in list(old.uses):
             if _of_block(use.owner.operation, op) in marked:

@@ -9,7 +9,8 @@ from tile_tileas.dialect.agents import INHERIT, REGISTER_GRANULE
 
 _WARPGROUP, _LANES = 4, 32
 #: What a thread keeps that computes places and begins copies (CUTLASS: 24 to 40).
-_KEPT = 40
+import os
+_KEPT = int(os.environ.get("TILEC_XK","40"))
 #: Threads whose share of the register file is less than what one of them may have: it is worth
 #: warps without work to move registers to them.
 _MANY_WARPS = 8
@@ -24,12 +25,13 @@ class Warps:
 
 
 #: What a thread keeps that scales some columns of a sum at a time.
-_SCALING = 48
+import os
+_SCALING = int(os.environ.get("TILEC_XC","48"))
 
 
 def warps_with_scaling(works: int, target: Target) -> tuple[Warps, Warps, Warps] | None:
-    """The agent that works, one that copies and begins products, and one of as many warps as the
-    first that scales sums in tensor memory; None if it cannot have registers for that.
+    """The agent that works, one of as many warps that scales sums in tensor memory, and one that
+    copies and begins products; None if they cannot have registers for that.
     """
     total = 2 * works + _WARPGROUP
     launched = target.registers // (_LANES * total) // REGISTER_GRANULE * REGISTER_GRANULE
@@ -39,7 +41,7 @@ def warps_with_scaling(works: int, target: Target) -> tuple[Warps, Warps, Warps]
     if not may:
         return None
     most = target.max_registers // REGISTER_GRANULE * REGISTER_GRANULE
-    return Warps(works, min(left, most)), Warps(_WARPGROUP, _KEPT), Warps(works, _SCALING)
+    return Warps(works, min(left, most)), Warps(works, _SCALING), Warps(_WARPGROUP, _KEPT)
 
 
 def warps_for(works: int, blocks: int, target: Target) -> tuple[Warps, Warps]:

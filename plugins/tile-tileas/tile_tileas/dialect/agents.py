@@ -22,6 +22,9 @@ AGENT = "nv_tileas.agent"
 SWITCH = "nv_tileas.async_pipeline_agent_switch"
 YIELD = "nv_tileas.async_pipeline_yield"
 
+#: On an agent of which the first thread of each warp does all that there is. Others would run ahead
+#: of it, through loops whose waits are not theirs, and a warp runs one way at a time.
+ALONE = "alone"
 #: `max_regs` of an agent that keeps what the launch gives it.
 INHERIT = 0
 #: Bounds and granule of `setmaxnreg` (PTX ISA).
@@ -105,7 +108,7 @@ SPECS = (
         "agent",
         {**_FIELDS, "num_warps": ir.IntegerAttr, "max_regs": ir.IntegerAttr},
         "What one agent does. `max_regs` are the registers of each of its threads; 0 keeps what "
-        "the launch gives.",
+        "the launch gives. With `alone` the first thread of each warp does it alone.",
         (ReadsAndWrites,),
         (_agent,),
     ),

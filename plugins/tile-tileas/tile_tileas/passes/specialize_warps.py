@@ -26,10 +26,10 @@ from tile_tileas.agents.registers import Warps, warps_for, warps_with_scaling
 from tile_tileas.agents.replica import Replica
 from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import ALLOC
-from tile_tileas.dialect.agents import AGENT, SWITCH, YIELD
+from tile_tileas.dialect.agents import AGENT, ALONE, SWITCH, YIELD
 from tile_tileas.dialect.buffers import BarrierType, BufferType
 from tile_tileas.passes.convert_tileaa import SPEC, num_warps, occupancy
-from tile_tileas.pipelining.apart import PRODUCER, SCALES
+from tile_tileas.pipelining.apart import LEADS, PRODUCER, SCALES
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BEGINS
@@ -97,7 +97,7 @@ class _Split:
         self._func, self._marked = func, marked
         self._block = func.regions[0].blocks[0]
         self._at = Writer(func.location)
-        numbers = sorted({_agent_of(op) for op in marked})
+        self._numbers = numbers = sorted({_agent_of(op) for op in marked})
         self.parts = [_Part.of([op for op in marked if _agent_of(op) == n]) for n in numbers]
         if len(numbers) == 1:
             self._works, copies = warps_for(num_warps(func), occupancy(func), target)
@@ -129,8 +129,8 @@ class _Split:
             regions=1,
         )  # fmt: skip
         agents = switch.regions[0].blocks.append()
-        for part, warps in zip(self.parts, self._warps, strict=True):
-            body = self._agent(agents, warps)
+        for number, part, warps in zip(self._numbers, self.parts, self._warps, strict=True):
+            body = self._agent(agents, warps, alone=number == LEADS)
             at.move(ir.InsertionPoint(body))
             Replica(at, part.needs, part.marked).of(rest)
             rest = [op for op in rest if op.operation not in part.marked]
@@ -168,7 +168,9 @@ class _Split:
                 known.update(results)
         return found
 
-    def _agent(self, block: ir.Block, warps: Warps, *, first: bool = False) -> ir.Block:
+    def _agent(
+        self, block: ir.Block, warps: Warps, *, first: bool = False, alone: bool = False
+    ) -> ir.Block:
         place = ir.InsertionPoint.at_block_begin(block) if first else ir.InsertionPoint(block)
         self._at.move(place)
         i32 = self._at.i32
@@ -176,6 +178,8 @@ class _Split:
             "num_warps": ir.IntegerAttr.get(i32, warps.number),
             "max_regs": ir.IntegerAttr.get(i32, warps.registers),
         }
+        if alone:
+            attributes[ALONE] = ir.UnitAttr.get()
         return self._at.create(AGENT, [], [], attributes, regions=1).regions[0].blocks.append()
 
     def _end(self, block: ir.Block) -> None:

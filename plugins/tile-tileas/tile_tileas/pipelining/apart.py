@@ -32,8 +32,9 @@ from tile_tileas.tma.filling import Tma, TmaLoads
 #: Attribute of a loop that an agent of its own runs, which begins copies. On operations of several
 #: agents beside the first one, the number of theirs.
 PRODUCER = "nv_tileas.producer"
-#: The number of the agent that scales sums, with as many warps as the first one.
-SCALES = 3
+#: The number of the agent that scales sums, with as many warps as the first one, and of that whose
+#: first threads of warps begin copies and products.
+SCALES, LEADS = 3, 4
 
 
 #: What orders threads with others than by tokens: each of them would have to do it.

@@ -59,9 +59,10 @@ _LANES = 32
 #: Of P that are made one after the other, and those whose product begins before the rest is made.
 _PARTS, _FIRST = 4, 3
 #: Registers of S that are read at a time, and of O that are scaled at a time.
-_READ, _SCALED = 32, 16
+import os
+_READ, _SCALED = 32, int(os.environ.get("TILEC_XS","32"))
 #: The same of S, by threads that have most of a multiprocessor's registers.
-_READ_APART = 64
+_READ_APART = int(os.environ.get("TILEC_XR","64"))
 _SIGNEDNESS = ("signedness_a", "signedness_b")
 
 

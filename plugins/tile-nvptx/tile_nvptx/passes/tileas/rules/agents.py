@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from tile_tileas.dialect.agents import INHERIT, agents_of, warps_of
+from tile_tileas.dialect.agents import ALONE, INHERIT, agents_of, warps_of
 from tile_tileas.dialect.barriers import NAMED_BARRIERS
 
 from tile_core.mlir import ir
@@ -16,7 +16,7 @@ from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.shared import when
 from tile_nvptx.passes.tileas.thread.state import LANE_BITS, LANES, Kernel
 
-_UGE, _ULT = 9, 6  # arith.CmpIPredicate
+_EQ, _UGE, _ULT = 0, 9, 6  # arith.CmpIPredicate
 _WARPGROUP = 4  # warps that change their registers together
 
 
@@ -33,19 +33,30 @@ def agent_switch(op: ir.OpView, cx: Kernel) -> None:
     launched = _launched_registers(cx, [(a.max_regs.value, warps_of(a)) for a in agents])
     b = Builder(cx)
     warp = b.with_constant("shrui", state.thread_index(cx), LANE_BITS)
+    lane = b.with_constant("andi", state.thread_index(cx), LANES - 1)
+    alone = b.compare(_EQ, lane, b.constant(0))
     entry = block.entry or block.anchor
     for number, (agent, start) in enumerate(zip(agents, first, strict=False)):
         end = start + warps_of(agent)
         flags = [b.compare(_UGE, warp, b.constant(start))] if start else []
         flags += [b.compare(_ULT, warp, b.constant(end))] if end < block.num_warps else []
         with when(cx, b.all_of(flags)):
-            _agent(cx, agent, number, start, launched, entry)
+            _launch(cx, agent, launched)
+            with when(cx, alone if ALONE in agent.attributes else None):
+                _agent(cx, agent, number, start, entry)
     state.agent = block
     b.barrier()
 
 
+def _launch(cx: Kernel, op: ir.OpView, launched: int) -> None:
+    """Give each thread of an agent the registers that it has."""
+    if op.max_regs.value != INHERIT and launched:
+        more = op.max_regs.value > launched
+        run(cx, device.set_registers(op.max_regs.value, more=more))
+
+
 def _agent(
-    cx: Kernel, op: ir.OpView, number: int, start: int, launched: int, entry: ir.Operation
+    cx: Kernel, op: ir.OpView, number: int, start: int, entry: ir.Operation
 ) -> None:
     """The code of one agent, where it is inserted."""
     # Barrier 0 is the block's; a pass may have given the agent another than its turn.
@@ -54,9 +65,6 @@ def _agent(
         barrier = ir.IntegerAttr(op.attributes["barrier"]).value
     if not 0 < barrier < NAMED_BARRIERS:
         raise cx.error(f"has no named barrier for its agent {number}: there are {NAMED_BARRIERS}")
-    if op.max_regs.value != INHERIT and launched:
-        more = op.max_regs.value > launched
-        run(cx, device.set_registers(op.max_regs.value, more=more))
     zero = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
     anchor = cx.create("arith.constant", [], [zero.type], {"value": zero})
     cx.state.agent = Agent(anchor, warps_of(op), start, barrier, entry)
