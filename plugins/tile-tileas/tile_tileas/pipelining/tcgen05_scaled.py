@@ -61,8 +61,6 @@ _PARTS, _FIRST = 4, 3
 #: Registers of S that are read at a time, and of O that are scaled at a time.
 import os
 _READ, _SCALED = 32, int(os.environ.get("TILEC_XS","32"))
-#: The same of S, by threads that have most of a multiprocessor's registers.
-_READ_APART = int(os.environ.get("TILEC_XR","64"))
 _SIGNEDNESS = ("signedness_a", "signedness_b")
 
 
@@ -86,6 +84,15 @@ def problem_of(chain: Chain, warps: int) -> str | None:
     if not _is_in_parts(chain, warps):
         return "what it reads is not made of each element, or each row, of the first one by itself"
     return None
+
+
+def _gathered(product: ir.Operation) -> ir.OpView:
+    """Where the leader waits for others before a product: tiles have come before those do, as a
+    rule, so that it waits for them first.
+    """
+    ops = list(product.block.operations)
+    before = ops[: [op.operation for op in ops].index(product)]
+    return next(op for op in reversed(before) if op.operation.name == "nv_tileas.barrier_wait")
 
 
 def teams_of(chain: Chain, warps: int) -> int:
@@ -222,8 +229,8 @@ class Scaled(Turned):
             at.sync()  # a team has waited for its own products alone
         self._read_behind(new, block)
         scores.attributes[FREES] = ir.UnitAttr.get()
-        few = _READ_APART if self._apart.leaders else _READ
-        scores.attributes[FEW] = ir.IntegerAttr.get(at.i32, few)
+        if not self._apart.leaders:
+            scores.attributes[FEW] = ir.IntegerAttr.get(at.i32, _READ)
         if self._apart.leaders:
             new.attributes[LED_APART] = ir.UnitAttr.get()
         return new.opview, spots
@@ -246,13 +253,14 @@ class Scaled(Turned):
             freed = self._done_before(last.operation.block)
             return {**spots, values: Spot(begins, freed.opview, own=True, apart=True)}
         chain.put_early(last.operation)
+        gathered = [_gathered(one) for one in multiplied]
         of_teams = {
-            buffer: replace(spot, apart=True, last=spot.read, teams=self._teams)
+            buffer: replace(spot, read=gathered[-1], apart=True, last=spot.read, teams=self._teams)
             for buffer, spot in spots.items()
         }
         body = last.operation.block.operations
         end = body[len(body) - 2]  # in front of what ends it
-        own = Spot(begins, end, own=True, apart=True, last=last, teams=self._teams)
+        own = Spot(gathered[0], end, own=True, apart=True, last=last, teams=self._teams)
         return {**of_teams, values: own}
 
     # -- the sum -------------------------------------------------------------------------------
