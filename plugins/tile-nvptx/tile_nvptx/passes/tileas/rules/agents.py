@@ -34,7 +34,7 @@ def agent_switch(op: ir.OpView, cx: Kernel) -> None:
     b = Builder(cx)
     warp = b.with_constant("shrui", state.thread_index(cx), LANE_BITS)
     lane = b.with_constant("andi", state.thread_index(cx), LANES - 1)
-    alone = b.compare(_EQ, lane, b.constant(0))
+    first_lane = b.compare(_EQ, lane, b.constant(0))
     entry = block.entry or block.anchor
     for number, (agent, start) in enumerate(zip(agents, first, strict=False)):
         end = start + warps_of(agent)
@@ -42,8 +42,15 @@ def agent_switch(op: ir.OpView, cx: Kernel) -> None:
         flags += [b.compare(_ULT, warp, b.constant(end))] if end < block.num_warps else []
         with when(cx, b.all_of(flags)):
             _launch(cx, agent, launched)
-            with when(cx, alone if ALONE in agent.attributes else None):
+            if ALONE not in agent.attributes:
                 _agent(cx, agent, number, start, entry)
+                continue
+            # Code for each warp: what is of one thread is known to be the same for a warp.
+            copies = [agent.operation.clone() for _ in range(1, end - start)]
+            for own, copy in enumerate([agent, *(copy.opview for copy in copies)]):
+                here = b.compare(_EQ, warp, b.constant(start + own))
+                with when(cx, b.binary("andi", here, first_lane)):
+                    _agent(cx, copy, number, start, entry, only=own)
     state.agent = block
     b.barrier()
 
@@ -56,7 +63,12 @@ def _launch(cx: Kernel, op: ir.OpView, launched: int) -> None:
 
 
 def _agent(
-    cx: Kernel, op: ir.OpView, number: int, start: int, entry: ir.Operation
+    cx: Kernel,
+    op: ir.OpView,
+    number: int,
+    start: int,
+    entry: ir.Operation,
+    only: int | None = None,
 ) -> None:
     """The code of one agent, where it is inserted."""
     # Barrier 0 is the block's; a pass may have given the agent another than its turn.
@@ -67,7 +79,7 @@ def _agent(
         raise cx.error(f"has no named barrier for its agent {number}: there are {NAMED_BARRIERS}")
     zero = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
     anchor = cx.create("arith.constant", [], [zero.type], {"value": zero})
-    cx.state.agent = Agent(anchor, warps_of(op), start, barrier, entry)
+    cx.state.agent = Agent(anchor, warps_of(op), start, barrier, entry, only)
     body = op.regions[0].blocks[0]
     end = cx.insertion_point
     for inner in list(body.operations)[:-1]:

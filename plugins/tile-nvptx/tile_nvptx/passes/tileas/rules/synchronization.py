@@ -139,6 +139,8 @@ def barrier_at(cx: Kernel, barrier: ir.Value, stage: ir.Value) -> ir.Value:
 @rules.on("nv_tileas.sync")
 def sync(op: ir.OpView, cx: Kernel) -> None:
     """sync => bar.sync of the agent's threads"""
+    if cx.state.agent.only is not None:
+        raise cx.error("stands in code of one thread")
     Builder(cx).barrier()
 
 

@@ -18,6 +18,7 @@ class Agent:
         entry: the operation at the top of the kernel, where variables of threads are made; None
             where that is `anchor`.
         barrier: the named barrier at which its threads meet; None for that of the whole block.
+        only: the warp, counted in the agent, whose first thread alone runs this code.
     """
 
     anchor: ir.Operation
@@ -25,6 +26,7 @@ class Agent:
     first_warp: int = 0
     barrier: int | None = None
     entry: ir.Operation | None = None
+    only: int | None = None
     values: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
 
     @property

@@ -41,6 +41,8 @@ class KernelState:
         """The linear index of the thread in its agent, i32."""
 
         def make(b: Builder) -> ir.Value:
+            if self.agent.only is not None:
+                return b.constant(LANES * self.agent.only)
             index = cx.create("nvvm.read.ptx.sreg.tid.x", [], [b.i32]).result
             return b.with_constant("subi", index, LANES * self.agent.first_warp)
 
