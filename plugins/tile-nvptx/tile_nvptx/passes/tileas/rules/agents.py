@@ -33,8 +33,6 @@ def agent_switch(op: ir.OpView, cx: Kernel) -> None:
     launched = _launched_registers(cx, [(a.max_regs.value, warps_of(a)) for a in agents])
     b = Builder(cx)
     warp = b.with_constant("shrui", state.thread_index(cx), LANE_BITS)
-    lane = b.with_constant("andi", state.thread_index(cx), LANES - 1)
-    first_lane = b.compare(_EQ, lane, b.constant(0))
     entry = block.entry or block.anchor
     for number, (agent, start) in enumerate(zip(agents, first, strict=False)):
         end = start + warps_of(agent)
@@ -49,10 +47,17 @@ def agent_switch(op: ir.OpView, cx: Kernel) -> None:
             copies = [agent.operation.clone() for _ in range(1, end - start)]
             for own, copy in enumerate([agent, *(copy.opview for copy in copies)]):
                 here = b.compare(_EQ, warp, b.constant(start + own))
-                with when(cx, b.binary("andi", here, first_lane)):
+                with when(cx, here), when(cx, _elected(cx)):
                     _agent(cx, copy, number, start, entry, only=own)
     state.agent = block
     b.barrier()
+
+
+def _elected(cx: Kernel) -> ir.Value:
+    """i1: this is the one thread of its warp that does what one of them does. ptxas knows of such
+    code that one thread runs it, and asks no others for their operands.
+    """
+    return cx.create("nvvm.elect.sync", [], [ir.IntegerType.get_signless(1)]).result
 
 
 def _launch(cx: Kernel, op: ir.OpView, launched: int) -> None:
