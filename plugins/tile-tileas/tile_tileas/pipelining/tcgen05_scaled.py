@@ -253,14 +253,13 @@ class Scaled(Turned):
             freed = self._done_before(last.operation.block)
             return {**spots, values: Spot(begins, freed.opview, own=True, apart=True)}
         chain.put_early(last.operation)
-        gathered = [_gathered(one) for one in multiplied]
         of_teams = {
-            buffer: replace(spot, read=gathered[-1], apart=True, last=spot.read, teams=self._teams)
+            buffer: replace(spot, apart=True, last=spot.read, teams=self._teams)
             for buffer, spot in spots.items()
         }
         body = last.operation.block.operations
         end = body[len(body) - 2]  # in front of what ends it
-        own = Spot(gathered[0], end, own=True, apart=True, last=last, teams=self._teams)
+        own = Spot(_gathered(begins.operation), end, own=True, apart=True, last=last, teams=self._teams)
         return {**of_teams, values: own}
 
     # -- the sum -------------------------------------------------------------------------------
