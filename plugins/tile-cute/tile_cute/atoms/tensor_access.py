@@ -15,8 +15,7 @@ from tile_cute.linear.layout import LinearLayout
 #: Whole quarters first.
 _SHAPES = ("32x32b", "16x256b", "16x128b", "16x64b")
 #: Registers that one instruction moves at most: more would all have to be free at once.
-import os
-_MOST_REGISTERS = int(os.environ.get("TILEC_XM","64"))
+_MOST_REGISTERS = 64
 #: Addresses of the quarters of two warps' bits.
 _QUARTERS = (32 << 16, 64 << 16)
 

@@ -9,8 +9,7 @@ from tile_tileas.dialect.agents import INHERIT, REGISTER_GRANULE
 
 _WARPGROUP, _LANES = 4, 32
 #: What a thread keeps that computes places and begins copies (CUTLASS: 24 to 40).
-import os
-_KEPT = int(os.environ.get("TILEC_XK","40"))
+_KEPT = 40
 #: Threads whose share of the register file is less than what one of them may have: it is worth
 #: warps without work to move registers to them.
 _MANY_WARPS = 8
@@ -25,8 +24,7 @@ class Warps:
 
 
 #: What a thread keeps that scales some columns of a sum at a time.
-import os
-_SCALING = int(os.environ.get("TILEC_XC","48"))
+_SCALING = 48
 
 
 def warps_with_scaling(works: int, target: Target) -> tuple[Warps, Warps, Warps] | None:

@@ -119,8 +119,7 @@ def _is_loaded(tile: ir.Value) -> bool:
 def _is_room(op: ir.OpView, plan: TensorPlan, columns: int, target: Target) -> bool:
     """Whether all that may live at once fits beside so many `columns` more."""
     func = _function(op.operation)
-    own = 0 if _is_of_a_sum(op, columns, plan.num_warps) else columns
-    needed = _columns_at_once(func.regions, plan.num_warps) + own
+    beside = _columns_at_once(func.regions, plan.num_warps)
     threads = target.warp_size * plan.num_warps
     block = op.operation.block
     sums = sum(
@@ -129,7 +128,9 @@ def _is_room(op: ir.OpView, plan: TensorPlan, columns: int, target: Target) -> b
         if _is_product(inner)
     )
     alone = 2 * threads * sums >= target.registers
-    return needed <= (COLUMNS if alone else COLUMNS // 2)
+    if beside + columns <= (COLUMNS if alone else COLUMNS // 2):
+        return True
+    return alone and beside <= COLUMNS and _is_of_a_sum(op, columns, plan.num_warps)
 
 
 def _is_of_a_sum(op: ir.OpView, columns: int, warps: int) -> bool:
@@ -144,10 +145,10 @@ def _is_of_a_sum(op: ir.OpView, columns: int, warps: int) -> bool:
         if value in known or isinstance(owner, ir.Block) or owner.operation.block != block:
             continue
         known.add(value)
-        if _is_product(owner.opview if isinstance(owner, ir.Operation) else owner):
-            made = tensor_plan_of(owner.opview if isinstance(owner, ir.Operation) else owner, warps)
-            return made.taken >= columns
-        pending += used_values(owner)
+        made = owner.operation.opview
+        if _is_product(made):
+            return tensor_plan_of(made, warps).taken >= columns
+        pending += used_values(made)
     return False
 
 

@@ -227,7 +227,9 @@ class ConvertTileAAToTileAS(Pass):
         return _FEW_WARPS if few else 2 * _FEW_WARPS
 
     def _occupancy(self, func: ir.Operation, cx: PassContext, warps: int, blocks: int) -> int:
-        """As many blocks at once as the hint says, or as run without most registers being spilt."""
+        """As many blocks at once as the hint says, or as have columns of tensor memory, and run
+        without most registers being spilt.
+        """
         wanted = peak_registers(func, warps)
         in_tensor = made_by(func, cx.target, self.mma, warps) == {TENSOR}
         beside = cx.target.max_shared // max(1, operand_bytes(func)) if in_tensor else 0
@@ -241,6 +243,15 @@ class ConvertTileAAToTileAS(Pass):
             return _has_room(wanted, registers_of_thread(cx.target, warps, blocks), part, cx)
 
         fitting = blocks
+        while fitting > 1 and columns > COLUMNS // fitting:
+            fitting -= 1
+        if fitting != blocks:
+            cx.missed(
+                func,
+                f"occupancy is {fitting}, not {blocks}: sums of chained products take {columns} "
+                f"columns of tensor memory, of {COLUMNS // blocks} for each of so many blocks",
+            )
+            blocks = fitting
         while fitting > 1 and not fits(fitting):
             fitting -= 1
         if fitting != blocks:

@@ -36,7 +36,7 @@ from tile_tileas.dot_plan import FREES
 from tile_tileas.passes.convert_tileaa import num_warps, registers_of_thread
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
-from tile_tileas.pipelining.tcgen05_scaled import Apart, Scaled, problem_of
+from tile_tileas.pipelining.tcgen05_scaled import Apart, Scaled, problem_of, teams_of
 
 _WAIT = "nv_tileas.dot_wait"
 #: Of P that are made one after the other.
@@ -45,26 +45,37 @@ _PARTS = 2
 _FEW = 32
 
 
-def pairing(chain: Chain, warps: int, sums: int, blocks: int, registers: int) -> bool | str:
+def pairing(
+    func: ir.Operation, chain: Chain, shares: tuple[int, int], cx: PassContext
+) -> bool | str:
     """Whether what lies between a chain's products takes the place of the first one's sum, so that
-    `blocks` of a multiprocessor have columns, or the second one's sum can be scaled there; why not,
-    if they need it. `sums`: columns of both; `warps`: of a block; `registers`: of a thread.
+    all blocks of a multiprocessor have columns, or the second one's sum can be scaled there; why
+    not, if they need it. Teams have products of their own there, whatever else there is room for.
+    `shares`: columns of both sums, blocks.
     """
+    (sums, blocks), warps = shares, num_warps(func)
     held = Buffer.of(chain.late.operands[0].type)
     share = COLUMNS // blocks
     if held is None or held.space != TENSOR:
         return False
     columns = tensor_columns(held)
     fits = sums + columns <= share
-    if fits and blocks < 2:
-        return False
-    if fits and not _is_held_twice(chain, registers):
+    registers = registers_of_thread(cx.target, warps, blocks)
+    alone = blocks < 2 or not _is_held_twice(chain, registers)
+    if fits and alone and not _is_of_teams(chain, warps):
         return False
     if sums > share:
         return f"their sums take {sums} columns of tensor memory, of {share} for each block"
     if columns > chain.taken(warps) or not _own_rows(chain):
         return False if fits else "threads store rows between them that others read"
     return True
+
+
+def _is_of_teams(chain: Chain, warps: int) -> bool:
+    """Whether teams have products of their own, with a sum that is scaled in tensor memory. B200
+    (model), attention of 16 heads, 4096 x 4096 x 128, one block: 256 x 128 FIG us, 256 x 64 FIG.
+    """
+    return teams_of(chain, warps) > 1 and problem_of(chain, warps) is None
 
 
 def _is_held_twice(chain: Chain, registers: int) -> bool:
@@ -130,9 +141,8 @@ def turned_for(
     """The loop of a chain of `func`, so that several blocks of a multiprocessor have columns, if
     they are to. `shares`: columns of its sums, blocks. `apart`: what other agents may do.
     """
-    (sums, blocks), warps = shares, num_warps(func)
-    registers = registers_of_thread(cx.target, warps, blocks)
-    paired = pairing(chain, warps, sums, blocks, registers)
+    (_, blocks), warps = shares, num_warps(func)
+    paired = pairing(func, chain, shares, cx)
     if isinstance(paired, str):
         cx.missed(loop.operation, f"leaves no columns to {blocks} blocks: {paired}",
                   category="pipeline", name="BlocksNotPaired")  # fmt: skip

@@ -59,8 +59,7 @@ _LANES = 32
 #: Of P that are made one after the other, and those whose product begins before the rest is made.
 _PARTS, _FIRST = 4, 3
 #: Registers of S that are read at a time, and of O that are scaled at a time.
-import os
-_READ, _SCALED = 32, int(os.environ.get("TILEC_XS","32"))
+_READ, _SCALED = 32, 32
 _SIGNEDNESS = ("signedness_a", "signedness_b")
 
 

@@ -4,11 +4,14 @@ by itself; which loops those are, and what becomes of a step, is in `tcgen05_cha
 
 from __future__ import annotations
 
+from tile_cute.atoms.records import TENSOR
 from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
 from tile_tileas.agents.registers import warps_for, warps_with_scaling
 from tile_tileas.analysis.accumulators import carried_place, sums
+from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
 from tile_tileas.mma.tensor import WARPS
@@ -20,7 +23,7 @@ from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.stage_count import fits_once, stages_of
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned, chain_of
-from tile_tileas.pipelining.tcgen05_paired import turned_for
+from tile_tileas.pipelining.tcgen05_paired import pairing, turned_for
 from tile_tileas.pipelining.tcgen05_scaled import Apart
 
 
@@ -33,13 +36,14 @@ def pipelined(one: Candidate) -> Pipelined | None:
     if chain is None:
         return None
     if isinstance(chain, Chain):
-        taken = _columns(one, chain)
-        problem = _problem(one, taken)
+        shares = _columns(one, chain), occupancy(one.func)
+        problem = _problem(one, chain, shares)
         if problem is None:
             load_others_in_passing(every)  # which leaves memory for stages
-            shares, tight = (taken, occupancy(one.func)), _stages(one) == 1
-            how = {"tight": tight, "apart": _apart(one)}
-            turned = turned_for(one.func, one.loop, chain, shares, one.cx, **how)
+            tight, apart = _stages(one) == 1, _apart(one)
+            turned = turned_for(
+                one.func, one.loop, chain, shares, one.cx, tight=tight, apart=apart
+            )
             return _in_stages(one, turned)
         why = problem
     else:
@@ -72,8 +76,12 @@ def _columns(one: Candidate, chain: Chain) -> int:
     return sum(tensor_plan_of(op, one.warps).taken for op in (*products, chain.early))
 
 
-def _problem(one: Candidate, taken: int) -> str | None:
-    """Why a chain whose sums take so many columns has no room for its tiles; None if it has."""
+def _problem(one: Candidate, chain: Chain, shares: tuple[int, int]) -> str | None:
+    """Why a chain has no room for its tiles; None if it has. `shares`: columns of its sums, blocks."""
+    taken, held = shares[0], Buffer.of(chain.late.operands[0].type)
+    between = tensor_columns(held) if held is not None and held.space == TENSOR else 0
+    if taken <= COLUMNS < taken + between and pairing(one.func, chain, shares, one.cx) is not True:
+        taken += between
     if taken > COLUMNS:
         return f"their sums take {taken} columns of tensor memory, of {COLUMNS}"
     if num_ctas(one.func) > 1:
