@@ -8,12 +8,13 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_tileas.analysis.constants import is_zero
 from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.dot_plan import atom_name, family_of, tensor_plan_of
 from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.mma.tensor import ctas_of
 
-_DOT, _FOR = "nv_tileas.dot", "scf.for"
+_DOT, _FOR, _YIELD = "nv_tileas.dot", "scf.for", "scf.yield"
 #: Operands of a product without block scales.
 _PLAIN = 3
 
@@ -103,11 +104,31 @@ def carried_place(op: ir.OpView) -> int | None:
     return place if uses[0].operand_number == place else None
 
 
+def begun_with(op: ir.OpView) -> ir.OpView | None:
+    """The product before the loop that gives what is carried in place of `op`, if nothing else: its
+    sum has the same columns.
+    """
+    uses, loop = list(op.results[0].uses), op.operation.parent
+    if len(uses) != 1 or loop is None or loop.name != _FOR:
+        return None
+    if uses[0].owner.operation.block != op.operation.block or uses[0].owner.name != _YIELD:
+        return None
+    value = loop.operands[3 + uses[0].operand_number]
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != _DOT:
+        return None
+    made = owner.operation.opview
+    alike = atom_name(made) == atom_name(op) and is_zero(together_with(made)[0].operands[2])
+    return made if alike and len(list(value.uses)) == 1 else None
+
+
 def columns_together(func: ir.Operation, num_warps: int) -> int:
     """Columns of tensor memory for the accumulators of all products of a kernel, and their block
     scales, side by side.
     """
-    return sum(tensor_plan_of(op, num_warps).taken for op in sums(func))
+    products = sums(func)
+    begun = [one.operation for one in map(begun_with, products) if one is not None]
+    return sum(tensor_plan_of(op, num_warps).taken for op in products if op.operation not in begun)
 
 
 def fit_together(func: ir.Operation, num_warps: int) -> bool:

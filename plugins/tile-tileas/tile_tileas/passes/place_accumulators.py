@@ -19,6 +19,7 @@ from tile_cute.linear import LinearLayout
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_tileas.analysis.accumulators import (
+    begun_with,
     carried_place,
     fit_together,
     is_of_pair,
@@ -342,20 +343,6 @@ def _is_awaited_before(op: ir.OpView, value: ir.Value) -> bool:
         if before.operation in users:
             return True
     return False
-
-
-def begun_with(op: ir.OpView) -> ir.OpView | None:
-    """The product before the loop that gives what is carried in place of `op`, if nothing else."""
-    (use,) = op.results[0].uses
-    loop = op.operation.parent
-    assert loop is not None, "in a loop"
-    value = loop.operands[3 + use.operand_number]
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != _DOT:
-        return None
-    made = owner.opview if isinstance(owner, ir.Operation) else owner
-    alike = atom_name(made) == atom_name(op) and is_zero(_initial(made))
-    return made if alike and len(list(value.uses)) == 1 else None
 
 
 def _fill(at: Writer, buffer: ir.Value, type_: ir.Type) -> None:

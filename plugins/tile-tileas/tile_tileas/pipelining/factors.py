@@ -1,6 +1,6 @@
 """What rows of a sum are scaled by, handed to other threads through shared memory.
 
-    scaled = sum * broadcast(factor)        factor: one number for each row
+scaled = sum * broadcast(factor)        factor: one number for each row
 """
 
 from __future__ import annotations
@@ -83,9 +83,7 @@ def _row_of(tile: ir.Value) -> ir.Value:
     return owner.operands[0]
 
 
-def spread(
-    at: Writer, given: Mapping[ir.Value, ir.Value], width: int
-) -> dict[ir.Value, ir.Value]:
+def spread(at: Writer, given: Mapping[ir.Value, ir.Value], width: int) -> dict[ir.Value, ir.Value]:
     """By the tile, `width` columns of what its factors are broadcast to."""
     found: dict[ir.Value, ir.Value] = {}
     for tile, row in given.items():

@@ -258,7 +258,9 @@ class Scaled(Turned):
         }
         body = last.operation.block.operations
         end = body[len(body) - 2]  # in front of what ends it
-        own = Spot(_gathered(begins.operation), end, own=True, apart=True, last=last, teams=self._teams)
+        own = Spot(
+            _gathered(begins.operation), end, own=True, apart=True, last=last, teams=self._teams
+        )
         return {**of_teams, values: own}
 
     # -- the sum -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
 from tile_tileas.agents.registers import warps_for, warps_with_scaling
-from tile_tileas.analysis.accumulators import carried_place, sums
+from tile_tileas.analysis.accumulators import carried_place, sums, tensor_products
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import tensor_plan_of
@@ -40,10 +40,8 @@ def pipelined(one: Candidate) -> Pipelined | None:
         problem = _problem(one, chain, shares)
         if problem is None:
             load_others_in_passing(every)  # which leaves memory for stages
-            tight, apart = _stages(one) == 1, _apart(one)
-            turned = turned_for(
-                one.func, one.loop, chain, shares, one.cx, tight=tight, apart=apart
-            )
+            tight, apart = _stages(one) == 1, _apart(one, chain)
+            turned = turned_for(one.func, one.loop, chain, shares, one.cx, tight=tight, apart=apart)
             return _in_stages(one, turned)
         why = problem
     else:
@@ -53,13 +51,16 @@ def pipelined(one: Candidate) -> Pipelined | None:
     return None
 
 
-def _apart(one: Candidate) -> Apart:
+def _apart(one: Candidate, chain: Chain) -> Apart:
     """What other agents may do: copy and begin products, where that is a warpgroup, which gives
     most of its registers to the first one; scale sums, where there are registers for that, too.
+    Sums that several agents work on have their columns as long as those run, so that the kernel has
+    no other products.
     """
     target, runs_once = one.cx.target, not is_inside_loop(one.loop)
     copies = warps_for(one.warps, occupancy(one.func), target)[1]
-    alone = runs_once and refusal(one.func, one.loop, one.loads) is None
+    alone = runs_once and len(list(tensor_products(one.func))) == len(chain.parts) + 1
+    alone = alone and refusal(one.func, one.loop, one.loads) is None
     leaders = copies.number == WARPS and alone
     return Apart(leaders, leaders and warps_with_scaling(one.warps, target) is not None)
 
