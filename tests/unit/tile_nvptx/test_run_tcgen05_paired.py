@@ -5,80 +5,35 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
-import tile_sim
 from support.removals import SCHEDULES, is_caught
+from support.tensor_attention import ROOT, Attention, ptx
+from support.tensor_attention import attend as run
 
 import tile_core
 
-ROOT = Path(__file__).resolve().parents[3]
-_MOST_STEPS = 60_000  # of a kernel that ends; mutants may wait for ever
 SIZE = 128
-#: Writes the bytecode of attention of the benchmarks, of 128 x KEYS x 128, with hints.
-_PROGRAM = """
-import sys
-sys.path[:0] = sys.argv[3:]
-from pathlib import Path
-from tile_sim import cutile
-cutile.settings.arch, cutile.settings.compiler = "sm_100", "none"
-cutile.compiler.watch = lambda done: Path(sys.argv[1]).write_bytes(done.bytecode)
-import cuda.tile as ct
-import numpy as np
-from speed_kernels import attention
-q, k, v, out = (np.zeros((1, 1, 384, 128), np.float16) for _ in range(4))
-kernel = attention.replace_hints(occupancy=2, num_worker_warps=int(sys.argv[2]))
-ct.launch(None, (3, 1, 1), kernel, (q, k, v, out, 1.0, 0, 128, 1, 128, KEYS, 1, CAUSAL, True))
-"""
 
 
-@cache
+def what(warps: int, *, causal: bool = False, keys: int = SIZE) -> Attention:
+    """Of so many warps in each of two blocks, by tiles of `keys`."""
+    hints = f"occupancy=2, num_worker_warps={warps}"
+    return Attention(keys=keys, causal=causal, hints=hints)
+
+
 def attention(warps: int, *, causal: bool = False, keys: int = SIZE) -> str:
-    """The PTX for sm_100 at -O3, of so many warps in each of two blocks, by tiles of `keys`."""
-    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "attention.tileirbc")
-        paths = [str(ROOT / "benchmarks"), str(ROOT / "examples")]
-        program = _PROGRAM.replace("CAUSAL", str(causal)).replace("KEYS", str(keys))
-        command = [sys.executable, "-c", program, str(file), str(warps), *paths]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        assert file.exists(), done.stderr[-2000:]
-        made = tile_core.compile(file.read_bytes(), "sm_100", opt_level=3, emit="ptx")
-    return str(made.stage("ptx"))
+    """Its PTX."""
+    return ptx(what(warps, causal=causal, keys=keys))
 
 
-def attend(text: str, schedule: str, block: int = 0, *, causal: bool = False) -> np.ndarray:
+def attend(
+    text: str, schedule: str, block: int = 0, *, causal: bool = False, keys: int = SIZE
+) -> np.ndarray:
     """One block of queries, three tiles of keys, or as many as causal ones have."""
-    rng = np.random.default_rng(0)
-    shape = (1, 1, 3 * SIZE, SIZE)
-    q, k, v = (rng.normal(size=shape).astype(np.float16) for _ in range(3))
-    out = np.zeros(shape, np.float16)
-    arguments: list[Any] = []
-    for array in (q, k, v, out):
-        strides = [one // array.itemsize for one in array.strides]
-        arguments += [array, *map(np.int32, (*shape, *strides))]
-    arguments += [np.float32(SIZE**-0.5), np.int32(0)]
-    name = re.findall(r"\.entry (\w+)", text)[0]
-    # All blocks before it are so many: the simulator is given a grid that ends with it.
-    report = tile_sim.Module(text).launch(
-        name, (block + 1, 1, 1), None, arguments, check=True, schedule=schedule,
-        max_steps=_MOST_STEPS * (block + 1),
-    )  # fmt: skip
-    assert not report.findings
-    rows = slice(SIZE * block, SIZE * (block + 1))
-    scores = q[0, 0, rows].astype(np.float64) @ k[0, 0].astype(np.float64).T * SIZE**-0.5
-    if causal:
-        seen = np.arange(SIZE * block, SIZE * (block + 1))[:, None] >= np.arange(3 * SIZE)
-        scores = np.where(seen, scores, -np.inf)
-    weights = np.exp(scores - scores.max(1, keepdims=True))
-    wanted = weights / weights.sum(1, keepdims=True) @ v[0, 0].astype(np.float64)
-    np.testing.assert_allclose(out[0, 0, rows], wanted, atol=4e-3)
-    return out
+    return run(Attention(keys=keys, causal=causal), text, schedule, block)
 
 
 def test_two_blocks_have_room() -> None:
@@ -122,7 +77,7 @@ def test_a_sum_that_threads_would_hold_twice(schedule: str, keys: int) -> None:
     assert re.findall(r"tcgen05\.alloc[^;]*, (\d+);", text) == ["256"]
     stores = text.count("tcgen05.st")  # of weights beside scores: two
     assert stores == 1 if keys == 32 else stores > 4
-    attend(text, schedule)
+    attend(text, schedule, keys=keys)
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ LEADER = "leader"
 COPIER = "copier"
 #: How many teams (i32) an agent has, on what the first thread of each does in the place of the
 #: agent's first one, and on what threads do at the barriers of their team, a stage each. Teams have
-#: as many warps each, one after the other (`nv_tileas.team`). With `copier`: the first thread of the
-#: last team's second warp, or of the only one that it has.
+#: as many warps each, one after the other (`nv_tileas.team`). With `copier`: the first thread of
+#: the last team's second warp, or of the only one that it has.
 TEAM = "team"
 #: Attribute of a leader's wait that the rest of its warp waits for.
 WITH_WARP = "with_warp"

@@ -242,8 +242,7 @@ SPECS = (
     OperationSpec(
         "team",
         {"team": ir.IntegerAttr, "result": Result[Any]},
-        "The number (i32) of this thread's team, of so many in its agent. Four warps together reach "
-        "all rows of tensor memory.",
+        "The number (i32) of this thread's team, of so many in its agent.",
         (Pure,),
         (lambda op: _address(op.result), _teams),
     ),

@@ -35,7 +35,6 @@ from tile_tileas.dialect.tensor import LEAST_COLUMNS, UMMA
 from tile_tileas.dot_plan import (
     FREES,
     IN_FLIGHT,
-    atom_name,
     tensor_plan_of,
 )
 from tile_tileas.materialize.tensor_parts import (

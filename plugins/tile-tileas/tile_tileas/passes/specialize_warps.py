@@ -174,7 +174,7 @@ class _Split:
         place = ir.InsertionPoint.at_block_begin(block) if first else ir.InsertionPoint(block)
         self._at.move(place)
         i32 = self._at.i32
-        attributes = {
+        attributes: dict[str, ir.Attribute] = {
             "num_warps": ir.IntegerAttr.get(i32, warps.number),
             "max_regs": ir.IntegerAttr.get(i32, warps.registers),
         }

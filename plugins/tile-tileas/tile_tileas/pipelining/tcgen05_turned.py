@@ -13,8 +13,8 @@ from tile_tileas.analysis.accumulators import carried_place, sums, tensor_produc
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import tensor_plan_of
-from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
 from tile_tileas.mma.tensor import WARPS
+from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
 from tile_tileas.pipelining.apart import refusal
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.in_passing import load_others_in_passing, of_products
@@ -78,7 +78,7 @@ def _columns(one: Candidate, chain: Chain) -> int:
 
 
 def _problem(one: Candidate, chain: Chain, shares: tuple[int, int]) -> str | None:
-    """Why a chain has no room for its tiles; None if it has. `shares`: columns of its sums, blocks."""
+    """Why a chain has no room for its tiles; None if it has. `shares`: columns of sums, blocks."""
     taken, held = shares[0], Buffer.of(chain.late.operands[0].type)
     between = tensor_columns(held) if held is not None and held.space == TENSOR else 0
     if taken <= COLUMNS < taken + between and pairing(one.func, chain, shares, one.cx) is not True:
