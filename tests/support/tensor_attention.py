@@ -19,8 +19,6 @@ import tile_core
 
 ROOT = Path(__file__).resolve().parents[2]
 _MOST_STEPS = 60_000  # of a block of a kernel that ends; mutants may wait for ever
-#: Tiles of keys that there are.
-TILES = 3
 #: Writes the bytecode.
 _PROGRAM = """
 import sys
@@ -42,9 +40,9 @@ ct.launch(None, (QUERIES // ROWS, 1, 1), kernel, (q, k, v, out, 1.0, 0, *tiles))
 
 @dataclass(frozen=True)
 class Attention:
-    """Attention of `rows` queries by `keys` at a time, of which there are `TILES` tiles, and heads
-    of so much `depth`. `hints` are those of its kernel; with `causal` as many keys count as queries
-    stand before.
+    """Attention of `rows` queries by `keys` at a time, of which there are so many `tiles`, and
+    heads of so much `depth`. `hints` are those of its kernel; with `causal` as many keys count as
+    queries stand before.
     """
 
     rows: int = 128
@@ -52,11 +50,12 @@ class Attention:
     depth: int = 128
     causal: bool = False
     hints: str = ""
+    tiles: int = 3
 
     @property
     def queries(self) -> int:
         """All queries: one block of them more than keys ask for, for causal ones."""
-        return self.rows * max(2, -(-TILES * self.keys // self.rows))
+        return self.rows * max(2, -(-self.tiles * self.keys // self.rows))
 
 
 @cache
@@ -66,7 +65,7 @@ def compiled(what: Attention) -> tile_core.Artifact:
     program = _PROGRAM
     for name, value in (
         ("QUERIES", what.queries), ("DEPTH", what.depth), ("COLUMNS", what.keys),
-        ("KEYS", TILES * what.keys), ("ROWS", what.rows), ("CAUSAL", what.causal),
+        ("KEYS", what.tiles * what.keys), ("ROWS", what.rows), ("CAUSAL", what.causal),
         ("HINTS", what.hints),
     ):  # fmt: skip
         program = program.replace(name, str(value))
@@ -89,7 +88,8 @@ def attend(what: Attention, text: str, schedule: str, block: int = 0) -> np.ndar
     rng = np.random.default_rng(0)
     q = rng.normal(size=(1, 1, what.queries, what.depth)).astype(np.float16)
     k, v = (
-        rng.normal(size=(1, 1, TILES * what.keys, what.depth)).astype(np.float16) for _ in range(2)
+        rng.normal(size=(1, 1, what.tiles * what.keys, what.depth)).astype(np.float16)
+        for _ in range(2)
     )
     out = np.zeros_like(q)
     arguments: list[Any] = []

@@ -24,7 +24,7 @@ class Warps:
 
 
 #: What a thread keeps that scales some columns of a sum at a time.
-_SCALING = 48
+_SCALING = 40
 
 
 def warps_with_scaling(works: int, target: Target) -> tuple[Warps, Warps, Warps] | None:
