@@ -15,7 +15,7 @@ end, for which 128 of them had no room beside it. Nobody waits for P V(i) but wh
 S(i+1) is there only when all is done that began before it (PTX ISA, "tcgen05.commit"). The tensor
 core adds to what is scaled, as the program says; in registers scaled sums came last.
 
-What is scaled has to be there before the first part of the product, so that part is the larger one:
+Teams (`teams`) do so each for itself. What is scaled has to be there before the first part of the product, so that part is the larger one:
 powers of three quarters take as long as reading, scaling and writing O. Parts need a P whose scores
 are read and not chosen by a branch, behind which the code generator moves nothing: one that changes
 S or leaves it, as the mask of causal attention, writes over S in tensor memory before it is read.
@@ -25,22 +25,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from tile_cute.atoms.records import TENSOR
-from tile_cute.linear.layout import log2
 
 from tile_core.mlir import ir
 from tile_tileas.agents.leaders import LED_APART
 from tile_tileas.analysis.pressure import used_values
-from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.dialect import distributed
 from tile_tileas.dialect.barriers import COPIER, LEADER, TEAM, in_teams
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, ORDERED, STEPS
 from tile_tileas.dot_plan import FREES, IN_PLACE, tensor_plan_of
 from tile_tileas.materialize.tensor_parts import change_of
-from tile_tileas.mma.tensor import WARPS
 from tile_tileas.pipelining.apart import PRODUCER, SCALES
 from tile_tileas.pipelining.factors import Factors, factors_of, spread
 from tile_tileas.pipelining.signals import Signals, commit_products
@@ -54,6 +51,7 @@ from tile_tileas.pipelining.sliced import (
 )
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
+from tile_tileas.pipelining.teams import Apart, teams_of
 
 _LANES = 32
 #: Of P that are made one after the other, and those whose product begins before the rest is made.
@@ -92,31 +90,6 @@ def _gathered(product: ir.Operation) -> ir.OpView:
     ops = list(product.block.operations)
     before = ops[: [op.operation for op in ops].index(product)]
     return next(op for op in reversed(before) if op.operation.name == "nv_tileas.barrier_wait")
-
-
-def teams_of(chain: Chain, warps: int) -> int:
-    """How many teams of four warps make the products of a chain each for itself: as many as there
-    are instructions along M, whose rows each has alone; 1 if all make them together.
-    """
-    count = warps // WARPS
-    plans = [tensor_plan_of(product, warps) for product in (*chain.parts, chain.late)]
-    tiles = (chain.early.results[0], chain.stored.operands[0], chain.late.results[0])
-    alike = all(plan.counts[0] == count and plan.ctas == 1 for plan in plans)
-    return count if alike and all(map(_is_of_teams, tiles)) else 1
-
-
-def _is_of_teams(tile: ir.Value) -> bool:
-    """Whether each team has all of the rows of one instruction along M, and no others."""
-    layout = layout_of(tile.type)
-    if layout is None:
-        return False
-    each, bits = _LANES * WARPS, log2(WARPS)
-    own = [v for space in ("register", "lane") for v in layout.bases[space]]
-    own += layout.bases["warp"][:bits]
-    nothing = (0,) * (layout.rank - 2)
-    teams = layout.bases["warp"][bits:]
-    apart = [(*nothing, each << bit, 0) for bit in range(len(teams))]
-    return list(teams) == apart and all(vector[-2] < each for vector in own)
 
 
 def _is_known(chain: Chain) -> bool:
@@ -178,13 +151,6 @@ def _sums(chain: Chain, warps: int) -> Buffer:
     plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
     layout = tensor_plan_of(chain.late, warps).buffer
     return Buffer(ir.RankedTensorType(distributed(plain, layout)), TENSOR, 1)
-
-
-class Apart(NamedTuple):
-    """What agents of their own do: begin products and copies, scale sums."""
-
-    leaders: bool = False
-    scaling: bool = False
 
 
 class Scaled(Turned):

@@ -8,23 +8,19 @@ from tile_cute.atoms.records import TENSOR
 from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
-from tile_tileas.agents.registers import warps_for, warps_with_scaling
-from tile_tileas.analysis.accumulators import carried_place, sums, tensor_products
+from tile_tileas.analysis.accumulators import carried_place, sums
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import tensor_plan_of
-from tile_tileas.mma.tensor import WARPS
 from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
-from tile_tileas.pipelining.apart import refusal
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.in_passing import load_others_in_passing, of_products
-from tile_tileas.pipelining.multistage import is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.spotted import Spotted
 from tile_tileas.pipelining.stage_count import fits_once, stages_of
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned, chain_of
 from tile_tileas.pipelining.tcgen05_paired import pairing, turned_for
-from tile_tileas.pipelining.tcgen05_scaled import Apart
+from tile_tileas.pipelining.teams import apart_of
 
 
 def pipelined(one: Candidate) -> Pipelined | None:
@@ -40,7 +36,7 @@ def pipelined(one: Candidate) -> Pipelined | None:
         problem = _problem(one, chain, shares)
         if problem is None:
             load_others_in_passing(every)  # which leaves memory for stages
-            tight, apart = _stages(one) == 1, _apart(one, chain)
+            tight, apart = _stages(one) == 1, apart_of(one, chain)
             turned = turned_for(one.func, one.loop, chain, shares, one.cx, tight=tight, apart=apart)
             return _in_stages(one, turned)
         why = problem
@@ -49,20 +45,6 @@ def pipelined(one: Candidate) -> Pipelined | None:
     one.cx.missed(one.loop.operation, f"makes its products one after the other: {why}",
                   category="pipeline", name="ProductsNotOverlapped")  # fmt: skip
     return None
-
-
-def _apart(one: Candidate, chain: Chain) -> Apart:
-    """What other agents may do: copy and begin products, where that is a warpgroup, which gives
-    most of its registers to the first one; scale sums, where there are registers for that, too.
-    Sums that several agents work on have their columns as long as those run, so that the kernel has
-    no other products.
-    """
-    target, runs_once = one.cx.target, not is_inside_loop(one.loop)
-    copies = warps_for(one.warps, occupancy(one.func), target)[1]
-    alone = runs_once and len(list(tensor_products(one.func))) == len(chain.parts) + 1
-    alone = alone and refusal(one.func, one.loop, one.loads) is None
-    leaders = copies.number == WARPS and alone
-    return Apart(leaders, leaders and warps_with_scaling(one.warps, target) is not None)
 
 
 def _columns(one: Candidate, chain: Chain) -> int:
