@@ -30,7 +30,7 @@ _ATTENTION = (
 #: The same, of which one block has a multiprocessor, and whether it is causal.
 _ALONE = (
     (64, False, (128, 128)), (128, False, (128, 128)), (64, False, (256, 128)),
-    (128, False, (256, 128)), (128, True, (256, 128)), (128, False, (256, 64)),
+    (128, False, (256, 128)), (128, True, (256, 128)),
 )  # fmt: skip
 
 

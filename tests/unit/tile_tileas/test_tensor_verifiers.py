@@ -116,6 +116,8 @@ ARRIVE = '"nv_tileas.barrier_arrive"(%bar, %i) {by = "warp", kind = "tcgen05"} :
 TOLD = ARRIVE.replace("warp", "agent").replace('"tcgen05"', '"generic", pair')
 VIEW = '%v = "nv_tileas.tmem_view"(%c, %i) : (!c, i32) -> !a'
 AT = '%v = "nv_tileas.tmem_view"(%c, %l) : (!c, i64) -> !c'
+TEAM = '%t = "nv_tileas.team"() {team = 1 : i32} : () -> i32'
+WIDE = '%t = "nv_tileas.team"() {team = 2 : i32} : () -> i64'
 FENCE = '"nv_tileas.tmem_fence"() {side = "between"} : () -> ()'
 CASES = [
     (alloc(48), "expects a power of two from 32 to 512 columns, but got 48"),
@@ -125,6 +127,8 @@ CASES = [
     (address(result="i64"), "expects an address of i32, but got i64"),
     (VIEW, "expects one stage in tensor memory, but got !nv_tileas.buffer<"),
     (AT, "expects a column of i32, but got i64"),
+    (TEAM, "expects several teams, but got 1"),
+    (WIDE, "expects a number of i32, but got i64"),
     (placed(address="i64"), "expects an address of i32, but got i64"),
     (placed(result="!a"), "expects a buffer in tensor memory, but got !nv_tileas.buffer<"),
     (placed(508), "has no columns from 508 on for !nv_tileas.buffer<"),

@@ -235,7 +235,9 @@ def _product(op: ir.OpView) -> str | None:
 
 def _teams(op: ir.OpView) -> str | None:
     number = op.team.value
-    return None if number > 1 else f"expects several teams, but got {number}"
+    if number < 2:
+        return f"expects several teams, but got {number}"
+    return None if is_index(op.result) else f"expects a number of i32, but got {op.result.type}"
 
 
 SPECS = (
@@ -244,7 +246,7 @@ SPECS = (
         {"team": ir.IntegerAttr, "result": Result[Any]},
         "The number (i32) of this thread's team, of so many in its agent.",
         (Pure,),
-        (lambda op: _address(op.result), _teams),
+        (_teams,),
     ),
     OperationSpec(
         "alloc_tmem",
