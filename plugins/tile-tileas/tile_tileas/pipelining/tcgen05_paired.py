@@ -151,6 +151,7 @@ def turned_for(
     if paired is not True:
         return Turned(loop, chain, tight=tight)
     why = problem_of(chain, warps)
+    teams = teams_of(chain, warps) if why is None else 1
     if why is None:
         made: Turned = Scaled(func, loop, chain, warps, tight=tight, apart=apart)
     else:
@@ -158,7 +159,6 @@ def turned_for(
         cx.missed(made.loop.operation, f"keeps the second one's sum in registers: {why}",
                   category="pipeline", name="SumNotInTensorMemory")  # fmt: skip
     where = ", in parts, and their sum in tensor memory," if why is None else ""
-    teams = teams_of(chain, warps) if why is None else 1
     so_that = (
         f"{blocks} blocks of a multiprocessor have columns"
         if teams == 1 or blocks > 1
