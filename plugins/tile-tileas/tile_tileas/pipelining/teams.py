@@ -9,8 +9,8 @@
 
 No row is of two teams, so that none waits for the other: tensor cores make one team's products
 while the other one computes, as they do of two blocks of a multiprocessor, but that what comes when
-is decided, and K and V are copied once. They take turns at powers, of which a multiprocessor makes no
-more for two at once. A stage is filled anew when products of all teams have read it.
+is decided, and K and V are copied once. They take turns at powers, of which a multiprocessor makes
+no more for two at once. A stage is filled anew when products of all teams have read it.
 
 Where one block has a multiprocessor, the leaders, with the thread that copies, are an agent of
 their own, and so are threads that scale sums, told by what through shared memory: two warps of a
