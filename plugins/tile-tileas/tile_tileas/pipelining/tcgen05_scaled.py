@@ -53,15 +53,19 @@ from tile_tileas.pipelining.sliced import (
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
 from tile_tileas.pipelining.teams import Apart, teams_of
+from tile_tileas.storage import storage_bits
 
 _LANES = 32
 #: Of P that are made one after the other, and those whose product begins before the rest is made.
 _PARTS, _FIRST = 4, 3
 #: Registers of S that are read at a time, and of O that are scaled at a time.
 _READ, _SCALED = 32, 32
-#: The same of O by teams that share their registers with another block. B200 (model), causal
-#: attention of 16 heads of 64, 4096 x 4096, 256 x 64: 97 us with 32, 90 with 16.
-_SCALED_BY_TEAMS = 16
+#: The same of O by teams that share their registers with another block, and where P of bytes goes
+#: through shuffles. B200 (model), causal attention of 16 heads of 64, 4096 x 4096, 256 x 64: 97 us
+#: with 32, 90 with 16; 8-bit attention of 32 heads 281 and 266. Attention of 32 heads of 128, 4096 x
+#: 4096, 128 x 128: 248 and 249, causal 8192 458 and 472.
+_FEWER_SCALED = 16
+_WORD_HALF = 16
 _SIGNEDNESS = ("signedness_a", "signedness_b")
 
 
@@ -142,6 +146,12 @@ def _scaling(chain: Chain) -> Dependents:
     return Dependents(_carried(chain), chain.late.operands[2], chain.late)
 
 
+def _is_of_bytes(chain: Chain) -> bool:
+    """Whether words hold more than two elements of P."""
+    held = Buffer.of(chain.late.operands[0].type)
+    return held is not None and storage_bits(held.tile.element_type) < _WORD_HALF
+
+
 def _width(chain: Chain, warps: int, registers: int = _SCALED) -> int:
     """Columns of O that are scaled at a time, in so many registers."""
     rows, columns = list(chain.late.results[0].type.shape)[-2:]
@@ -176,7 +186,8 @@ class Scaled(Turned):
         self._begun: ir.Value | None = None
         self._apart = apart if self._teams > 1 else Apart()
         shared = self._teams > 1 and not self._apart.leaders
-        self._columns = _width(chain, warps, _SCALED_BY_TEAMS if shared else _SCALED)
+        fewer = shared or _is_of_bytes(chain)
+        self._columns = _width(chain, warps, _FEWER_SCALED if fewer else _SCALED)
         self._factors = factors_of(_scaling(chain)) if self._apart.scaling else None
         super().__init__(loop, chain, tight=tight)
 
