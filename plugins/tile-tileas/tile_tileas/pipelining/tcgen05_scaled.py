@@ -62,10 +62,10 @@ _PARTS, _FIRST = 4, 3
 _READ, _SCALED = 32, 32
 #: The same of O by teams that share their registers with another block, and where P of bytes goes
 #: through shuffles. B200 (model), causal attention of 16 heads of 64, 4096 x 4096, 256 x 64: 97 us
-#: with 32, 90 with 16; 8-bit attention of 32 heads 281 and 266. Attention of 32 heads of 128, 4096 x
-#: 4096, 128 x 128: 248 and 249, causal 8192 458 and 472.
+#: with 32, 90 with 16; 8-bit attention of 32 heads 281 and 266. Others: attention of 32 heads of
+#: 128, 4096 x 4096, 128 x 128, 248 and 249, causal 8192 458 and 472.
 _FEWER_SCALED = 16
-_WORD_HALF = 16
+_HALF_WORD = 16
 _SIGNEDNESS = ("signedness_a", "signedness_b")
 
 
@@ -149,7 +149,7 @@ def _scaling(chain: Chain) -> Dependents:
 def _is_of_bytes(chain: Chain) -> bool:
     """Whether words hold more than two elements of P."""
     held = Buffer.of(chain.late.operands[0].type)
-    return held is not None and storage_bits(held.tile.element_type) < _WORD_HALF
+    return held is not None and storage_bits(held.tile.element_type) < _HALF_WORD
 
 
 def _width(chain: Chain, warps: int, registers: int = _SCALED) -> int:
