@@ -47,6 +47,8 @@ _PART_IN_TENSOR = 1.5
 #: blocks. B200 (model), attention of 128 x 128 x 128: 1.8, spills of 112 bytes, and of 548 with a
 #: mask; 293 us with one block and 260 with two, causal 629 and 566.
 _PART_CHAINED = 1.8
+#: Blocks of a multiprocessor whose chained products are made in turn.
+_PAIR = 2
 #: What a thread needs whatever its tiles are.
 _LEAST_REGISTERS = 32
 
@@ -195,10 +197,13 @@ class ConvertTileAAToTileAS(Pass):
             if name not in module:
                 raise error_at(parent, f"has no '{name}', which its kernels are launched with")
         hints = hints_of(func, cx.target.name)
+        default = ir.IntegerAttr(module["tt.num_warps"]).value
         if self.occupancy:
             hints = {"occupancy": self.occupancy, **hints}
+        elif "occupancy" not in hints and hints.get("num_ctas", 1) == 1:
+            hints = self._in_pairs(func, cx, default, hints)
         spec = {
-            "num_warps": self._warps(func, cx, ir.IntegerAttr(module["tt.num_warps"]).value, hints),
+            "num_warps": self._warps(func, cx, default, hints),
             "num_ctas": _ctas(func, cx, ir.IntegerAttr(module["tt.num_ctas"]).value, hints),
         }
         if "occupancy" in hints:
@@ -226,22 +231,50 @@ class ConvertTileAAToTileAS(Pass):
         few = peak_registers(func, _FEW_WARPS) <= room or self._one_group(func, cx)
         return _FEW_WARPS if few else 2 * _FEW_WARPS
 
+    def _in_pairs(
+        self, func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]
+    ) -> dict[str, int]:
+        """Two blocks at once, where no hint says how many, of chained products whose sums leave
+        columns to both: one has powers while the other one multiplies. B200 (model), attention of
+        16 heads, 4096 x 4096, one block and two, us: 128 x 128 of heads of 128 164 and 127, causal
+        95 and 69, of 64 142 and 94, of 32 125 and 84; 128 x 64 236 and 173; 64 x 64 399 and 274.
+        """
+        if self.tma_descriptors == "off" or self.strategy == "none":
+            return hints
+        two = {**hints, "occupancy": _PAIR}
+        needs = self._needs(func, cx, self._warps(func, cx, default, two))
+        if not 0 < needs.columns <= COLUMNS // _PAIR or not self._fits(needs, _PAIR, cx):
+            return hints
+        cx.passed(
+            func,
+            "two blocks of a multiprocessor at once: sums of chained products leave columns of "
+            "tensor memory to both, and one computes while the other one multiplies",
+            category="occupancy",
+            name="InPairs",
+        )
+        return two
+
+    def _needs(self, func: ir.Operation, cx: PassContext, warps: int) -> _Needs:
+        in_tensor = made_by(func, cx.target, self.mma, warps) == {TENSOR}
+        beside = cx.target.max_shared // max(1, operand_bytes(func)) if in_tensor else 0
+        columns = chained_columns(func) if in_tensor else 0
+        return _Needs(warps, peak_registers(func, warps), beside, columns)
+
+    @staticmethod
+    def _fits(needs: _Needs, blocks: int, cx: PassContext) -> bool:
+        """Whether so many blocks run without most registers being spilt."""
+        in_pairs = 0 < needs.columns <= COLUMNS // blocks
+        part = _PART_CHAINED if in_pairs else _PART_IN_TENSOR
+        part = part if blocks <= needs.beside else _PART
+        given = registers_of_thread(cx.target, needs.warps, blocks)
+        return _has_room(needs.registers, given, part, cx)
+
     def _occupancy(self, func: ir.Operation, cx: PassContext, warps: int, blocks: int) -> int:
         """As many blocks at once as the hint says, or as have columns of tensor memory, and run
         without most registers being spilt.
         """
-        wanted = peak_registers(func, warps)
-        in_tensor = made_by(func, cx.target, self.mma, warps) == {TENSOR}
-        beside = cx.target.max_shared // max(1, operand_bytes(func)) if in_tensor else 0
-
-        columns = chained_columns(func) if in_tensor else 0
-
-        def fits(blocks: int) -> bool:
-            in_pairs = 0 < columns <= COLUMNS // blocks
-            part = _PART_CHAINED if in_pairs else _PART_IN_TENSOR
-            part = part if blocks <= beside else _PART
-            return _has_room(wanted, registers_of_thread(cx.target, warps, blocks), part, cx)
-
+        needs = self._needs(func, cx, warps)
+        columns, wanted = needs.columns, needs.registers
         fitting = blocks
         while fitting > 1 and columns > COLUMNS // fitting:
             fitting -= 1
@@ -252,7 +285,7 @@ class ConvertTileAAToTileAS(Pass):
                 f"columns of tensor memory, of {COLUMNS // blocks} for each of so many blocks",
             )
             blocks = fitting
-        while fitting > 1 and not fits(fitting):
+        while fitting > 1 and not self._fits(needs, fitting, cx):
             fitting -= 1
         if fitting != blocks:
             cx.missed(
@@ -338,6 +371,19 @@ def num_warps(func: ir.Operation) -> int:
         raise error_at(func, "has no kernel_spec; run 'convert-tileaa-to-tileas' before")
     spec = ir.DictAttr(func.attributes[SPEC])
     return ir.IntegerAttr(spec["num_warps"]).value
+
+
+@dataclass(frozen=True)
+class _Needs:
+    """What blocks of a kernel need: `registers` of a thread for its tiles, of so many `warps`, and
+    `columns` of tensor memory for chained products; `beside`: blocks that shared memory has room
+    for, where tensor memory has all sums.
+    """
+
+    warps: int
+    registers: int
+    beside: int
+    columns: int
 
 
 def num_ctas(func: ir.Operation) -> int:
