@@ -23,6 +23,7 @@ _ROWS = 128
 _PLAIN = 3
 #: Operations behind which a tile is the same data.
 _VIEWS = ("nv_tileaa.view", "nv_tileaa.permute")
+_POWERS = ("nv_tileaa.exp", "nv_tileaa.exp2")
 
 
 def made_by(func: ir.Operation, target: Target, highest: str, warps: int) -> set[str | None]:
@@ -59,6 +60,16 @@ def chained_columns(func: ir.Operation) -> int:
         return 0
     sums = [sum(map(_columns, dots)) for dots in found.values()]
     return max(sums, default=0)
+
+
+def makes_powers(func: ir.Operation) -> bool:
+    """Whether threads make powers of a tile beside products, as softmax does."""
+    return any(
+        op.operation.name in _POWERS
+        and isinstance(op.results[0].type, ir.RankedTensorType)
+        and any(other.operation.name == _DOT for other in op.operation.block.operations)
+        for op in operations(func.regions[0])
+    )
 
 
 def _columns(dot: ir.OpView) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.removals import SCHEDULES, is_caught
-from support.tensor_attention import ROOT, Attention, ptx
+from support.tensor_attention import ROOT, Attention, compiled, ptx
 from support.tensor_attention import attend as run
 
 import tile_core
@@ -45,6 +45,14 @@ def test_two_blocks_have_room() -> None:
         # Queries by the first keys; in the loop six steps of 16 keys and two, then all of depth.
         sizes = [len(re.findall(r"tcgen05\.mma", one)) for one in text.splitlines()]
         assert [size for size in sizes if size] == [8, 6, 2, 8]
+
+
+def test_two_blocks_where_no_hint_says_how_many() -> None:
+    """They are worth more than registers; one, where the hint says so."""
+    made = compiled(Attention(hints="occupancy=None"))
+    assert ".minnctapersm 2" in str(made.stage("ptx"))
+    assert any("two blocks of a multiprocessor at once" in one.message for one in made.remarks)
+    assert ".minnctapersm 2" not in ptx(Attention(hints="occupancy=1"))
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -23,7 +23,7 @@ from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.analysis.tokens import TokenOrder
 from tile_tileas.copying.ahead import SPECIALIZE
-from tile_tileas.kernel_products import chained_columns, made_by, operand_bytes
+from tile_tileas.kernel_products import chained_columns, made_by, makes_powers, operand_bytes
 from tile_tileas.mma.families import FAMILIES, TENSOR
 from tile_tileas.one_warpgroup import OneWarpgroup
 from tile_tileas.passes.ruleset import DotState, rules
@@ -235,15 +235,22 @@ class ConvertTileAAToTileAS(Pass):
         self, func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]
     ) -> dict[str, int]:
         """Two blocks at once, where no hint says how many, of chained products whose sums leave
-        columns to both: one has powers while the other one multiplies. B200 (model), attention of
-        16 heads, 4096 x 4096, one block and two, us: 128 x 128 of heads of 128 164 and 127, causal
-        95 and 69, of 64 142 and 94, of 32 125 and 84; 128 x 64 236 and 173; 64 x 64 399 and 274.
+        columns to both: one has powers while the other one multiplies. Without powers there is not
+        that much to hide.
+
+        B200 (model), attention of 16 heads, 4096 x 4096, one block and two, us: 128 x 128 of heads
+        of 128 164 and 127, causal 95 and 69, of 64 142 and 94, of 32 125 and 84; 128 x 64 236 and
+        173; 64 x 64 399 and 274. Two layers in one kernel: 25 and 37.
         """
         if self.tma_descriptors == "off" or self.strategy == "none":
             return hints
         two = {**hints, "occupancy": _PAIR}
         needs = self._needs(func, cx, self._warps(func, cx, default, two))
-        if not 0 < needs.columns <= COLUMNS // _PAIR or not self._fits(needs, _PAIR, cx):
+        if (
+            not makes_powers(func)
+            or not 0 < needs.columns <= COLUMNS // _PAIR
+            or not self._fits(needs, _PAIR, cx)
+        ):
             return hints
         cx.passed(
             func,
