@@ -8,6 +8,7 @@
 // CHECK: "nv_tileas.umma"(%arg0, %arg1, %[[C]], %[[NO]])
 // CHECK-NEXT: arith.constant 0
 // CHECK-NEXT: "nv_tileas.barrier_arrive"({{.*}}kind = "tcgen05"
+// CHECK-NEXT: arith.constant 0
 // CHECK-NEXT: "nv_tileas.barrier_turn"
 // CHECK-NEXT: "nv_tileas.barrier_wait"
 // CHECK-NEXT: "nv_tileas.tmem_fence"() {side = "after"}

@@ -37,11 +37,13 @@ class Signals:
         """A barrier at which each thread arrives, so many `times` for each turn."""
         return self.barrier(times * self._threads // self._teams)
 
-    def arrive(self, at: Writer, here: ir.Value) -> None:
-        """The thread has done what it did in tensor memory, too."""
+    def arrive(self, at: Writer, here: ir.Value) -> ir.Value:
+        """The thread has done what it did in tensor memory, too; the stage where it arrives."""
+        stage = self._stage(at)
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("before")})
         arrival = {"by": ir.StringAttr.get("thread"), "kind": ir.StringAttr.get("generic")}
-        at.create(_ARRIVE, [here, self._stage(at)], [], {**arrival, **self._how})
+        at.create(_ARRIVE, [here, stage], [], {**arrival, **self._how})
+        return stage
 
     def gather(
         self, at: Writer, turn: ir.Value | None = None, here: ir.Value | None = None
@@ -51,8 +53,7 @@ class Signals:
         each one here. `here`: a `meeting` where others arrive, too. The turn that is waited for.
         """
         here = self.meeting() if here is None else here
-        self.arrive(at, here)
-        stage, how = self._stage(at), {LEADER: ir.UnitAttr.get(), **self._how}
+        stage, how = self.arrive(at, here), {LEADER: ir.UnitAttr.get(), **self._how}
         counted = self._turn(at, here) if turn is None else turn
         at.create(_WAIT, [here, stage, counted], [], how)
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("after"), **how})
