@@ -197,14 +197,16 @@ class ConvertTileAAToTileAS(Pass):
             if name not in module:
                 raise error_at(parent, f"has no '{name}', which its kernels are launched with")
         hints = hints_of(func, cx.target.name)
-        default = ir.IntegerAttr(module["tt.num_warps"]).value
+        default, ctas = (
+            ir.IntegerAttr(module[name]).value for name in ("tt.num_warps", "tt.num_ctas")
+        )
         if self.occupancy:
             hints = {"occupancy": self.occupancy, **hints}
-        elif "occupancy" not in hints and hints.get("num_ctas", 1) == 1:
+        elif "occupancy" not in hints and hints.get("num_ctas", ctas) < _PAIR:
             hints = self._in_pairs(func, cx, default, hints)
         spec = {
             "num_warps": self._warps(func, cx, default, hints),
-            "num_ctas": _ctas(func, cx, ir.IntegerAttr(module["tt.num_ctas"]).value, hints),
+            "num_ctas": _ctas(func, cx, ctas, hints),
         }
         if "occupancy" in hints:
             spec["occupancy"] = self._occupancy(func, cx, spec["num_warps"], hints["occupancy"])

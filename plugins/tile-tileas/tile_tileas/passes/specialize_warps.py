@@ -204,8 +204,11 @@ def _agent_of(op: ir.Operation) -> int:
 def _seen_in(value: ir.Value) -> Iterator[ir.Value]:
     """A value, and the memory that it is a view of."""
     yield value
-    if _is_storage(value) and not isinstance(value.owner, ir.Block) and is_pure(value.owner.opview):
-        for operand in value.owner.operands:
+    if not _is_storage(value) or isinstance(value.owner, ir.Block):
+        return
+    made = value.owner.operation.opview
+    if is_pure(made):
+        for operand in made.operands:
             yield from _seen_in(operand)
 
 
