@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from tile_core.mlir import ir
 from tile_tileas.agents.needs import used_outside
+from tile_tileas.analysis.users import within
 from tile_tileas.dialect.barriers import COPIER, LEADER, TEAM
 from tile_tileas.dialect.buffers import BarrierType, BufferType
 from tile_tileas.dialect.tensor import UMMA
@@ -80,15 +81,7 @@ def _is_for(op: ir.OpView, marked: list[ir.Operation]) -> bool:
     """
     users = [use.owner.operation for result in op.results for use in result.uses]
     may = op.operation.name == _TURN or (is_pure(op) and not len(op.regions))
-    return may and bool(users) and all(_of_block(user, op) in marked for user in users)
-
-
-def _of_block(user: ir.Operation, op: ir.OpView) -> ir.Operation:
-    """The operation of the block of `op` that `user` is, or stands in."""
-    while user.block != op.operation.block:
-        assert user.parent is not None, "uses stand behind, or inside of what does"
-        user = user.parent.operation
-    return user
+    return may and bool(users) and all(within(user, op.operation.block) in marked for user in users)
 
 
 def _is_storage(value: ir.Value) -> bool:
@@ -106,6 +99,6 @@ def _give_own(op: ir.OpView, marked: list[ir.Operation]) -> None:
     copy.attributes[PRODUCER] = _number()
     for old, new in zip(op.results, copy.results, strict=True):
         for use in list(old.uses):
-            if _of_block(use.owner.operation, op) in marked:
+            if within(use.owner.operation, op.operation.block) in marked:
                 use.owner.operands[use.operand_number] = new
     marked.append(copy)

@@ -13,6 +13,7 @@ from tile_tileas.dialect import distributed
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.pipelining.multistage import PIPELINED
 from tile_tileas.pipelining.sliced import Dependents, part_type
+from tile_tileas.pipelining.teams import is_of_teams
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.storage import BUFFER_ALIGNMENT, row_major
 
@@ -70,10 +71,15 @@ def factors_of(scaling: Dependents) -> Factors | None:
 
 
 def _is_of_rows(tile: ir.Value) -> bool:
+    """Whether it has a number for each row, which the team of that row alone has: one that all
+    teams share is stored for the next step while another one still reads it.
+    """
     owner = tile.owner
     if isinstance(owner, ir.Block) or owner.name != _BROADCAST:
         return False
-    return tile.type.shape[-1] > 1 and owner.operands[0].type.shape[-1] == 1
+    *rows, columns = tile.type.shape
+    row = owner.operands[0]
+    return columns > 1 and list(row.type.shape) == [*rows, 1] and is_of_teams(row)
 
 
 def _row_of(tile: ir.Value) -> ir.Value:

@@ -36,7 +36,7 @@ def pipelined(one: Candidate) -> Pipelined | None:
         problem = _problem(one, chain, shares)
         if problem is None:
             load_others_in_passing(every)  # which leaves memory for stages
-            tight, apart = _stages(one) == 1, apart_of(one, chain)
+            tight, apart = _stages(one) == 1, apart_of(one, chain, _stages(one))
             turned = turned_for(one.func, one.loop, chain, shares, one.cx, tight=tight, apart=apart)
             return _in_stages(one, turned)
         why = problem

@@ -30,6 +30,7 @@ attention of 16 heads, 4096 x 4096 x 128, 256 x 128 (tileiras 141.7 us):
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tile_cute.linear.layout import log2
@@ -37,7 +38,9 @@ from tile_cute.linear.layout import log2
 from tile_core.mlir import ir
 from tile_tileas.agents.registers import warps_for, warps_with_scaling
 from tile_tileas.analysis.accumulators import tensor_products
+from tile_tileas.analysis.buffers import ALLOC, is_shared, stage_bytes
 from tile_tileas.dialect import layout_of
+from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.mma.tensor import WARPS
 from tile_tileas.passes.convert_tileaa import occupancy
@@ -45,8 +48,11 @@ from tile_tileas.pipelining.apart import refusal
 from tile_tileas.pipelining.candidate import Candidate
 from tile_tileas.pipelining.multistage import is_inside_loop
 from tile_tileas.pipelining.tcgen05_chain import Chain
+from tile_tileas.pipelining.tcgen05_in_flight import OVERHEAD
 
 _LANES = 32
+#: Bytes of what a row is scaled by, at most.
+_FACTOR = 4
 
 
 class Apart(NamedTuple):
@@ -56,18 +62,42 @@ class Apart(NamedTuple):
     scaling: bool = False
 
 
-def apart_of(one: Candidate, chain: Chain) -> Apart:
+def apart_of(one: Candidate, chain: Chain, stages: int) -> Apart:
     """What other agents may do: copy and begin products, where that is a warpgroup, which gives
     most of its registers to the first one; scale sums, where there are registers for that, too.
     Sums that several agents work on have their columns as long as those run, so that the kernel has
-    no other products.
+    no other products; so have its `stages` their memory, beside all that the kernel has there.
     """
     target, runs_once = one.cx.target, not is_inside_loop(one.loop)
     copies = warps_for(one.warps, occupancy(one.func), target)[1]
     alone = runs_once and len(list(tensor_products(one.func))) == len(chain.parts) + 1
+    alone = alone and _bytes_beside(one, chain, stages) <= target.max_shared
     alone = alone and refusal(one.func, one.loop, one.loads) is None
     leaders = copies.number == WARPS and alone
     return Apart(leaders, leaders and warps_with_scaling(one.warps, target) is not None)
+
+
+def _bytes_beside(one: Candidate, chain: Chain, stages: int) -> int:
+    """Shared memory where nothing of a kernel has the place of anything else, bytes."""
+    filled, rows = one.filled, chain.early.results[0].type.shape[-2]
+    own = [value for value in shared_buffers(one.func) if value not in filled]
+    buffers = [buffer for value in own if (buffer := Buffer.of(value.type)) is not None]
+    others = sum(stage_bytes(buffer) * buffer.stages for buffer in buffers)
+    return (
+        others
+        + stages * sum(stage_bytes(load.buffer) for load in one.loads)
+        + rows * _FACTOR
+        + OVERHEAD
+    )
+
+
+def shared_buffers(op: ir.Operation) -> Iterator[ir.Value]:
+    """Shared memory that is allocated inside of `op`."""
+    for block in (block for region in op.regions for block in region.blocks):
+        for inner in block.operations:
+            if inner.operation.name == ALLOC and is_shared(inner.results[0].type):
+                yield inner.results[0]
+            yield from shared_buffers(inner.operation)
 
 
 def teams_of(chain: Chain, warps: int) -> int:
@@ -78,10 +108,10 @@ def teams_of(chain: Chain, warps: int) -> int:
     plans = [tensor_plan_of(product, warps) for product in (*chain.parts, chain.late)]
     tiles = (chain.early.results[0], chain.stored.operands[0], chain.late.results[0])
     alike = all(plan.counts[0] == count and plan.ctas == 1 for plan in plans)
-    return count if alike and all(map(_is_of_teams, tiles)) else 1
+    return count if alike and all(map(is_of_teams, tiles)) else 1
 
 
-def _is_of_teams(tile: ir.Value) -> bool:
+def is_of_teams(tile: ir.Value) -> bool:
     """Whether each team has all of the rows of one instruction along M, and no others."""
     layout = layout_of(tile.type)
     if layout is None:
