@@ -122,7 +122,9 @@ def _is_in_parts(chain: Chain, warps: int) -> bool:
     width = _part_of(chain)
     known = Dependents(_read(chain.early.results[0]), chain.stored.operands[0], chain.stored)
     whole = steps.counts[2] % _PARTS == 0 and steps.shape[2] == _PARTS * width
-    return whole and columns_of(held, width) is not None and known.is_divisible(width)
+    parts = whole and columns_of(held, width) is not None and known.is_divisible(width)
+    # What folds find of all parts is known when the last is made, and the sum is scaled before.
+    return parts and not any(map(known.folds_reach, chain.scaling))
 
 
 def _read(scores: ir.Value) -> ir.Value:
