@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "support" / "chained_products.py"
+SUPPORT = Path(__file__).parents[2] / "support"
 HAVE_CUTILE = (
     importlib.util.find_spec("cuda") is not None
     and importlib.util.find_spec("cuda.tile") is not None
@@ -18,7 +18,8 @@ HAVE_CUTILE = (
 
 @pytest.mark.skipif(not HAVE_CUTILE, reason="cuda-tile is not installed")
 @pytest.mark.parametrize("schedule", ["late", "early", "random"])
-def test_they_are_right(schedule: str) -> None:
-    command = [sys.executable, str(PROGRAM), schedule]
+@pytest.mark.parametrize("program", ["chained_products", "folded_factors"])
+def test_they_are_right(program: str, schedule: str) -> None:
+    command = [sys.executable, str(SUPPORT / f"{program}.py"), schedule]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
