@@ -249,3 +249,51 @@ def test_targets(target: str) -> None:
     assert "tcgen05.mma" in product_kernel((64, 64, 32), F16).ptx(target, 2)
     bytes_ = product_kernel((64, 64, 32), INT8, (False, True)).ptx(target, 2)
     assert ("tcgen05.mma" in bytes_) == (target != "sm_103")
+
+
+def crowded_kernel() -> Kernel:
+    """Two turns of D += T B and E += T C, of T = (Q K)^T. Q, B and C, of 64 KB each, are the same
+    in both turns, and T takes as much.
+    """
+    kernel = Kernel(8)
+    for name, shape in (("q", (256, 128)), ("k", (128, 128)), ("b", (256, 128)), ("c", (256, 128))):
+        kernel.load(f"%{name}", shape, "f16")
+    scores, sums = tile((256, 128), "f32"), tile((128, 128), "f32")
+    kernel.op(f"%none = arith.constant dense<0.0> : {scores}")
+    kernel.op(f"%init = arith.constant dense<0.0> : {sums}")
+    for name, value in (("one", 1), ("two", 2)):
+        kernel.op(f"%{name} = arith.constant {value} : i32")
+    kernel.op(
+        "%r:2 = scf.for %i = %zero to %two step %one iter_args(%d = %init, %e = %init) -> "
+        f"({sums}, {sums}) : i32 {{"
+    )
+    kernel.op(dot("%s", ("%q", "%k", "%none"), (256, 128, 128), F16))
+    narrow, turned = tile((256, 128), "f16"), tile((128, 256), "f16")
+    kernel.op(f"%n = arith.truncf %s : {scores} to {narrow}")
+    kernel.op(
+        f'%t = "nv_tileaa.permute"(%n) {{permutation = array<i32: 1, 0>}} : ({narrow}) -> {turned}'
+    )
+    kernel.op(dot("%d1", ("%t", "%b", "%d"), (128, 128, 256), F16))
+    kernel.op(f"%u = arith.negf %t : {turned}")
+    kernel.op(dot("%e1", ("%u", "%c", "%e"), (128, 128, 256), F16))
+    kernel.op(f"scf.yield %d1, %e1 : {sums}, {sums}")
+    kernel.op("}")
+    kernel.store("%r#0", (128, 128), "f32")
+    kernel.store("%r#1", (128, 128), "f32")
+    return kernel
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_100"])
+def test_what_turns_store_counts_where_tiles_are_kept_for_all_of_them(target: str) -> None:
+    """C was kept beside Q though B is stored in each turn beside T: 256 KB."""
+    text = crowded_kernel().ptx(target, 2)
+    draw = np.random.default_rng(3)
+    q, k, b, c = (
+        draw.integers(-1, 2, shape).astype(np.float16)
+        for shape in ((256, 128), (128, 128), (256, 128), (256, 128))
+    )
+    found = [np.zeros((128, 128), np.float32) for _ in range(2)]
+    launch(text, [q, k, b, c, *found], "random")
+    turned = (q.astype(np.float64) @ k).T
+    np.testing.assert_array_equal(found[0], 2 * turned @ b)
+    np.testing.assert_array_equal(found[1], -2 * turned @ c)

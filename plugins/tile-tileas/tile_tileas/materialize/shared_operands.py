@@ -160,14 +160,25 @@ def _is_room(op: ir.OpView, tile: ir.RankedTensorType, loop: ir.Operation, targe
         if inner.operation.name == ALLOC
         and (buffer := Buffer.of(inner.results[0].type)) is not None
     )
-    most = max((_operand_bytes(dot) for dot in _dots(loop.regions)), default=0)
+    most = max((_operand_bytes(dot, loop) for dot in _dots(loop.regions)), default=0)
     wanted = held + tile_bytes(tile) + max(most, OPERATION_LIMIT) + 2 * OPERAND_ALIGNMENT
     return wanted <= target.max_shared
 
 
-def _operand_bytes(dot: ir.OpView) -> int:
-    tiles = (value.type for value in list(dot.operands)[:2])
-    return sum(tile_bytes(t) for t in tiles if isinstance(t, ir.RankedTensorType))
+def _operand_bytes(dot: ir.OpView, loop: ir.Operation) -> int:
+    """What A and B of a product may need, or have got, in turns of `loop`."""
+    return sum(_bytes_in_turns(value, loop) for value in list(dot.operands)[:2])
+
+
+def _bytes_in_turns(operand: ir.Value, loop: ir.Operation) -> int:
+    if isinstance(operand.type, ir.RankedTensorType):
+        return tile_bytes(operand.type)
+    buffer, made = Buffer.of(operand.type), allocation_of(operand)
+    if buffer is None or buffer.space != SHARED:
+        return 0
+    # What is allocated beside the loop is held while it runs, and counted there.
+    beside = made is not None and made.operation.block == loop.block
+    return 0 if beside else stage_bytes(buffer)
 
 
 def _dots(regions: ir.RegionSequence) -> Iterator[ir.OpView]:
