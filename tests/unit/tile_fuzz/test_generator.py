@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tile_cudatile import print_text, read_bytecode, verify, write_bytecode
 from tile_cudatile.ops import BODY_OPS
-from tile_cudatile.tree import Op
+from tile_cudatile.tree import Op, Value
 from tile_cudatile.types import Tile
 from tile_fuzz.case import Case, launches_of
 from tile_fuzz.coverage import NEVER, expected, features
@@ -86,6 +86,25 @@ def test_products_of_matrices_are_large_enough_for_their_instructions() -> None:
     shapes = [type_.shape for type_ in types if isinstance(type_, Tile)]
     large = [shape for shape in shapes if max(shape) >= 64 and min(shape) >= 16]
     assert 2 * len(large) > len(shapes) > len(programs)
+
+
+def test_products_of_chains_read_what_others_gave() -> None:
+    """In nine of ten programs; the rest drew other statements alone."""
+    limits = Settings(operations=3, favour=frozenset({"chains"}))
+    programs = [operations(generate(seed, limits)) for seed in range(12)]
+    assert sum(map(_has_chain, programs)) >= 9
+
+
+def _has_chain(ops: list[Op]) -> bool:
+    """Whether what a product multiplies depends on what another one gave."""
+    given: set[Value] = set()
+    for op in ops:  # what is used comes before its uses
+        used = set(op.values())
+        if op.name == "mmaf" and op.operands[0] in given:
+            return True
+        if op.name == "mmaf" or used & given or any(given & set(o.values()) for o in op.walk()):
+            given.update(op.results)
+    return False
 
 
 def test_leaving_a_turn_early_keeps_sums_exact() -> None:

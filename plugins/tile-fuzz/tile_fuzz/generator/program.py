@@ -29,9 +29,10 @@ from tile_cudatile.types import (
 )
 
 from tile_fuzz.case import Argument, Case, Launch
-from tile_fuzz.favoured import LOADS, LOOPS, MATRICES, MORE, PRODUCTS
+from tile_fuzz.favoured import CHAINS, LOADS, LOOPS, MATRICES, MORE, PRODUCTS
 from tile_fuzz.generator import cells, memory
 from tile_fuzz.generator.aggregates import aggregate, product
+from tile_fuzz.generator.chains import chain
 from tile_fuzz.generator.control import control
 from tile_fuzz.generator.elementwise import convert, elementwise
 from tile_fuzz.generator.facts import strengthen
@@ -90,6 +91,7 @@ class _Kernel:
         self.module = module
         self.name = name
         self.store = cells.Store()
+        self.chains = 0
         self.maker = maker = Maker(rng, settings, _shapes(rng, settings))
         maker.fresh = fresh
         most = settings.blocks
@@ -111,7 +113,7 @@ class _Kernel:
         """What tunes code and must not change results."""
         targets: dict[str, Attr] = {}
         for target in ("default", "sm_80", "sm_90", "sm_100", "sm_120"):
-            if self.rng.random() < 0.1:
+            if self.rng.random() < (0.5 if CHAINS in self.maker.settings.favour else 0.1):
                 hints: dict[str, Attr] = {}
                 if self.rng.random() < 0.5:
                     hints["occupancy"] = Integer(I32, self.rng.choice((1, 2, 4)))
@@ -166,6 +168,8 @@ class _Kernel:
         if favour & {LOOPS, MATRICES}:
             often = _SWEEPS * (MORE if MATRICES in favour else 1)
             kinds, weights = [*kinds, _Kernel._sweep], [*weights, often]
+        if CHAINS in favour:
+            kinds, weights = [*kinds, _Kernel._chain], [*weights, _CHAINS]
         for _ in range(number):
             if maker.budget <= 0:
                 return
@@ -180,6 +184,12 @@ class _Kernel:
     def _sweep(self) -> None:
         if self.maker.depth == 0:  # in another loop it would take long
             sweep(self.maker, self._statements)
+
+    def _chain(self) -> None:
+        """One of a kernel; some kernels have two."""
+        if self.maker.depth == 0 and self.maker.chance(0.2**self.chains):
+            self.chains += 1
+            chain(self.maker, self._statements)
 
     def _cell(self) -> None:
         """A read, write or update of a cell."""
@@ -265,6 +275,8 @@ def _shapes(rng: random.Random, settings: Settings) -> list[tuple[int, ...]]:
 
 #: How often a loop over the tiles of arrays is drawn where loops are favoured.
 _SWEEPS = 30
+#: And one whose products read what others gave.
+_CHAINS = 300
 #: What a statement is, how often it is drawn, and the name under which it is favoured.
 _STATEMENTS: tuple[tuple[Callable[[_Kernel], None], int, str], ...] = (
     (lambda kernel: elementwise(kernel.maker), 24, ""),

@@ -19,17 +19,14 @@ from tile_cudatile.types import (
     F32,
     I8,
     I32,
-    TOKEN,
-    PartitionView,
     Scalar,
-    TensorView,
     Tile,
 )
 
 from tile_fuzz.favoured import MATRICES
 from tile_fuzz.generator.control import Fill, Inside, bound, given, take
 from tile_fuzz.generator.maker import IN_MEMORY, Maker
-from tile_fuzz.generator.memory import base, strides_of, tensor
+from tile_fuzz.generator.streams import Stream, stream
 
 _MOST_TURNS = 12
 _MOST_STREAMS = 3
@@ -38,54 +35,11 @@ _FLOAT_STEPS = ("addf", "mulf", "maxf")
 
 
 @dataclass
-class _Stream:
-    """An array whose tiles a loop loads, one a turn, along the dimension `along`; those of matrices
-    that lie `turned` are transposed then.
-    """
-
-    view: Value
-    type: Tile
-    along: int
-    turned: bool = False
-
-    def load(self, maker: Maker, turn: Value) -> Value:
-        zero = maker.number(0)
-        index = tuple(turn if at == self.along else zero for at in range(len(self.type.shape)))
-        tile = maker.emit(
-            "load_view_tko", [self.view, index, None], self.type, TOKEN,
-            memory_ordering_semantics="weak",
-        )  # fmt: skip
-        if not self.turned:
-            return tile
-        type_ = Tile(self.type.shape[::-1], self.type.element)
-        return maker.emit("permute", [tile], type_, permutation=(1, 0))
-
-
-def _stream(maker: Maker, type_: Tile, along: int, turns: int, fill: str) -> _Stream:
-    """A new array of a tile for each turn; the last may stick out and is padded with zeros."""
-    kind = element_of(type_)
-    shape = list(type_.shape)
-    short = maker.rng.randrange(shape[along]) if maker.chance(0.3) else 0
-    shape[along] = shape[along] * max(turns, 1) - short
-    extents = strides_of(maker, tuple(shape))
-    source = tensor(maker, base(maker, kind, extents.size, fill), kind, extents)
-    assert isinstance(source.type, TensorView)
-    view = PartitionView(type_.shape, source.type, tuple(range(len(shape))), "zero")
-    return _Stream(maker.emit("make_partition_view", [source], view), type_, along)
-
-
-def element_of(type_: Tile) -> Scalar:
-    """The element type of a tile of numbers."""
-    assert isinstance(type_.element, Scalar)
-    return type_.element
-
-
-@dataclass
 class _Sum:
     """A carried value: what it starts with, what it is made of, and how."""
 
     start: Value
-    streams: tuple[_Stream, ...]
+    streams: tuple[Stream, ...]
     following: Callable[[Sequence[Value], Value], Value]  # from tiles and itself to itself
 
 
@@ -134,7 +88,7 @@ def _elementwise(maker: Maker, turns: int) -> _Sum:
     """Element by element: every turn's result depends on the order of turns, which is fixed."""
     kind = maker.element([e for e in IN_MEMORY if e in (*INTS, *BASE_FLOATS) and e.width > 1])
     type_ = Tile(maker.shape() or (8,), kind)
-    stream = _stream(maker, type_, maker.rng.randrange(len(type_.shape)), turns, "bits")
+    tiles_of = stream(maker, type_, maker.rng.randrange(len(type_.shape)), turns, "bits")
     name = maker.rng.choice(_FLOAT_STEPS if kind.is_float else _INTEGER_STEPS)
     attrs: dict[str, str] = {}
     if name in ("addf", "mulf"):
@@ -145,7 +99,7 @@ def _elementwise(maker: Maker, turns: int) -> _Sum:
     def following(tiles: Sequence[Value], before: Value) -> Value:
         return maker.emit(name, [before, tiles[0]], type_, **attrs)
 
-    return _Sum(maker.value(type_), (stream,), following)
+    return _Sum(maker.value(type_), (tiles_of,), following)
 
 
 def _product(maker: Maker, turns: int) -> _Sum:
@@ -179,9 +133,9 @@ def _large(maker: Maker) -> tuple[int, int, int]:
     return (columns, rows, k) if maker.chance(0.2) else (rows, columns, k)
 
 
-def _matrix(maker: Maker, shape: tuple[int, int], kind: Scalar, along: int, turns: int) -> _Stream:
+def _matrix(maker: Maker, shape: tuple[int, int], kind: Scalar, along: int, turns: int) -> Stream:
     """The tiles of an operand of a product, which at times lie turned where products are large."""
     if MATRICES not in maker.settings.favour or maker.chance(0.6):
-        return _stream(maker, Tile(shape, kind), along, turns, "small")
-    turned = _stream(maker, Tile(shape[::-1], kind), 1 - along, turns, "small")
+        return stream(maker, Tile(shape, kind), along, turns, "small")
+    turned = stream(maker, Tile(shape[::-1], kind), 1 - along, turns, "small")
     return replace(turned, turned=True)
