@@ -15,10 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_core.mlir import ir
-from tile_tileas.agents.needs import used_outside
 from tile_tileas.analysis.users import within
 from tile_tileas.dialect.barriers import COPIER, LEADER, TEAM
-from tile_tileas.dialect.buffers import BarrierType, BufferType
 from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.pipelining.apart import LEADS, PRODUCER
 from tile_tileas.pipelining.slices import is_pure
@@ -51,8 +49,6 @@ def _mark(block: ir.Block, *, within_loop: bool) -> None:
         if _is_led(op) or (alone and _is_for(op, marked)):
             marked.append(op.operation)
             op.attributes[PRODUCER] = _number()
-        elif any(map(_is_storage, op.results)):
-            _give_own(op, marked)
 
 
 def _is_led(op: ir.OpView) -> bool:
@@ -82,23 +78,3 @@ def _is_for(op: ir.OpView, marked: list[ir.Operation]) -> bool:
     users = [use.owner.operation for result in op.results for use in result.uses]
     may = op.operation.name == _TURN or (is_pure(op) and not len(op.regions))
     return may and bool(users) and all(within(user, op.operation.block) in marked for user in users)
-
-
-def _is_storage(value: ir.Value) -> bool:
-    return isinstance(value.type, BufferType | BarrierType)
-
-
-def _give_own(op: ir.OpView, marked: list[ir.Operation]) -> None:
-    """A view of a loop's own that others have, too, is made for both."""
-    if op.operation.block.owner.operation.name == "func.func" or not is_pure(op):
-        return
-    users = [one for one in marked if any(result in used_outside(one) for result in op.results)]
-    if not users:
-        return
-    copy = op.operation.clone(ip=ir.InsertionPoint.after(op))
-    copy.attributes[PRODUCER] = _number()
-    for old, new in zip(op.results, copy.results, strict=True):
-        for use in list(old.uses):
-            if within(use.owner.operation, op.operation.block) in marked:
-                use.owner.operands[use.operand_number] = new
-    marked.append(copy)

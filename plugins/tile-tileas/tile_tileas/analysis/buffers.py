@@ -32,6 +32,11 @@ _FOLDS = ("nv_tileas.reduce", "nv_tileas.scan")
 _PIPE = "nv_tileas.async_pipeline_create_pipeline"
 
 
+def is_storage(value: ir.Value) -> bool:
+    """Whether it stands for a buffer or a barrier, or a view of one."""
+    return isinstance(value.type, BufferType | BarrierType)
+
+
 def is_shared(type_: ir.Type) -> bool:
     """Whether a type is that of a buffer in shared memory."""
     buffer = Buffer.of(type_)

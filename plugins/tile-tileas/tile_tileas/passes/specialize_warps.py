@@ -25,9 +25,8 @@ from tile_tileas.agents.needs import FOR, Needs, used_outside
 from tile_tileas.agents.registers import Warps, warps_for, warps_with_scaling
 from tile_tileas.agents.replica import Replica
 from tile_tileas.analysis.accumulators import made_by_pairs
-from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.analysis.buffers import ALLOC, is_storage
 from tile_tileas.dialect.agents import AGENT, ALONE, SWITCH, YIELD
-from tile_tileas.dialect.buffers import BarrierType, BufferType
 from tile_tileas.passes.convert_tileaa import SPEC, num_warps, occupancy
 from tile_tileas.pipelining.apart import LEADS, PRODUCER, SCALES
 from tile_tileas.pipelining.slices import is_pure
@@ -83,7 +82,7 @@ class _Part:
         needs, own = Needs(), {result for op in marked for result in op.results}
         for op in marked:
             used = [value for value in used_outside(op) if value not in own]
-            values = [value for value in used if not _is_storage(value)]
+            values = [value for value in used if not is_storage(value)]
             problem = needs.add_places(values, op.opview)
             if problem is not None:  # who marks operations asks before
                 raise error_at(op, f"cannot be an agent's of its own: {problem}")
@@ -204,16 +203,12 @@ def _agent_of(op: ir.Operation) -> int:
 def _seen_in(value: ir.Value) -> Iterator[ir.Value]:
     """A value, and the memory that it is a view of."""
     yield value
-    if not _is_storage(value) or isinstance(value.owner, ir.Block):
+    if not is_storage(value) or isinstance(value.owner, ir.Block):
         return
     made = value.owner.operation.opview
     if is_pure(made):
         for operand in made.operands:
             yield from _seen_in(operand)
-
-
-def _is_storage(value: ir.Value) -> bool:
-    return isinstance(value.type, BufferType | BarrierType)
 
 
 def _is_tile(value: ir.Value) -> bool:

@@ -41,8 +41,7 @@ class Signals:
         """The thread has done what it did in tensor memory, too; the stage where it arrives."""
         stage = self._stage(at)
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("before")})
-        arrival = {"by": ir.StringAttr.get("thread"), "kind": ir.StringAttr.get("generic")}
-        at.create(_ARRIVE, [here, stage], [], {**arrival, **self._how})
+        _arrive(at, here, stage, self._teams)
         return stage
 
     def gather(
@@ -54,7 +53,7 @@ class Signals:
         """
         here = self.meeting() if here is None else here
         stage, how = self.arrive(at, here), {LEADER: ir.UnitAttr.get(), **self._how}
-        counted = self._turn(at, here) if turn is None else turn
+        counted = _turn(at, here, self._teams) if turn is None else turn
         at.create(_WAIT, [here, stage, counted], [], how)
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("after"), **how})
         return counted
@@ -65,7 +64,8 @@ class Signals:
 
     def wait(self, at: Writer, done: ir.Value) -> None:
         """Until as many arrivals of a barrier have been as there were waits, this one included."""
-        at.create(_WAIT, [done, self._stage(at), self._turn(at, done)], [], self._how)
+        turn = _turn(at, done, self._teams)
+        at.create(_WAIT, [done, self._stage(at), turn], [], self._how)
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("after")})
 
     def in_turn(self) -> Turns:
@@ -75,12 +75,7 @@ class Signals:
 
     def _stage(self, at: Writer) -> ir.Value:
         """The stage of a thread's own team."""
-        if self._teams == 1:
-            return at.constant(0)
-        return at.create("nv_tileas.team", [], [at.i32], self._how).result
-
-    def _turn(self, at: Writer, barrier: ir.Value) -> ir.Value:
-        return at.create(_TURN, [barrier], [at.i32], self._how).result
+        return at.constant(0) if self._teams == 1 else _team(at, self._teams)
 
 
 @dataclass
@@ -95,9 +90,7 @@ class Turns:
 
     def wait(self, at: Writer) -> None:
         """Until it is the team's turn."""
-        how = in_teams(self.teams)
-        team = at.create("nv_tileas.team", [], [at.i32], how).result
-        counted = at.create(_TURN, [self.barrier], [at.i32], how).result
+        team, counted = _team(at, self.teams), _turn(at, self.barrier, self.teams)
         # The first team begins: its turn comes behind what was before the barrier's first phase.
         one = at.constant(1)
         phase = at.binary("xori", counted, at.select(team, 0, one, at.constant(0)))
@@ -114,9 +107,22 @@ class Turns:
         assert self._mine is not None, "the turn has come"
         team, _ = self._mine
         following = at.select(team, self.teams - 1, at.constant(0), at.plus(team, 1))
-        arrival = {"by": ir.StringAttr.get("thread"), "kind": ir.StringAttr.get("generic")}
-        how: dict[str, ir.Attribute] = {**arrival, **in_teams(self.teams)}
-        at.create(_ARRIVE, [self.barrier, following], [], how)
+        _arrive(at, self.barrier, following, self.teams)
+
+
+def _team(at: Writer, teams: int) -> ir.Value:
+    """The number of a thread's own team."""
+    return at.create("nv_tileas.team", [], [at.i32], in_teams(teams)).result
+
+
+def _turn(at: Writer, barrier: ir.Value, teams: int) -> ir.Value:
+    return at.create(_TURN, [barrier], [at.i32], in_teams(teams)).result
+
+
+def _arrive(at: Writer, barrier: ir.Value, stage: ir.Value, teams: int) -> None:
+    """The thread arrives, of one of so many teams."""
+    arrival = {"by": ir.StringAttr.get("thread"), "kind": ir.StringAttr.get("generic")}
+    at.create(_ARRIVE, [barrier, stage], [], {**arrival, **in_teams(teams)})
 
 
 def commit_products(
