@@ -18,7 +18,7 @@ from tile_tileas.storage import storage_bits
 
 _DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
 #: Rows of tensor memory.
-_ROWS = 128
+ROWS = 128
 #: Operands of a product without block scales.
 _PLAIN = 3
 #: Operations behind which a tile is the same data.
@@ -62,6 +62,12 @@ def chained_columns(func: ir.Operation) -> int:
     return max(sums, default=0)
 
 
+def least_rows(func: ir.Operation) -> int:
+    """The fewest rows of a product of a kernel; 0 if it has none."""
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+    return min((shape_of(op.results[0])[-2] for op in dots), default=0)
+
+
 def makes_powers(func: ir.Operation) -> bool:
     """Whether threads make powers of a tile beside products, as softmax does."""
     return any(
@@ -75,7 +81,7 @@ def makes_powers(func: ir.Operation) -> bool:
 def _columns(dot: ir.OpView) -> int:
     """Columns of tensor memory for the sum of a product."""
     *_, rows, columns = shape_of(dot.results[0])
-    return columns * max(1, rows // _ROWS)
+    return columns * max(1, rows // ROWS)
 
 
 def _reads(op: ir.OpView, other: ir.OpView) -> bool:

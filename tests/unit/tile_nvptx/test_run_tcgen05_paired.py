@@ -51,8 +51,38 @@ def test_two_blocks_where_no_hint_says_how_many() -> None:
     """They are worth more than registers; one, where the hint says so."""
     made = compiled(Attention(hints="occupancy=None"))
     assert ".minnctapersm 2" in str(made.stage("ptx"))
-    assert any("two blocks of a multiprocessor at once" in one.message for one in made.remarks)
+    assert any("2 blocks of a multiprocessor at once" in one.message for one in made.remarks)
     assert ".minnctapersm 2" not in ptx(Attention(hints="occupancy=1"))
+
+
+#: Sums of 128 columns: S of 64, and O of 64.
+FOUR = [
+    Attention(rows, 64, 64, causal, "occupancy=2") for rows in (64, 128) for causal in (False, True)
+]
+
+
+@pytest.mark.parametrize("what", FOUR, ids=["64", "64 masked", "128", "128 masked"])
+def test_four_blocks_have_room(what: Attention) -> None:
+    """Though the hint asks for two: four of four warps, with as many registers in all."""
+    text = ptx(what)
+    assert ".minnctapersm 4" in text
+    assert ".reqntid 128" in text
+    assert re.findall(r"tcgen05\.alloc[^;]*, (\d+);", text) == ["128"]
+    for schedule in SCHEDULES:
+        run(what, text, schedule, int(what.causal))
+
+
+def test_one_block_where_the_hint_says_one() -> None:
+    text = ptx(Attention(64, 64, 64, hints="occupancy=1"))
+    assert ".minnctapersm" not in text or ".minnctapersm 1" in text
+
+
+def test_four_warps_have_the_rows_of_short_tiles() -> None:
+    """Eight would have half of each row, and meet for what folds rows."""
+    text = ptx(Attention(64, 64, 128, hints="occupancy=2"))
+    assert ".minnctapersm 2" in text
+    assert ".reqntid 128" in text
+    assert ".reqntid 256" in ptx(Attention(64, 64, 128, hints="occupancy=2, num_worker_warps=8"))
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

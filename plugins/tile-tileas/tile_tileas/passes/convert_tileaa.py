@@ -23,7 +23,14 @@ from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.analysis.tokens import TokenOrder
 from tile_tileas.copying.ahead import SPECIALIZE
-from tile_tileas.kernel_products import chained_columns, made_by, makes_powers, operand_bytes
+from tile_tileas.kernel_products import (
+    ROWS,
+    chained_columns,
+    least_rows,
+    made_by,
+    makes_powers,
+    operand_bytes,
+)
 from tile_tileas.mma.families import FAMILIES, TENSOR
 from tile_tileas.one_warpgroup import OneWarpgroup
 from tile_tileas.passes.ruleset import DotState, rules
@@ -48,7 +55,7 @@ _PART_IN_TENSOR = 1.5
 #: mask; 293 us with one block and 260 with two, causal 629 and 566.
 _PART_CHAINED = 1.8
 #: Blocks of a multiprocessor whose chained products are made in turn.
-_PAIR = 2
+_PAIR, _FOUR = 2, 4
 #: What a thread needs whatever its tiles are.
 _LEAST_REGISTERS = 32
 
@@ -202,8 +209,8 @@ class ConvertTileAAToTileAS(Pass):
         )
         if self.occupancy:
             hints = {"occupancy": self.occupancy, **hints}
-        elif "occupancy" not in hints and hints.get("num_ctas", ctas) < _PAIR:
-            hints = self._in_pairs(func, cx, default, hints)
+        elif not _in_cluster(func, ctas, hints) and hints.get("occupancy", _PAIR) >= _PAIR:
+            hints = self._in_turn(func, cx, default, hints)
         spec = {
             "num_warps": self._warps(func, cx, default, hints),
             "num_ctas": _ctas(func, cx, ctas, hints),
@@ -230,38 +237,58 @@ class ConvertTileAAToTileAS(Pass):
         room = (
             registers_of_thread(cx.target, _FEW_WARPS, hints.get("occupancy", 1)) - OTHER_REGISTERS
         )
-        few = peak_registers(func, _FEW_WARPS) <= room or self._one_group(func, cx)
+        few = (
+            peak_registers(func, _FEW_WARPS) <= room
+            or self._few_in_turn(func, cx, hints.get("occupancy", 1))
+            or self._one_group(func, cx)
+        )
         return _FEW_WARPS if few else 2 * _FEW_WARPS
 
-    def _in_pairs(
+    def _few_in_turn(self, func: ir.Operation, cx: PassContext, blocks: int) -> bool:
+        """Whether four warps are better off with chained products whose sums tensor memory keeps:
+        four blocks hide more of each other's chains than twice as many warps of two, and of 64 rows
+        eight warps have parts of rows, and meet for what folds them.
+
+        B200 (model), attention of 16 heads, 4096 x 4096, two blocks of eight warps and of four, us:
+        64 x 64 of heads of 128 274 and 247, 64 x 128 of 64 193 and 155; but 128 x 128 of heads of
+        128 127 and 140, of 64 94 and 132.
+        """
+        if not makes_powers(func):
+            return False
+        columns = self._needs(func, cx, _FEW_WARPS).columns
+        short = blocks >= _PAIR and least_rows(func) < ROWS
+        return 0 < columns <= COLUMNS // blocks and (short or blocks >= _FOUR)
+
+    def _in_turn(
         self, func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]
     ) -> dict[str, int]:
-        """Two blocks at once, where no hint says how many, of chained products whose sums leave
-        columns to both: one has powers while the other one multiplies. Without powers there is not
-        that much to hide.
+        """Four blocks at once, or two where no hint says how many, of chained products whose sums
+        leave columns to all: one has powers while another one multiplies. Without powers there is
+        not that much to hide.
 
         B200 (model), attention of 16 heads, 4096 x 4096, one block and two, us: 128 x 128 of heads
         of 128 164 and 127, causal 95 and 69, of 64 142 and 94, of 32 125 and 84; 128 x 64 236 and
-        173; 64 x 64 399 and 274. Two layers in one kernel: 25 and 37.
+        173. Two layers in one kernel: 25 and 37. Two blocks and four: 64 x 64 of heads of 64 198
+        and 136, 128 x 64 117 and 103, 128 x 32 180 and 131; of 32 101 and 84, 177 and 127.
         """
-        if self.tma_descriptors == "off" or self.strategy == "none":
+        if self.tma_descriptors == "off" or self.strategy == "none" or not makes_powers(func):
             return hints
-        two = {**hints, "occupancy": _PAIR}
-        needs = self._needs(func, cx, self._warps(func, cx, default, two))
-        if (
-            not makes_powers(func)
-            or not 0 < needs.columns <= COLUMNS // _PAIR
-            or not self._fits(needs, _PAIR, cx)
-        ):
-            return hints
-        cx.passed(
-            func,
-            "two blocks of a multiprocessor at once: sums of chained products leave columns of "
-            "tensor memory to both, and one computes while the other one multiplies",
-            category="occupancy",
-            name="InPairs",
-        )
-        return two
+        for blocks in (_FOUR, _PAIR):
+            if blocks <= hints.get("occupancy", 1):
+                return hints
+            more = {**hints, "occupancy": blocks}
+            needs = self._needs(func, cx, self._warps(func, cx, default, more))
+            if 0 < needs.columns <= COLUMNS // blocks and self._fits(needs, blocks, cx):
+                cx.passed(
+                    func,
+                    f"{blocks} blocks of a multiprocessor at once: sums of chained products leave "
+                    "columns of tensor memory to all, and one computes while another one "
+                    "multiplies",
+                    category="occupancy",
+                    name="InTurn",
+                )
+                return more
+        return hints
 
     def _needs(self, func: ir.Operation, cx: PassContext, warps: int) -> _Needs:
         in_tensor = made_by(func, cx.target, self.mma, warps) == {TENSOR}
@@ -329,6 +356,13 @@ def _asked_warps(hints: dict[str, int], default: int) -> int:
     if "num_worker_warps_per_cta" in hints:
         return min(8, max(4, hints["num_worker_warps_per_cta"]))  # as the hint's definition says
     return default
+
+
+def _in_cluster(func: ir.Operation, default: int, hints: dict[str, int]) -> bool:
+    """Whether several blocks make a tile block together, or a hint asks for it."""
+    planned = func.attributes[PLANNED_CTAS] if PLANNED_CTAS in func.attributes else None
+    made = 1 if planned is None else ir.IntegerAttr(planned).value
+    return max(made, wanted_ctas(hints, default)) > 1
 
 
 def _ctas(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]) -> int:
