@@ -6,6 +6,12 @@ warpgroup hands it on in registers. H100 (model), attention of 64 x 256 x 128, o
 and of 8 x 32: 11.3 and 25.4 us with two warpgroups, 9.2 and 21.4 with one (247 registers, no
 spills).
 
+Where both have 128 rows, two warpgroups have 64 each. Where their tiles take more registers than
+two blocks of two warpgroups have, and leave enough to one, two blocks of one hide each other's
+chains. H100 (model), attention of 16 heads of 32, 4096 x 4096, 128 x 128: 123 us with two
+warpgroups (154 registers), 106 with one (254), causal 69 and 64. Of heads of 64, whose sums are
+larger, it is 131 and 141.
+
 Where several products of a loop have 64 rows and 128 columns, as those of a block of a cluster, two
 warpgroups would have 64 columns of each, and read A twice from shared memory. H100 (model), a gated
 layer of f16, 4096^3 in 128 x 128 x 64 by 2 CTAs: 493 us with two, whose clock is lower (1498 MHz),
@@ -40,6 +46,10 @@ _WARPS = 4
 _OTHER_REGISTERS = 55
 #: The same beside sums alone, which what follows a loop works on by and by.
 _BESIDE_SUMS = 95
+#: Blocks of a multiprocessor that hide each other's chains, and tiles, of the registers that two
+#: warpgroups of each would have, with which they do not have them: 1.02 with heads of 128 by 128 x
+#: 32 (121 registers in the end), 1.21 with heads of 32 by 128 x 128 (154).
+_BLOCKS, _OVER = 2, 1.1
 _REPEATING = ("nv_tileaa.broadcast", "nv_tileaa.splat")
 
 
@@ -60,29 +70,41 @@ class OneWarpgroup:
         """
         ops = list(operations(func.regions[0]))
         dots = [op for op in ops if op.operation.name == _DOT]
-        if not dots or not all(map(self._is_one_high, dots)):
+        rows = {shape_of(dot.results[0])[-2] for dot in dots}
+        if rows not in ({_ROWS}, {2 * _ROWS}) or not all(map(self._is_made_by_one, dots)):
             return False
         loads = [op for op in ops if op.operation.name == _LOAD and is_in_a_loop(op)]
         if not all(map(self._is_brought, loads)):
             return False
-        if not any(map(_is_chained, dots)):
+        chained = any(map(_is_chained, dots))
+        if rows != {_ROWS}:
+            return chained and self._are_better_in_turn(func, dots)
+        if not chained:
             return self._are_narrow(dots)
         elsewhere = [tile for op in ops for tile in _elsewhere(op)]
         taken = peak_registers(func, _WARPS, elsewhere)
         return taken + _OTHER_REGISTERS <= self.target.max_registers
 
-    def _is_one_high(self, dot: ir.OpView) -> bool:
-        if shape_of(dot.results[0])[-2] != _ROWS:
-            return False
+    def _is_made_by_one(self, dot: ir.OpView) -> bool:
         return family_for(dot, self.target, self.highest, _WARPS) == FAMILY
 
     def _are_narrow(self, dots: list[ir.OpView]) -> bool:
         """Whether several products of a loop add to sums that two warpgroups would cut too far."""
         narrow = all(shape_of(dot.results[0])[-1] == _COLUMNS for dot in dots)
-        sums = sum(prod(shape_of(dot.results[0])) for dot in dots) // (32 * _WARPS)
         together = len({dot.operation.block for dot in dots}) == 1 and all(map(is_in_a_loop, dots))
-        room = sums + _BESIDE_SUMS <= self.target.max_registers
-        return len(dots) > 1 and narrow and together and room
+        return len(dots) > 1 and narrow and together and self._have_room(dots)
+
+    def _are_better_in_turn(self, func: ir.Operation, dots: list[ir.OpView]) -> bool:
+        """Whether two blocks of one warpgroup have room, and of two have not."""
+        share = self.target.registers // (_BLOCKS * 2 * _WARPS * self.target.warp_size)
+        crowded = peak_registers(func, 2 * _WARPS) > _OVER * share
+        return crowded and self._have_room(dots)
+
+    def _have_room(self, dots: list[ir.OpView]) -> bool:
+        """Whether one warpgroup has registers for all sums, and beside them."""
+        threads = self.target.warp_size * _WARPS
+        sums = sum(prod(shape_of(dot.results[0])) for dot in dots) // threads
+        return sums + _BESIDE_SUMS <= self.target.max_registers
 
     def _is_brought(self, load: ir.OpView) -> bool:
         """Whether a tensor map may bring the tile."""

@@ -28,7 +28,8 @@ gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
       %k:2 = "nv_tileaa.tiled_load"(%kv, %zero, %i, %t) {mem_semantic = "weak"<KHINTS>, operandSegmentSizes = array<i32: 1, 2, 1>} : (<KVIEW>, i32, i32, !nv_tileaa.mem_token) -> (tensor<<DEPTH>x<KEYS>xf16>, !nv_tileaa.mem_token)
       %s = "nv_tileaa.dot"(%q#0, %k#0, %none) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<<ROWS>x<DEPTH>xf16>, tensor<<DEPTH>x<KEYS>xf16>, tensor<<ROWS>x<KEYS>xf32>) -> tensor<<ROWS>x<KEYS>xf32>
       %e = "nv_tileaa.exp2"(%s) : (tensor<<ROWS>x<KEYS>xf32>) -> tensor<<ROWS>x<KEYS>xf32>
-      %w = "nv_tileaa.fp_to_fp"(%e) : (tensor<<ROWS>x<KEYS>xf32>) -> tensor<<ROWS>x<KEYS>xf16>
+      <MORE>
+      %w = "nv_tileaa.fp_to_fp"(<MADE>) : (tensor<<ROWS>x<KEYS>xf32>) -> tensor<<ROWS>x<KEYS>xf16>
       %v:2 = "nv_tileaa.tiled_load"(%vv, %i, %zero, %t) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 1>} : (<VVIEW>, i32, i32, !nv_tileaa.mem_token) -> (tensor<<KEYS>x<DEPTH>xf16>, !nv_tileaa.mem_token)
       %o = "nv_tileaa.dot"(%w, %v#0, %a) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<<ROWS>x<KEYS>xf16>, tensor<<KEYS>x<DEPTH>xf16>, tensor<<ROWS>x<DEPTH>xf32>) -> tensor<<ROWS>x<DEPTH>xf32>
       scf.yield %o : tensor<<ROWS>x<DEPTH>xf32>
@@ -47,13 +48,17 @@ def _view(rows: int, columns: int) -> str:
 
 def kernel_spec(
     rows: int = 64, keys: int = 256, depth: int = 128, *, divisor: int = 16, gpu: str = "sm_90",
-    hints: str = "", of_keys: str = "", **options: str,
+    hints: str = "", of_keys: str = "", twice: bool = False, **options: str,
 ) -> dict[str, str]:  # fmt: skip
-    """How a kernel of two products is launched, of tiles of rows x keys and rows x depth."""
+    """How a kernel of two products is launched, of tiles of rows x keys and rows x depth; `twice`:
+    what the first one gives is used twice, so that two tiles of it live at once.
+    """
     parts = {
         "ROWS": rows, "KEYS": keys, "DEPTH": depth, "DIVISOR": divisor, "MEMREF": _MEMREF,
         "QVIEW": _view(rows, depth), "KVIEW": _view(depth, keys), "VVIEW": _view(keys, depth),
         "HINTS": hints, "KHINTS": of_keys,
+        "MORE": f"%f = arith.mulf %e, %s : tensor<{rows}x{keys}xf32>" if twice else "",
+        "MADE": "%f" if twice else "%e",
     }  # fmt: skip
     text = _TEXT
     for name, value in parts.items():
@@ -76,6 +81,38 @@ def warps(**changed: object) -> int:
 def test_one_warpgroup_hands_on_in_registers_what_two_would_store() -> None:
     assert warps() == 4
     assert warps(hints=", nv_tileaa.optimization_hints = {default = {occupancy = 4 : i32}}") == 4
+
+
+def test_two_blocks_of_one_warpgroup_where_two_of_two_have_no_registers() -> None:
+    assert warps(rows=128, keys=128, depth=32, twice=True) == 4
+    assert warps(rows=128, keys=128, depth=64, twice=True) == 8  # sums that leave one too few
+    assert warps(rows=128, keys=128, depth=32) == 8  # two of two have enough
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"keys": 64, "depth": 64}, (4, 4)),
+        ({"rows": 128, "keys": 64, "depth": 64}, (4, 4)),
+        ({"keys": 128, "depth": 64}, (2, 4)),  # columns for two; rows of one instruction
+        ({"rows": 128, "keys": 128, "depth": 64}, (2, 8)),
+        ({"rows": 128, "keys": 128, "depth": 256}, (1, 8)),
+    ],
+    ids=str,
+)
+def test_blocks_in_turn(changed: dict[str, int], found: tuple[int, int]) -> None:
+    """As many as have columns for their sums, whether a hint asks for two or none does."""
+    for hints in ("", ", nv_tileaa.optimization_hints = {default = {occupancy = 2 : i32}}"):
+        spec = kernel_spec(**changed, gpu="sm_100", hints=hints)  # pyright: ignore[reportArgumentType]
+        assert (int(spec.get("occupancy", 1)), int(spec["num_warps"])) == found
+
+
+@pytest.mark.parametrize("hint", ["num_cta_in_cga = 2 : i32", "occupancy = 1 : i32"])
+def test_no_more_blocks_than_hints_leave(hint: str) -> None:
+    """Blocks of a cluster, which fill each other's stages, are not made in turn."""
+    hints = f", nv_tileaa.optimization_hints = {{default = {{{hint}}}}}"
+    spec = kernel_spec(128, 64, 64, gpu="sm_100", hints=hints)
+    assert spec.get("occupancy", "1") == "1"
 
 
 @pytest.mark.parametrize(

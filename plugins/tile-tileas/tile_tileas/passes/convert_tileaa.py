@@ -253,9 +253,7 @@ class ConvertTileAAToTileAS(Pass):
         64 x 64 of heads of 128 274 and 247, 64 x 128 of 64 193 and 155; but 128 x 128 of heads of
         128 127 and 140, of 64 94 and 132.
         """
-        if not makes_powers(func):
-            return False
-        columns = self._needs(func, cx, _FEW_WARPS).columns
+        columns = self._columns(func, cx, _FEW_WARPS) if makes_powers(func) else 0
         short = blocks >= _PAIR and least_rows(func) < ROWS
         return 0 < columns <= COLUMNS // blocks and (short or blocks >= _FOUR)
 
@@ -272,6 +270,8 @@ class ConvertTileAAToTileAS(Pass):
         and 136, 128 x 64 117 and 103, 128 x 32 180 and 131; of 32 101 and 84, 177 and 127.
         """
         if self.tma_descriptors == "off" or self.strategy == "none" or not makes_powers(func):
+            return hints
+        if not self._columns(func, cx, _FEW_WARPS):
             return hints
         for blocks in (_FOUR, _PAIR):
             if blocks <= hints.get("occupancy", 1):
@@ -290,8 +290,16 @@ class ConvertTileAAToTileAS(Pass):
                 return more
         return hints
 
+    def _columns(self, func: ir.Operation, cx: PassContext, warps: int) -> int:
+        """Columns of chained products' sums; 0 where tcgen05 does not make all products."""
+        return chained_columns(func) if self._in_tensor(func, cx, warps) else 0
+
+    def _in_tensor(self, func: ir.Operation, cx: PassContext, warps: int) -> bool:
+        """Whether tcgen05 makes all products of a kernel, which has some."""
+        return made_by(func, cx.target, self.mma, warps) == {TENSOR}
+
     def _needs(self, func: ir.Operation, cx: PassContext, warps: int) -> _Needs:
-        in_tensor = made_by(func, cx.target, self.mma, warps) == {TENSOR}
+        in_tensor = self._in_tensor(func, cx, warps)
         beside = cx.target.max_shared // max(1, operand_bytes(func)) if in_tensor else 0
         columns = chained_columns(func) if in_tensor else 0
         return _Needs(warps, peak_registers(func, warps), beside, columns)
@@ -360,9 +368,10 @@ def _asked_warps(hints: dict[str, int], default: int) -> int:
 
 def _in_cluster(func: ir.Operation, default: int, hints: dict[str, int]) -> bool:
     """Whether several blocks make a tile block together, or a hint asks for it."""
-    planned = func.attributes[PLANNED_CTAS] if PLANNED_CTAS in func.attributes else None
-    made = 1 if planned is None else ir.IntegerAttr(planned).value
-    return max(made, wanted_ctas(hints, default)) > 1
+    asked = wanted_ctas(hints, default)
+    if PLANNED_CTAS not in func.attributes:
+        return asked > 1
+    return max(asked, ir.IntegerAttr(func.attributes[PLANNED_CTAS]).value) > 1
 
 
 def _ctas(func: ir.Operation, cx: PassContext, default: int, hints: dict[str, int]) -> int:
