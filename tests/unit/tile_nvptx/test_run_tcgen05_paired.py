@@ -55,15 +55,17 @@ def test_two_blocks_where_no_hint_says_how_many() -> None:
     assert ".minnctapersm 2" not in ptx(Attention(hints="occupancy=1"))
 
 
-#: Sums of 128 columns: S of 64, and O of 64.
+#: Sums of 128 columns: S of 64, and O of 64. Short tiles have four blocks where the hint says two.
 FOUR = [
-    Attention(rows, 64, 64, causal, "occupancy=2") for rows in (64, 128) for causal in (False, True)
+    Attention(rows, 64, 64, causal, f"occupancy={blocks}")
+    for rows, blocks in ((64, 2), (128, 4))
+    for causal in (False, True)
 ]
 
 
 @pytest.mark.parametrize("what", FOUR, ids=["64", "64 masked", "128", "128 masked"])
 def test_four_blocks_have_room(what: Attention) -> None:
-    """Though the hint asks for two: four of four warps, with as many registers in all."""
+    """Of four warps each, with as many registers in all as two of eight."""
     text = ptx(what)
     assert ".minnctapersm 4" in text
     assert ".reqntid 128" in text

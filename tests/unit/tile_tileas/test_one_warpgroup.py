@@ -93,7 +93,7 @@ def test_two_blocks_of_one_warpgroup_where_two_of_two_have_no_registers() -> Non
     ("changed", "found"),
     [
         ({"keys": 64, "depth": 64}, (4, 4)),
-        ({"rows": 128, "keys": 64, "depth": 64}, (4, 4)),
+        ({"rows": 128, "keys": 64, "depth": 64}, (2, 4)),  # slower by four, where blocks are few
         ({"keys": 128, "depth": 64}, (2, 4)),  # columns for two; rows of one instruction
         ({"rows": 128, "keys": 128, "depth": 64}, (2, 8)),
         ({"rows": 128, "keys": 128, "depth": 256}, (1, 8)),
@@ -105,6 +105,16 @@ def test_blocks_in_turn(changed: dict[str, int], found: tuple[int, int]) -> None
     for hints in ("", ", nv_tileaa.optimization_hints = {default = {occupancy = 2 : i32}}"):
         spec = kernel_spec(**changed, gpu="sm_100", hints=hints)  # pyright: ignore[reportArgumentType]
         assert (int(spec.get("occupancy", 1)), int(spec["num_warps"])) == found
+
+
+def test_four_blocks_of_long_tiles_where_a_hint_says_so() -> None:
+    """They have four warps each; eight, where a hint says that, leave no registers to four."""
+    four = ", nv_tileaa.optimization_hints = {default = {occupancy = 4 : i32}}"
+    spec = kernel_spec(128, 64, 64, gpu="sm_100", hints=four)
+    assert (spec["occupancy"], spec["num_warps"]) == ("4", "4")
+    eight = ", nv_tileaa.optimization_hints = {default = {num_worker_warps_per_cta = 8 : i32}}"
+    spec = kernel_spec(64, 64, 64, gpu="sm_100", hints=eight)
+    assert (spec["occupancy"], spec["num_warps"]) == ("2", "8")
 
 
 @pytest.mark.parametrize("hint", ["num_cta_in_cga = 2 : i32", "occupancy = 1 : i32"])

@@ -56,6 +56,8 @@ _PART_IN_TENSOR = 1.5
 _PART_CHAINED = 1.8
 #: Blocks of a multiprocessor whose chained products are made in turn.
 _PAIR, _FOUR = 2, 4
+#: Warps of all of them, each of which has 128 registers: fewer spill.
+_WARPS_IN_TURN = 16
 #: What a thread needs whatever its tiles are.
 _LEAST_REGISTERS = 32
 
@@ -246,8 +248,8 @@ class ConvertTileAAToTileAS(Pass):
 
     def _few_in_turn(self, func: ir.Operation, cx: PassContext, blocks: int) -> bool:
         """Whether four warps are better off with chained products whose sums tensor memory keeps:
-        four blocks hide more of each other's chains than twice as many warps of two, and of 64 rows
-        eight warps have parts of rows, and meet for what folds them.
+        of 64 rows eight have parts of rows, and meet for what folds them; and four blocks leave
+        registers to four.
 
         B200 (model), attention of 16 heads, 4096 x 4096, two blocks of eight warps and of four, us:
         64 x 64 of heads of 128 274 and 247, 64 x 128 of 64 193 and 155; but 128 x 128 of heads of
@@ -267,17 +269,25 @@ class ConvertTileAAToTileAS(Pass):
         B200 (model), attention of 16 heads, 4096 x 4096, one block and two, us: 128 x 128 of heads
         of 128 164 and 127, causal 95 and 69, of 64 142 and 94, of 32 125 and 84; 128 x 64 236 and
         173. Two layers in one kernel: 25 and 37. Two blocks and four: 64 x 64 of heads of 64 198
-        and 136, 128 x 64 117 and 103, 128 x 32 180 and 131; of 32 101 and 84, 177 and 127.
+        and 136.
+
+        Tiles of 128 rows have four if a hint says so, of four warps then: faster where there are
+        enough blocks, and slower where each has a multiprocessor to itself. 128 x 64 of heads of
+        64, two blocks of eight warps and four of four: 64 blocks 46 us and 69, 256 59 and 78, 512
+        117 and 103, 1024 226 and 195.
         """
         if self.tma_descriptors == "off" or self.strategy == "none" or not makes_powers(func):
             return hints
         if not self._columns(func, cx, _FEW_WARPS):
             return hints
-        for blocks in (_FOUR, _PAIR):
+        for blocks in (_FOUR, _PAIR) if least_rows(func) < ROWS else (_PAIR,):
             if blocks <= hints.get("occupancy", 1):
                 return hints
             more = {**hints, "occupancy": blocks}
-            needs = self._needs(func, cx, self._warps(func, cx, default, more))
+            warps = self._warps(func, cx, default, more)
+            if blocks * warps > _WARPS_IN_TURN:
+                continue
+            needs = self._needs(func, cx, warps)
             if 0 < needs.columns <= COLUMNS // blocks and self._fits(needs, blocks, cx):
                 cx.passed(
                     func,
