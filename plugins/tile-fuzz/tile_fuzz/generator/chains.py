@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import log2
 
 from tile_cudatile.tree import Value
 from tile_cudatile.types import BF16, F8E4M3FN, F8E5M2, F16, F32, I1, I32, Scalar, Tile
@@ -95,10 +96,9 @@ class _Chain:
 
     # --- what a turn loads ------------------------------------------------------------------------
 
-    def _stream(
-        self, shape: tuple[int, int], along: int, turns: int, kind: Scalar | None = None
-    ) -> Stream:
-        maker, kind = self.maker, kind or self.kind
+    def _stream(self, shape: tuple[int, int], along: int, turns: int) -> Stream:
+        """Tiles of such a shape, which may lie turned."""
+        maker, kind = self.maker, self.kind
         plain = maker.chance(0.9)
         if maker.chance(0.6):
             return stream(maker, Tile(shape, kind), along, turns, "small", plain=plain)
@@ -136,7 +136,7 @@ class _Chain:
         def build(turn: Value, *carried: Value) -> tuple[str, Sequence[Value]]:
             maker.memory = None
             left = lhs or self.lhs.load(maker, turn)
-            return "continue", _Turn(self, turn, left, others, fixed).following(carried)
+            return "continue", _Turn(self, turn, left, others, fixed, carried).following()
 
         with Inside(maker, "", types):
             body = maker.region([SCALAR_I32, *types], build)
@@ -154,65 +154,66 @@ class _Turn:
         lhs: Value,
         others: Sequence[Value | None],
         lines: Sequence[Value] | None,
+        carried: Sequence[Value],
     ) -> None:
+        """Makes the scores. `others` and `lines` are what was loaded before the loop."""
         self.of, self.turn, self.lhs, self.others, self.lines = of, turn, lhs, others, lines
-        self.maker = of.maker
-        sizes = of.sizes
-        self.scores = Tile((sizes.rows, sizes.columns), F32)
-        self.before: Value | None = None
-        self.largest: Value | None = None
+        self.maker = maker = of.maker
+        self.type = Tile((of.sizes.rows, of.sizes.columns), F32)
+        *self.sums, self.before, self.total = carried
+        made = [self._made(one) for one in of.rhs]
+        if len(made) > 1:
+            made = [combine(maker, maker.rng.choice(("addf", "maxf", "subf")), *made)]
+        self.scores = self._worked(made[0])
+        self.largest = combine(maker, "maxf", self.before, fold(maker, self.scores, 1, "maxf"))
 
-    def following(self, carried: Sequence[Value]) -> list[Value]:
+    def following(self) -> list[Value]:
         """The values that the turn gives."""
         maker, of = self.maker, self.of
-        *sums, self.before, total = carried
-        made = [self._scores(one) for one in of.rhs]
-        scores = made[0]
-        if len(made) > 1:
-            scores = combine(maker, maker.rng.choice(("addf", "maxf", "subf")), *made)
-        scores = self._worked(scores)
-        self.largest = combine(maker, "maxf", self.before, fold(maker, scores, 1, "maxf"))
-        weights = self._powers(scores) if of.powers else limited(maker, scores, -2.0, 4.0)
+        weights = self._powers() if of.powers else limited(maker, self.scores, -2.0, 4.0)
         weights = self._masked(weights) if maker.chance(0.3) else weights
         if of.talks:
             maker.keep(weights)
             of.fill(maker)
-        total = self._total(total, weights)
+        total = self._total(weights)
         after = [
             self._added(one, weights, at, before)
-            for at, (one, before) in enumerate(zip(of.sums, sums, strict=True))
+            for at, (one, before) in enumerate(zip(of.sums, self.sums, strict=True))
         ]
         return [*after, self.largest, total]
 
-    def _total(self, before: Value, weights: Value) -> Value:
+    def _shrunk(self) -> Value:
+        """How much less the largest scores were before, a number for each row."""
+        return combine(self.maker, "subf", self.before, self.largest)
+
+    def _total(self, weights: Value) -> Value:
         """The sum of the weights so far; as attention has it, those before are scaled."""
-        maker = self.maker
+        maker, before = self.maker, self.total
         if maker.chance(0.2):
             return before
         if self.of.turns <= _FEW and maker.chance(0.6):
-            assert self.before is not None
-            assert self.largest is not None
-            shrinks = combine(maker, "subf", self.before, self.largest)
-            before = combine(maker, "mulf", before, exp2(maker, limited(maker, shrinks, -1.0, 0.0)))
+            power = exp2(maker, limited(maker, self._shrunk(), -1.0, 0.0))
+            before = combine(maker, "mulf", before, power)
         return combine(maker, "addf", before, fold(maker, weights, 1, "addf"))
 
     # --- weights ----------------------------------------------------------------------------------
 
-    def _scores(self, of: Stream) -> Value:
+    def _made(self, of: Stream) -> Value:
+        """The scores of one product."""
         maker = self.maker
-        start = maker.constant(self.scores, float(self.of.many and maker.chance(0.25)))
+        start = maker.constant(self.type, float(self.of.many and maker.chance(0.25)))
         if self.of.many and maker.chance(0.15):
-            start = stretch(maker, self._line(1), self.scores)
-        return maker.emit("mmaf", [self.lhs, of.load(maker, self.turn), start], self.scores)
+            start = stretch(maker, self._line(1), self.type)
+        return maker.emit("mmaf", [self.lhs, of.load(maker, self.turn), start], self.type)
 
     def _worked(self, scores: Value) -> Value:
         """Something done to scores that leaves whole numbers."""
         maker = self.maker
         if maker.chance(0.3):
-            by = maker.constant(self.scores, maker.rng.choice((2.0, -1.0, 4.0)))
+            by = maker.constant(self.type, maker.rng.choice((2.0, -1.0, 4.0)))
             scores = combine(maker, "mulf", scores, by)
         if maker.chance(0.3):
-            line = stretch(maker, self._line(maker.rng.randrange(2)), self.scores)
+            line = stretch(maker, self._line(maker.rng.randrange(2)), self.type)
             scores = combine(maker, maker.rng.choice(("addf", "subf", "maxf")), scores, line)
         return self._masked(scores, -32.0) if maker.chance(0.3) else scores
 
@@ -224,23 +225,23 @@ class _Turn:
         moved = spread(maker, maker.emit("muli", [self.turn, step], SCALAR_I32), tile(at[1]).shape)
         column = maker.emit("addi", [at[1], moved], at[1].type)
         keeps = maker.emit(
-            "cmpi", [at[0], column], Tile(self.scores.shape, I1), signedness="signed",
+            "cmpi", [at[0], column], Tile(self.type.shape, I1), signedness="signed",
             comparison_predicate=maker.rng.choice(("greater_than_or_equal", "less_than")),
         )  # fmt: skip
         if not maker.chance(0.3):
-            other = maker.constant(self.scores, otherwise)
-            return maker.emit("select", [keeps, values, other], self.scores)
+            other = maker.constant(self.type, otherwise)
+            return maker.emit("select", [keeps, values, other], self.type)
         late = self._compared(self.turn, maker.rng.randint(0, 3))
 
         def masked() -> tuple[str, list[Value]]:
-            other = maker.constant(self.scores, otherwise)
-            return "yield", [maker.emit("select", [keeps, values, other], self.scores)]
+            other = maker.constant(self.type, otherwise)
+            return "yield", [maker.emit("select", [keeps, values, other], self.type)]
 
         sides = maker.region([], masked), maker.region([], lambda: ("yield", [values]))
-        return maker.emit("if", [late], self.scores, regions=sides)
+        return maker.emit("if", [late], self.type, regions=sides)
 
     def _places(self, axis: int) -> Value:
-        maker, shape = self.maker, self.scores.shape
+        maker, shape = self.maker, self.type.shape
         line = maker.emit("iota", [], Tile((shape[axis],), I32))
         lying = (shape[0], 1) if axis == 0 else (1, shape[1])
         standing = maker.emit("reshape", [line], Tile(lying, I32))
@@ -252,14 +253,12 @@ class _Turn:
             comparison_predicate=self.maker.rng.choice(("greater_than_or_equal", "equal")),
         )  # fmt: skip
 
-    def _powers(self, scores: Value) -> Value:
+    def _powers(self) -> Value:
         """Powers of two from 1/8 to 1, of how far scores lie under what is no smaller."""
-        maker = self.maker
-        assert self.largest is not None
-        largest = self.largest
+        maker, scores, largest = self.maker, self.scores, self.largest
         if maker.chance(0.3):
             largest = fold(maker, scores, maker.rng.choice((0, 1, 1)), "maxf")
-        under = combine(maker, "subf", scores, stretch(maker, largest, self.scores))
+        under = combine(maker, "subf", scores, stretch(maker, largest, self.type))
         return exp2(maker, limited(maker, under, -3.0, 0.0))
 
     def _line(self, axis: int) -> Value:
@@ -275,10 +274,10 @@ class _Turn:
         """The sum, scaled before or after or not at all, and the product of the weights."""
         maker = self.maker
         held = maker.emit(
-            "ftof", [weights], Tile(self.scores.shape, self.of.kind), rounding_mode="nearest_even"
+            "ftof", [weights], Tile(self.type.shape, self.of.kind), rounding_mode="nearest_even"
         )
         if one.turned:
-            turned = Tile(self.scores.shape[::-1], self.of.kind)
+            turned = Tile(self.type.shape[::-1], self.of.kind)
             held = maker.emit("permute", [held], turned, permutation=(1, 0))
         other = self.others[at] or one.other.load(maker, self.turn)
         scale = self._scale(one, weights)
@@ -301,8 +300,6 @@ class _Turn:
         if maker.chance(0.5):
             condition = self._compared(self.turn, maker.rng.randint(0, 3))
         else:
-            assert self.before is not None
-            assert self.largest is not None
             grown = combine(maker, "subf", self.largest, self.before)
             most = fold(maker, grown, 0, "maxf")
             scalar = maker.emit("reshape", [most], Tile((), F32))
@@ -334,9 +331,7 @@ class _Turn:
         """One of two numbers by what `source` is, or powers of two of it."""
         maker, type_ = self.maker, tile(source)
         if maker.chance(0.5) and min(pair) > 0:
-            low, high = (float(number).hex() for number in pair)
-            ends = {(0.5).hex(): -1.0, (1.0).hex(): 0.0, (2.0).hex(): 1.0}
-            return exp2(maker, limited(maker, source, ends[low], ends[high]))
+            return exp2(maker, limited(maker, source, *map(log2, pair)))
         first, second = (maker.constant(type_, number) for number in pair)
         above = compare(maker, "greater_than", source, float(maker.rng.choice((-1, 0, 1))))
         return maker.emit("select", [above, first, second], type_)
@@ -352,9 +347,7 @@ class _Turn:
                                 rounding_mode="nearest_even")  # fmt: skip
             return maker.emit("reshape", [number], Tile((1, 1), F32))
         if way == "carried" and not one.turned:
-            assert self.before is not None
-            assert self.largest is not None
-            return combine(maker, "subf", self.before, self.largest)
+            return self._shrunk()
         if way == "line" or one.turned:
             line = self._line(1 if one.turned else 0)
             return maker.emit("reshape", [line], Tile((one.type.shape[0], 1), F32))
