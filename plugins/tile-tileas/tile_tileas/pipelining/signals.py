@@ -64,8 +64,8 @@ class Signals:
 
     def wait(self, at: Writer, done: ir.Value) -> None:
         """Until as many arrivals of a barrier have been as there were waits, this one included."""
-        turn = _turn(at, done, self._teams)
-        at.create(_WAIT, [done, self._stage(at), turn], [], self._how)
+        operands = [done, self._stage(at), _turn(at, done, self._teams)]
+        at.create(_WAIT, operands, [], self._how)
         at.create(_FENCE, [], [], {"side": ir.StringAttr.get("after")})
 
     def in_turn(self) -> Turns:
