@@ -6,6 +6,8 @@ of few rows, with deep and with short steps, and heads of other depths.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from speed_rows import Row, attention_row, batched_row, matmul_row
 
 _LARGE = (4096, 4096, 2048)
@@ -34,9 +36,26 @@ _ALONE = (
 )  # fmt: skip
 
 
+#: Products and attention whose hint asks for pairs of blocks.
+_PAIRS_OF_F16 = ((128, 64, 64), (64, 128, 64))
+_PAIRS = (
+    matmul_row("f16", *_LARGE, (64, 256, 64)), matmul_row("f32", *_LARGE, (128, 128, 32)),
+    batched_row("e4m3", 1, *_LARGE, (128, 128, 128)),
+    batched_row("e4m3", 1, *_LARGE, (128, 256, 128)),
+    attention_row(16, 16, 4096, 4096, 64, False, (128, 64)),
+    attention_row(16, 16, 4096, 4096, 128, False, (128, 128)),
+    attention_row(16, 16, 4096, 4096, 128, True, (128, 128)),
+    attention_row(16, 16, 4096, 4096, 128, False, (256, 128)),
+)  # fmt: skip
+
+
+def _by_pairs(row: Row) -> Row:
+    return replace(row, name=f"{row.name}, 2 CTAs", hints={**row.hints, "num_ctas": 2})
+
+
 def _rows() -> list[Row]:
     rows = [matmul_row("f16", *_LARGE, tile) for tile in _TILES]
-    rows += [matmul_row("f16", *_LARGE, tile, 2) for tile in ((128, 64, 64), (64, 128, 64))]
+    rows += [matmul_row("f16", *_LARGE, tile, 2) for tile in _PAIRS_OF_F16]
     rows += [matmul_row("f32", *_LARGE, tile) for tile in _TF32_TILES]
     rows += [batched_row("e4m3", 1, *_LARGE, tile) for tile in _E4M3_TILES]
     rows += [matmul_row("f16", few, 4096, 4096, tile) for few, tile in _FEW]
@@ -48,6 +67,7 @@ def _rows() -> list[Row]:
         attention_row(16, 16, 4096, 4096, depth, causal, tile, occupancy=1)
         for depth, causal, tile in _ALONE
     ]
+    rows += map(_by_pairs, _PAIRS)
     return rows
 
 

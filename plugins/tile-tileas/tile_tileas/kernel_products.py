@@ -16,7 +16,7 @@ from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.passes.dot import product_of
 from tile_tileas.storage import storage_bits
 
-_DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
+DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
 #: Rows of tensor memory.
 ROWS = 128
 #: Operands of a product without block scales.
@@ -30,7 +30,7 @@ def made_by(func: ir.Operation, target: Target, highest: str, warps: int) -> set
     """Families of instructions that make the products of a kernel in nv_tileaa, `highest` the
     highest tier allowed; None for those with block scales and what no tier takes.
     """
-    dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
     return {family_for(dot, target, highest, warps) for dot in dots}
 
 
@@ -54,9 +54,9 @@ def chained_columns(func: ir.Operation) -> int:
     """
     found: dict[ir.Block, list[ir.OpView]] = {}
     for op in operations(func.regions[0]):
-        if op.operation.name == _DOT:
+        if op.operation.name == DOT:
             found.setdefault(op.operation.block, []).append(op)
-    if not all(len(dots) == 2 and _reads(dots[1], dots[0]) for dots in found.values()):
+    if not all(len(dots) == 2 and is_chained(dots[1]) for dots in found.values()):
         return 0
     sums = [sum(map(_columns, dots)) for dots in found.values()]
     return max(sums, default=0)
@@ -64,7 +64,7 @@ def chained_columns(func: ir.Operation) -> int:
 
 def least_rows(func: ir.Operation) -> int:
     """The fewest rows of a product of a kernel; 0 if it has none."""
-    dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
     return min((shape_of(op.results[0])[-2] for op in dots), default=0)
 
 
@@ -73,7 +73,7 @@ def makes_powers(func: ir.Operation) -> bool:
     return any(
         op.operation.name in _POWERS
         and isinstance(op.results[0].type, ir.RankedTensorType)
-        and any(other.operation.name == _DOT for other in op.operation.block.operations)
+        and any(other.operation.name == DOT for other in op.operation.block.operations)
         for op in operations(func.regions[0])
     )
 
@@ -84,20 +84,20 @@ def _columns(dot: ir.OpView) -> int:
     return columns * max(1, rows // ROWS)
 
 
-def _reads(op: ir.OpView, other: ir.OpView) -> bool:
-    """Whether A of a product depends on another product of the same block."""
+def is_chained(dot: ir.OpView) -> bool:
+    """Whether A of a product is made of what another product of the same block of code gives."""
+    block = dot.operation.block
     seen: set[ir.Value] = set()
-    pending = [op.operands[0]]
+    pending = [dot.operands[0]]
     while pending:
         value = pending.pop()
         owner = value.owner
-        if value in seen or isinstance(owner, ir.Block):
+        if value in seen or isinstance(owner, ir.Block) or owner.operation.block != block:
             continue
-        seen.add(value)
-        if owner.operation == other.operation:
+        if owner.name == DOT:
             return True
-        if owner.operation.block == other.operation.block:
-            pending += used_values(owner.operation.opview)
+        seen.add(value)
+        pending += used_values(owner.operation.opview)  # of branches, too, such as one of a mask
     return False
 
 
@@ -123,7 +123,7 @@ def until_product(tile: ir.Value) -> list[ir.Value]:
         if len(uses) != 1:
             return []
         user = uses[0].owner
-        if user.name == _DOT:
+        if user.name == DOT:
             return found if uses[0].operand_number < 2 else []
         if user.name not in _VIEWS:
             return []

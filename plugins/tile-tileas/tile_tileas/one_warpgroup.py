@@ -28,15 +28,21 @@ from tile_tileaa.dialect.hints import allows_tma
 from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
-from tile_tileas.analysis.pressure import peak_registers, used_values
+from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.analysis.tokens import is_weak
 from tile_tileas.analysis.views import tiled_view
 from tile_tileas.copying.ahead import is_in_a_loop
-from tile_tileas.kernel_products import family_for, operations, until_product
+from tile_tileas.kernel_products import (
+    DOT,
+    family_for,
+    is_chained,
+    operations,
+    until_product,
+)
 from tile_tileas.mma.families import WARPGROUP as FAMILY
 from tile_tileas.tma.refusals import Knowledge, refusals_of_memory
 
-_DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
+_LOAD = "nv_tileaa.tiled_load"
 #: Rows of a warpgroup's products.
 _ROWS = 64
 #: Columns of which half is too few: the tensor cores wait for A.
@@ -69,14 +75,14 @@ class OneWarpgroup:
         gives, else sums of several that are too narrow for two.
         """
         ops = list(operations(func.regions[0]))
-        dots = [op for op in ops if op.operation.name == _DOT]
+        dots = [op for op in ops if op.operation.name == DOT]
         rows = {shape_of(dot.results[0])[-2] for dot in dots}
         if rows not in ({_ROWS}, {2 * _ROWS}) or not all(map(self._is_made_by_one, dots)):
             return False
         loads = [op for op in ops if op.operation.name == _LOAD and is_in_a_loop(op)]
         if not all(map(self._is_brought, loads)):
             return False
-        chained = any(map(_is_chained, dots))
+        chained = any(is_in_a_loop(dot) and is_chained(dot) for dot in dots)
         if rows != {_ROWS}:
             return chained and self._are_better_in_turn(func, dots)
         if not chained:
@@ -130,23 +136,3 @@ def _elsewhere(op: ir.OpView) -> list[ir.Value]:
 def _repeats(tile: ir.Value) -> bool:
     """Whether elements of a tile are copies of those of a smaller one."""
     return not isinstance(tile.owner, ir.Block) and tile.owner.name in _REPEATING
-
-
-def _is_chained(dot: ir.OpView) -> bool:
-    """Whether the left operand comes from another product of the same body of a loop."""
-    return is_in_a_loop(dot) and _comes_from_product(dot.operands[0], dot.operation.block)
-
-
-def _comes_from_product(value: ir.Value, block: ir.Block) -> bool:
-    pending: list[ir.Value] = [value]
-    seen: list[ir.Operation] = []
-    while pending:
-        owner = pending.pop().owner
-        if isinstance(owner, ir.Block) or owner.operation.block != block:
-            continue
-        if owner.name == _DOT:
-            return True
-        if owner.operation not in seen:
-            seen.append(owner.operation)
-            pending += used_values(owner)  # of branches, too, such as one around a mask
-    return False

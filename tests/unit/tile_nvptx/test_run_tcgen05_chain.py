@@ -231,14 +231,20 @@ q, k, v = (rng.normal(size=(3 * tile, 64)).astype(np.float16) / 2 for _ in range
 bias = rng.normal(size=(3 * tile, 3 * tile)).astype(np.float16)
 slopes = rng.normal(size=3 * tile).astype(np.float32)
 out = np.zeros_like(q)
+follow = {"tileas-plan-cta.follow-hints": True}
+cutile.settings.pass_options = follow
 kernel = biased.replace_hints(num_ctas=ctas)
 ct.launch(None, (3, 1, 1), kernel, (q, k, v, bias, slopes, out, 64, tile))
 a, b, c = (x.astype(np.float64) for x in (q, k, v))
 scores = a @ b.T + bias + slopes
 weights = np.exp2(scores - scores.max(1, keepdims=True))
 np.testing.assert_allclose(out, weights / weights.sum(1, keepdims=True) @ c, atol=4e-3)
-remarks = tile_core.compile(made[-1], "sm_100", opt_level=3, emit="ptx").remarks
-assert any("one after the other" in str(remark) for remark in remarks) == (ctas > 1)
+def found(text, **options):
+    done = tile_core.compile(made[-1], "sm_100", opt_level=3, emit="ptx", **options)
+    return any(text in str(remark) for remark in done.remarks)
+assert found("one after the other", pass_options=follow) == (ctas > 1)
+assert not found("one after the other")
+assert found("not the cluster of 2 of its hint") == (ctas > 1)
 """
 
 

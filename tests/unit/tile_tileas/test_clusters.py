@@ -347,7 +347,9 @@ if sys.argv[3:]:
 cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = "sm_90", "tilec", 3
 cutile.settings.strict = True
 cutile.settings.launch.update(schedule="late")
-cutile.settings.pass_options = {"cuda-tile-loop-join.differences": -1}
+cutile.settings.pass_options = {
+    "cuda-tile-loop-join.differences": -1, "tileas-plan-cta.follow-hints": True,
+}
 import cuda.tile as ct
 import numpy as np
 from speed_kernels import attention

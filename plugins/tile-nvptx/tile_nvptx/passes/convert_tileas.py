@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tile_tileas.analysis.buffers import allocated_bytes
 from tile_tileas.dialect.tma import TmaDescType
-from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
+from tile_tileas.kernel_spec import num_ctas, num_warps
 
 from tile_core.convert import Conversion
 from tile_core.mlir import ir

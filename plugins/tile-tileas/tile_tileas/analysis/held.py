@@ -13,7 +13,7 @@ from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.pressure import Peak, takes_registers, words
 from tile_tileas.dialect import layout_of
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.tile_graph import is_tile, kind_of, only_computes
 
 #: Relations of layouts whose operations a thread does for a few elements at a time.

@@ -11,8 +11,8 @@ from tile_cute.linear import LinearLayout
 from tile_core.mlir import ir
 from tile_tileas.analysis.tokens import is_weak
 from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.materialize.exchange import Exchange
-from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.storage import row_major
 
 LEADER = "leader"

@@ -10,7 +10,7 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_core.target import Target
 from tile_tileas.analysis.buffers import OFFSET, Life, lives_of
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.pipelining.multistage import PIPELINED
 
 #: Bytes that the system takes of a multiprocessor's shared memory for each block, and for which

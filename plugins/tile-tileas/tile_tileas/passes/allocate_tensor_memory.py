@@ -22,9 +22,9 @@ from tile_tileas.analysis.users import first_user, within
 from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, MET, ORDERED
+from tile_tileas.kernel_spec import occupancy
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.allocate_shared import place
-from tile_tileas.passes.convert_tileaa import occupancy
 from tile_tileas.pipelining.slices import is_pure
 
 _MEETINGS = ("nv_tileas.sync", "nv_tileas.cluster_sync")

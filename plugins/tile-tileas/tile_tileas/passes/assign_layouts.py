@@ -19,8 +19,8 @@ from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dot_plan import WARPS, operand_homes
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.layouts import Assignment, inverse_permutation, problem_with
-from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.reductions import plan_reduction
 from tile_tileas.relayout import clone_in, constant_in
 from tile_tileas.scans import scan_layout

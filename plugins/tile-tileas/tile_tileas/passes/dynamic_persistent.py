@@ -20,7 +20,7 @@ from tile_core.passes import Pass, PassContext
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.launched import ANSWER_WORDS, AXES, CANCEL, IS_VALID
-from tile_tileas.passes.convert_tileaa import num_ctas, num_warps
+from tile_tileas.kernel_spec import num_ctas, num_warps
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.storage import row_major

@@ -70,7 +70,7 @@ from tile_tileas.dialect.cluster import ORDERS_ACCESSES
 from tile_tileas.dialect.exchange import EXCHANGES
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.dialect.tensor import UMMA
-from tile_tileas.passes.convert_tileaa import SPEC, num_warps
+from tile_tileas.kernel_spec import SPEC, num_warps
 from tile_tileas.pipelining.multistage import FILLS
 
 _SYNC, _FENCE, _WAIT = "nv_tileas.sync", "nv_tileas.fence", "nv_tileas.async_wait"

@@ -32,7 +32,7 @@ from tile_tileas.dialect.barriers import MOST
 from tile_tileas.dialect.buffers import Barrier, Buffer
 from tile_tileas.dialect.fields import operands_of
 from tile_tileas.dialect.pipelines import is_iterator, is_producer_token
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.pipes.extract import REGIONS, STEPS, Extracted, extract
 from tile_tileas.pipes.model import ACQUIRE, COMMIT, RELEASE, WAIT
 

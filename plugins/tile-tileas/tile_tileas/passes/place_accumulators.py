@@ -37,6 +37,7 @@ from tile_tileas.dot_plan import (
     IN_FLIGHT,
     tensor_plan_of,
 )
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.materialize.tensor_parts import (
     change_in_place,
     change_to_place,
@@ -48,7 +49,6 @@ from tile_tileas.materialize.tensor_parts import (
 )
 from tile_tileas.mma.tensor import WARPS
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
-from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.signals import Signals
 from tile_tileas.pipelining.writer import Writer
 

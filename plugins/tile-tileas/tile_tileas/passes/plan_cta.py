@@ -9,7 +9,7 @@ from typing import ClassVar
 from tile_tileaa.dialect.dot import BLOCKS
 
 from tile_core.mlir import ir
-from tile_core.passes import Pass, PassContext, error_at, option
+from tile_core.passes import Pass, PassContext, option
 from tile_core.target import Target
 from tile_tileas.analysis.pressure import peak_registers, tile_bits
 from tile_tileas.cluster.cuts import WHOLE, Conflict, cuts_of
@@ -18,24 +18,20 @@ from tile_tileas.cluster.ordering import meetings
 from tile_tileas.cluster.pairs import PAIR, Pairing
 from tile_tileas.cluster.relations import SOURCES, Relations
 from tile_tileas.cluster.turns import make_in_turns
+from tile_tileas.cluster.worth import Worth
 from tile_tileas.dialect.cluster import MOST_CTAS, PORTABLE_CTAS
-from tile_tileas.kernel_products import made_by, operand_bytes
+from tile_tileas.hints import CTAS, asked_ctas, asked_warps, hints_of
+from tile_tileas.kernel_products import DOT, made_by, operand_bytes
+from tile_tileas.kernel_spec import PLANNED_CTAS
+from tile_tileas.launch_choice import OTHER_REGISTERS
 from tile_tileas.mma.families import FAMILIES, WARP
 from tile_tileas.mma.tier import Product
 from tile_tileas.mma.warpgroup import WarpgroupTier
-from tile_tileas.passes.convert_tileaa import (
-    OTHER_REGISTERS,
-    PLANNED_CTAS,
-    asked_warps,
-    hints_of,
-    wanted_ctas,
-)
 from tile_tileas.passes.dot import product_of
 from tile_tileas.passes.turned_dot import transposed
 from tile_tileas.storage import storage_bits
 from tile_tileas.tile_graph import is_tile
 
-_DOT = "nv_tileaa.dot"
 #: Warps of a block that has large accumulators.
 _WARPS = 8
 #: Registers of one of its threads that carried tiles may take before they are cut, half of what a
@@ -57,10 +53,12 @@ class PlanCta(Pass):
 
     In kernels without products the tiles that loops carry are cut. How many blocks is what the
     kernel's hint `num_cta_in_cga` says, else the module; 0 there leaves it to the compiler, which
-    takes as few as let sums stay in registers. A kernel that several blocks cannot share runs in
-    one, and a remark says why. On targets without clusters one block makes the parts of such sums
-    one after the other. Products of tcgen05 that are cut along rows are made by pairs of
-    blocks together where both can: each then has half of the columns of B.
+    takes as few as let sums stay in registers. A hint that makes a kernel slower (`cluster.worth`)
+    is given up, unless hints are to be followed; what the module says is not. A kernel that several
+    blocks cannot share runs in one. A remark says why in both cases. On targets without clusters
+    one block makes the parts of such sums one after the other. Products of tcgen05 that are cut
+    along rows are made by pairs of blocks together where both can: each then has half of the
+    columns of B.
     """
 
     name = "tileas-plan-cta"
@@ -79,10 +77,12 @@ class PlanCta(Pass):
         FAMILIES[0], "the highest kind of instruction that products may run on", choices=FAMILIES
     )
 
+    follow_hints: bool = option(False, "make clusters that hints ask for even where they lose")
+
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         if "nv_tileaa.kernel" not in op.attributes:
             return
-        asked = _asked(op, cx)
+        asked = self._worthwhile(op, asked_ctas(op, cx.target.name), cx)
         parts = asked or self._chosen(op, cx.target)
         # Blocks that load by themselves what they share read least for squares, so that each
         # halving cuts what is longer by then.
@@ -104,6 +104,24 @@ class PlanCta(Pass):
             self._in_turns(op, _turns(op), cx)
         i32 = ir.IntegerType.get_signless(32)
         op.attributes[PLANNED_CTAS] = ir.IntegerAttr.get(i32, made)
+
+    def _worthwhile(self, func: ir.Operation, asked: int, cx: PassContext) -> int:
+        """As many of the blocks that a hint asks for as do not make the kernel slower."""
+        if self.follow_hints or CTAS not in hints_of(func, cx.target.name):
+            return asked
+        worth = Worth(cx.target, self.mma, asked_warps(func, cx.target.name))
+        parts, reason = asked, worth.loss(func, asked)
+        while parts > 1 and worth.loss(func, parts):
+            parts //= 2
+        if reason:
+            cx.missed(
+                func,
+                f"{_blocks(parts)} on each tile block, not the cluster of {asked} of its hint, "
+                f"which would take longer: {reason}",
+                category="schedule",
+                name="ClusterGivenUp",
+            )
+        return parts
 
     def _in_turns(self, func: ir.Operation, parts: int, cx: PassContext) -> None:
         """Tiles whose sums one block cannot hold are made in parts, one after the other."""
@@ -139,7 +157,7 @@ class PlanCta(Pass):
         if parts * before > MOST_CTAS:
             raise Conflict(f"a cluster has at most {MOST_CTAS} blocks")
         _separate_sources(func)
-        dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+        dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
         paired = self._paired(func, dots, parts, cx)
         alone = not cx.target.multicast
         axes = paired or _axes(Relations(func, parts, squares=alone), parts)
@@ -197,17 +215,6 @@ def _axes(relations: Relations, parts: int) -> dict[ir.Value, int]:
     return {value: axis for value, axis in cuts.items() if axis != WHOLE}
 
 
-def _asked(func: ir.Operation, cx: PassContext) -> int:
-    """Blocks of a cluster that the program or the options ask for; 0 if nobody does."""
-    parent = func.parent
-    module = {} if parent is None else parent.attributes
-    default = ir.IntegerAttr(module["tt.num_ctas"]).value if "tt.num_ctas" in module else 1
-    asked = wanted_ctas(hints_of(func, cx.target.name), default)
-    if asked < 0 or asked & (asked - 1):
-        raise error_at(func, f"asks for a cluster of {asked} blocks, which is no power of two")
-    return asked
-
-
 def _chosen(func: ir.Operation, target: Target) -> int:
     """As few blocks as let every product run on warpgroups that one block is too small for.
 
@@ -215,8 +222,8 @@ def _chosen(func: ir.Operation, target: Target) -> int:
     718, e4m3 in tiles of 128 x 256 x 128, whose sums are there twice, 381 and 936.
     """
     ops = list(operations(func.regions[0]))
-    if any(op.operation.name == _DOT for op in ops):
-        return max((_least(op, target) for op in ops if op.operation.name == _DOT), default=1)
+    if any(op.operation.name == DOT for op in ops):
+        return max((_least(op, target) for op in ops if op.operation.name == DOT), default=1)
     return _for_carried(ops)
 
 
@@ -235,7 +242,7 @@ def _for_warps(func: ir.Operation, target: Target) -> int:
     4 x 8192 x 8192 x 2000 in tiles of 128 x 256 x 128 1883 and 2365 (2). Only sums of those are cut
     that threads cannot hold: 8 x 12288 x 4096 x 2560, tiles of 256 x 256 x 128, 5407 and 4159 (2).
     """
-    dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
     fast = any(storage_bits(op.a.type.element_type) < _SLOW_BITS for op in dots)
     threads, parts = _WARPS * _LANES, 1
     largest = max(tile_bits(op.results[0]) for op in dots) // (threads * _REGISTER_BITS)
@@ -252,7 +259,7 @@ def _turns(func: ir.Operation) -> int:
     A100, f16, 4096^3, tiles of 256 x 256 x 64 (model, us): 1376 at once, with 2,644 bytes of
     spills, 702 in two turns, with 112.
     """
-    dots = [op for op in operations(func.regions[0]) if op.operation.name == _DOT]
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
     bits = max((tile_bits(op.results[0]) for op in dots), default=0)
     parts = 1
     while bits // (_WARPS * _LANES * _REGISTER_BITS) > parts * _HELD:

@@ -24,8 +24,8 @@ from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.agents import SWITCH
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.dialect.tensor import UMMA
+from tile_tileas.kernel_spec import SPEC, num_ctas, num_warps
 from tile_tileas.passes.allocate_shared import blocks_of
-from tile_tileas.passes.convert_tileaa import SPEC, num_ctas, num_warps
 from tile_tileas.pipelining.multistage import PIPELINED
 from tile_tileas.pipelining.stage_count import BESIDE
 from tile_tileas.storage import storage_bits

@@ -11,9 +11,9 @@ from tile_core.passes import Pass, PassContext, option
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.buffers import lives_of, stage_bytes
 from tile_tileas.copying.engines import EngineLoads
+from tile_tileas.kernel_spec import num_warps, occupancy
 from tile_tileas.modulo.body import is_persistent
 from tile_tileas.passes.allocate_shared import ENOUGH_WARPS
-from tile_tileas.passes.convert_tileaa import num_warps, occupancy
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
 from tile_tileas.pipelining.candidate import PRODUCT
 from tile_tileas.pipelining.depth import LEAST, depth, depth_of_stream

@@ -33,8 +33,8 @@ from tile_core.sched import (
 )
 from tile_core.sched.document import Body, from_json
 from tile_tileas.analysis.alias import AliasAnalysis
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.modulo.body import has_loops, is_persistent, why_not
-from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.remedies import remedy
 from tile_tileas.sched.bodies import BodyOf, annotate, bodies_of
 from tile_tileas.sched.model import Machinery, loop_graph

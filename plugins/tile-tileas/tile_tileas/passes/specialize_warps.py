@@ -27,7 +27,7 @@ from tile_tileas.agents.replica import Replica
 from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import ALLOC, is_storage
 from tile_tileas.dialect.agents import AGENT, ALONE, SWITCH, YIELD
-from tile_tileas.passes.convert_tileaa import SPEC, num_warps, occupancy
+from tile_tileas.kernel_spec import SPEC, num_warps, occupancy
 from tile_tileas.pipelining.apart import LEADS, PRODUCER, SCALES
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer

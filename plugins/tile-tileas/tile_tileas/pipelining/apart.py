@@ -22,7 +22,7 @@ from tile_tileas.analysis.buffers import DRAINED
 from tile_tileas.analysis.tokens import TokenOrder, is_weak
 from tile_tileas.analysis.views import maker
 from tile_tileas.dialect.fields import operand_of
-from tile_tileas.passes.convert_tileaa import num_ctas
+from tile_tileas.kernel_spec import num_ctas
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import Multistage, is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch

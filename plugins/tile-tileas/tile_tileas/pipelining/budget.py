@@ -15,9 +15,9 @@ from tile_tileas.analysis.buffers import lives_during, lives_until, stage_bytes
 from tile_tileas.analysis.constants import is_zero
 from tile_tileas.dialect import layout_of
 from tile_tileas.dot_plan import IN_FLIGHT, family_of
+from tile_tileas.kernel_spec import num_warps, occupancy
 from tile_tileas.mma.families import TENSOR
 from tile_tileas.passes.allocate_shared import RESERVED
-from tile_tileas.passes.convert_tileaa import num_warps, occupancy
 from tile_tileas.pipelining.depth import Demand, Room
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.storage import storage_bits

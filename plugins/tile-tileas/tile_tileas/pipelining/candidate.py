@@ -11,8 +11,8 @@ from tile_core.passes import PassContext
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dot_plan import family_of
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.mma.families import TENSOR
-from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining.loads_ahead import prefetches
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.remedies import remedy

@@ -33,8 +33,8 @@ from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import GIVES_BACK, LEAST_COLUMNS
 from tile_tileas.dot_plan import tensor_plan_of
+from tile_tileas.kernel_spec import num_ctas, num_warps, occupancy
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
-from tile_tileas.passes.convert_tileaa import num_ctas, num_warps, occupancy
 from tile_tileas.pipelining.apart import FOR_ALL, PRODUCER, Apart, names_in, refusal
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.filling import Slot

@@ -14,8 +14,8 @@ from tile_tileas.analysis.accumulators import columns_together, is_of_pair
 from tile_tileas.analysis.held import blocks_by_registers
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.mma.families import TENSOR, WARPGROUP
-from tile_tileas.passes.convert_tileaa import num_warps
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, expecting, registers_of, room_of
 from tile_tileas.pipelining.candidate import PRODUCT, Candidate

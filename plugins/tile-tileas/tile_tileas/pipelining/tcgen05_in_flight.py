@@ -47,7 +47,7 @@ from tile_tileas.analysis.accumulators import (
 )
 from tile_tileas.dialect.barriers import COPIER, LEADER
 from tile_tileas.dot_plan import IN_FLIGHT
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import Multistage, is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch

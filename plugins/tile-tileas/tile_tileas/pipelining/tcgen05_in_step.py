@@ -42,8 +42,8 @@ from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dialect.buffers import Buffer, BufferType
 from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import IN_FLIGHT
+from tile_tileas.kernel_spec import num_ctas, num_warps, occupancy
 from tile_tileas.mma.families import TENSOR
-from tile_tileas.passes.convert_tileaa import num_ctas, num_warps, occupancy
 from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
 from tile_tileas.pipelining.carrying import under_branch
 from tile_tileas.pipelining.chains import trips

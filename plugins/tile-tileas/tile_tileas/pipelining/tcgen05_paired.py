@@ -33,7 +33,7 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import FREES
-from tile_tileas.passes.convert_tileaa import num_warps, registers_of_thread
+from tile_tileas.kernel_spec import num_warps, registers_of_thread
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.tcgen05_chain import Chain, Turned
 from tile_tileas.pipelining.tcgen05_scaled import Scaled, problem_of

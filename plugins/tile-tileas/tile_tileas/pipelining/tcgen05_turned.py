@@ -12,7 +12,7 @@ from tile_tileas.analysis.accumulators import carried_place, sums
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import tensor_plan_of
-from tile_tileas.passes.convert_tileaa import num_ctas, occupancy
+from tile_tileas.kernel_spec import num_ctas, occupancy
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.in_passing import load_others_in_passing, of_products
 from tile_tileas.pipelining.prefetch import Prefetch

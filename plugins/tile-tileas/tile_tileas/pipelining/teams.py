@@ -42,8 +42,8 @@ from tile_tileas.analysis.buffers import ALLOC, is_shared, stage_bytes
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import tensor_plan_of
+from tile_tileas.kernel_spec import occupancy
 from tile_tileas.mma.tensor import WARPS
-from tile_tileas.passes.convert_tileaa import occupancy
 from tile_tileas.pipelining.apart import refusal
 from tile_tileas.pipelining.candidate import Candidate
 from tile_tileas.pipelining.multistage import is_inside_loop

@@ -14,7 +14,7 @@ from tile_tileas.access import GENERIC, AccessPlan
 from tile_tileas.analysis.pressure import tile_bits
 from tile_tileas.analysis.tokens import LOADS, STORES, TokenOrder, is_weak
 from tile_tileas.dialect.fields import operand_of
-from tile_tileas.passes.convert_tileaa import num_warps
+from tile_tileas.kernel_spec import num_warps
 from tile_tileas.sched.facts import is_pure
 
 #: Registers of a thread that loads which moved up may take, in one block.

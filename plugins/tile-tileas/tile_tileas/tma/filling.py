@@ -16,7 +16,7 @@ from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.cluster.cutting import IN_ALL_CTAS
 from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, WITH_WARP, in_teams
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.passes.convert_tileaa import num_ctas
+from tile_tileas.kernel_spec import num_ctas
 from tile_tileas.pipelining.filling import Place, Slot
 from tile_tileas.pipelining.multistage import is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch
