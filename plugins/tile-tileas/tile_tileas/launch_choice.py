@@ -69,10 +69,9 @@ class LaunchChoice:
         free = not self.occupancy and self._planned == 1
         if free and self._hints.get(OCCUPANCY, _PAIR) >= _PAIR:
             blocks = self._in_turn(blocks)
-        spec = {"num_warps": self._warps(max(1, blocks)), "num_ctas": self._ctas()}
-        if blocks:
-            spec[OCCUPANCY] = self._room_for(spec["num_warps"], blocks)
-        return spec
+        warps, fitting = self._fitting(blocks) if blocks else (self._warps(1), 0)
+        spec = {"num_warps": warps, "num_ctas": self._ctas()}
+        return {**spec, OCCUPANCY: fitting} if blocks else spec
 
     # -- warps --------------------------------------------------------------------------------
 
@@ -81,13 +80,19 @@ class LaunchChoice:
 
         Four warps, unless the tiles that are live at once would take more of a thread's registers
         than its share of the register file leaves beside addresses and fragments; then eight, but
-        for products that one warpgroup makes better alone.
+        for products that one warpgroup makes better alone. Of more than two blocks eight warps have
+        half of the registers each that four have, and half of the tiles, so that more is spilt.
         """
         asked = asked_warps(self.func, self.cx.target.name)
         if asked:
             return asked
         room = registers_of_thread(self.cx.target, FEW_WARPS, blocks) - OTHER_REGISTERS
-        few = self._tiles(FEW_WARPS) <= room or self._few_in_turn(blocks) or self.one_group()
+        few = (
+            blocks > _PAIR
+            or self._tiles(FEW_WARPS) <= room
+            or self._few_in_turn(blocks)
+            or self.one_group()
+        )
         return FEW_WARPS if few else 2 * FEW_WARPS
 
     def _few_in_turn(self, blocks: int) -> bool:
@@ -138,31 +143,32 @@ class LaunchChoice:
                 return blocks
         return asked
 
-    def _room_for(self, warps: int, blocks: int) -> int:
-        """As many blocks at once as the hint says, or as have columns of tensor memory, and run
-        without most registers being spilt.
+    def _fitting(self, blocks: int) -> tuple[int, int]:
+        """Warps of a block, and as many blocks at once as the hint says, or as have columns of
+        tensor memory, and run without most registers being spilt.
         """
+        fitting, reason = blocks, None
+        while fitting > 1 and (problem := self._problem(self._warps(fitting), fitting)):
+            fitting, reason = fitting - 1, problem
+        if reason:
+            self.cx.missed(self.func, f"occupancy is {fitting}, not {blocks}: {reason}")
+        return self._warps(fitting), fitting
+
+    def _problem(self, warps: int, blocks: int) -> str | None:
+        """Why not so many blocks run at once; None if they can."""
         columns = self._columns(warps)
-        fitting = blocks
-        while fitting > 1 and columns > COLUMNS // fitting:
-            fitting -= 1
-        if fitting != blocks:
-            self.cx.missed(
-                self.func,
-                f"occupancy is {fitting}, not {blocks}: sums of chained products take {columns} "
-                f"columns of tensor memory, of {COLUMNS // blocks} for each of so many blocks",
+        if columns > COLUMNS // blocks:
+            return (
+                f"sums of chained products take {columns} columns of tensor memory, of "
+                f"{COLUMNS // blocks} for each of {blocks} blocks"
             )
-            blocks = fitting
-        while fitting > 1 and not self._fits(warps, fitting):
-            fitting -= 1
-        if fitting != blocks:
-            given = registers_of_thread(self.cx.target, warps, blocks)
-            self.cx.missed(
-                self.func,
-                f"occupancy is {fitting}, not {blocks}: so many blocks leave {given} registers to "
-                f"a thread, and its tiles alone take about {self._tiles(warps)}",
-            )
-        return fitting
+        if self._fits(warps, blocks):
+            return None
+        given = registers_of_thread(self.cx.target, warps, blocks)
+        return (
+            f"{blocks} blocks leave {given} registers to a thread, and its tiles alone take about "
+            f"{self._tiles(warps)}"
+        )
 
     def _fits(self, warps: int, blocks: int) -> bool:
         """Whether so many blocks run without most registers being spilt."""

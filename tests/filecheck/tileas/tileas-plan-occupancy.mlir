@@ -30,9 +30,10 @@ func.func @pieces(%x: !ptr, %y: !ptr, %z: !ptr, %n: i32) attributes {nv_tileaa.k
 }
 // -----
 // What is used before and behind a sum is held as it is: 64 registers of f32, and as many blocks;
-// a hint stays.
+// a hint says how many at least.
 // CHECK: func.func @whole{{.*}}occupancy = 3 : i32
-// CHECK: func.func @hinted{{.*}}occupancy = 1 : i32
+// CHECK: func.func @fewer{{.*}}occupancy = 3 : i32
+// CHECK: func.func @more{{.*}}occupancy = 4 : i32
 #l = #nv_tileas.layout<"register=[[1],[2],[4],[2048],[4096],[8192]] lane=[[8],[16],[32],[64],[128]] warp=[[256],[512],[1024]] : 16384">
 !half = tensor<16384xf16, #l>
 !wide = tensor<16384xf32, #l>
@@ -45,8 +46,23 @@ func.func @whole(%a: !half) -> (f32, !wide) attributes {nv_tileaa.kernel, nv_til
   }) {axis = 0 : i32, identities = [0.0 : f32]} : (!wide) -> f32
   return %s, %c : f32, !wide
 }
-func.func @hinted(%a: !half) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32, occupancy = 1 : i32}} {
-  return
+func.func @fewer(%a: !half) -> (f32, !wide) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32, occupancy = 1 : i32}} {
+  %c = "nv_tileaa.fp_to_fp"(%a) : (!half) -> !wide
+  %s = "nv_tileas.reduce"(%c) ({
+  ^bb0(%x: f32, %y: f32):
+    %t = "nv_tileaa.addf"(%x, %y) : (f32, f32) -> f32
+    "nv_tileas.yield"(%t) : (f32) -> ()
+  }) {axis = 0 : i32, identities = [0.0 : f32]} : (!wide) -> f32
+  return %s, %c : f32, !wide
+}
+func.func @more(%a: !half) -> (f32, !wide) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32, occupancy = 4 : i32}} {
+  %c = "nv_tileaa.fp_to_fp"(%a) : (!half) -> !wide
+  %s = "nv_tileas.reduce"(%c) ({
+  ^bb0(%x: f32, %y: f32):
+    %t = "nv_tileaa.addf"(%x, %y) : (f32, f32) -> f32
+    "nv_tileas.yield"(%t) : (f32) -> ()
+  }) {axis = 0 : i32, identities = [0.0 : f32]} : (!wide) -> f32
+  return %s, %c : f32, !wide
 }
 // -----
 // Blocks that ask how many they are stay, elements of two bytes have a register each, and a tile that

@@ -117,6 +117,23 @@ def test_four_blocks_of_long_tiles_where_a_hint_says_so() -> None:
     assert (spec["occupancy"], spec["num_warps"]) == ("2", "8")
 
 
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"rows": 64, "keys": 64, "depth": 32, "gpu": "sm_90"}, (4, 4)),
+        ({"rows": 128, "keys": 128, "depth": 128, "gpu": "sm_90"}, (1, 8)),  # four of four spill
+    ],
+    ids=str,
+)
+def test_more_than_two_blocks_have_four_warps(
+    changed: dict[str, object], found: tuple[int, int]
+) -> None:
+    """Eight have half of the registers each; where tiles do not fit, fewer blocks as without."""
+    hints = ", nv_tileaa.optimization_hints = {default = {occupancy = 4 : i32}}"
+    spec = kernel_spec(**changed, hints=hints)  # pyright: ignore[reportArgumentType]
+    assert (int(spec["occupancy"]), int(spec["num_warps"])) == found
+
+
 @pytest.mark.parametrize("hint", ["num_cta_in_cga = 2 : i32", "occupancy = 1 : i32"])
 def test_no_more_blocks_than_hints_leave(hint: str) -> None:
     """Blocks of a cluster, which fill each other's stages, are not made in turn."""

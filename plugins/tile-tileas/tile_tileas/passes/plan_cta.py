@@ -117,7 +117,7 @@ class PlanCta(Pass):
             cx.missed(
                 func,
                 f"{_blocks(parts)} on each tile block, not the cluster of {asked} of its hint, "
-                f"which would take longer: {reason}",
+                f"which would take longer: {reason} ({self.name}.follow-hints makes it)",
                 category="schedule",
                 name="ClusterGivenUp",
             )

@@ -24,7 +24,7 @@ from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.agents import SWITCH
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.dialect.tensor import UMMA
-from tile_tileas.kernel_spec import SPEC, num_ctas, num_warps
+from tile_tileas.kernel_spec import SPEC, num_ctas, num_warps, occupancy
 from tile_tileas.passes.allocate_shared import blocks_of
 from tile_tileas.pipelining.multistage import PIPELINED
 from tile_tileas.pipelining.stage_count import BESIDE
@@ -47,8 +47,8 @@ _OTHERS = (
 @dataclass(frozen=True)
 class PlanOccupancy(Pass):
     """Ask for as many blocks at once as registers, shared memory and warps allow, in kernels that
-    wait for loads, whose blocks are not meant to stay, and for which no hint says how many; for
-    two clusters where pairs multiply together and two have room.
+    wait for loads, and whose blocks are not meant to stay: a hint says how many at least. Without a
+    hint, ask for two clusters where pairs multiply together and two have room.
     """
 
     name = "tileas-plan-occupancy"
@@ -62,7 +62,8 @@ class PlanOccupancy(Pass):
             raise error_at(op, "has branches; control flow must be structured (scf) here")
         spec = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[SPEC])}
         inner = list(_operations(op))
-        if _OCCUPANCY in spec:
+        hinted = _OCCUPANCY in spec
+        if num_ctas(op) > 1 and hinted:
             return
         if num_ctas(op) > 1:
             blocks = min(_clusters_of_pairs(inner), blocks_at_once(op, cx.target))
@@ -70,7 +71,7 @@ class PlanOccupancy(Pass):
             return
         else:
             blocks = blocks_at_once(op, cx.target)
-        if blocks > 1:
+        if blocks > occupancy(op):
             spec[_OCCUPANCY] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), blocks)
             op.attributes[SPEC] = ir.DictAttr.get(spec)
             cx.count("asked")
