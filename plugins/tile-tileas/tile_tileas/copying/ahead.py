@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from math import prod
 
-from tile_tileaa.dialect.hints import latency_of
 from tile_tileaa.dialect.types import pointee_of
 
 from tile_core.mlir import ir
@@ -40,8 +39,6 @@ def movable_problem(load: ir.OpView) -> str | None:
     """Why a load cannot happen earlier, or not by cp.async."""
     if not is_weak(load):
         return "the load is ordered"
-    if latency_of(load) == 1:
-        return "its hint latency = 1 says that it is worth no prefetch"
     if load.operation.name == "nv_tileas.load":
         return None
     if (tiled_view(load.view).padding or "zero") != "zero":
