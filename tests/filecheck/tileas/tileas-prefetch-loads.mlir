@@ -30,6 +30,29 @@ func.func @sum(%x: !ptr, %n: i32) -> tensor<512xf32, #l> attributes {nv_tileaa.k
   return %r : tensor<512xf32, #l>
 }
 // -----
+// A hint says that there is little traffic to wait for.
+// CHECK: func.func @little
+// CHECK-NOT: async
+// CHECK: "nv_tileas.tiled_load"
+#l = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] warp=[[128],[256]] : 512">
+!tok = !nv_tileaa.mem_token
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!memref = !nv_tileaa.memref<f32, array<i64: 4096>, array<i64: 1>>
+!view = !nv_tileaa.tiled_view<!memref, array<i32: 512>, array<i32: 0>, "zero">
+func.func @little(%x: !ptr, %n: i32) -> tensor<512xf32, #l> attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<512xf32, #l>
+  %m = "nv_tileaa.make_memref"(%x) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !memref
+  %v = "nv_tileaa.block_tile"(%m) : (!memref) -> !view
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<512xf32, #l>) : i32 {
+    %t:2 = "nv_tileas.tiled_load"(%v, %i) {access = {checked = array<i32>, order = array<i32: 0>, vector = 4 : i32, whole_vectors}, hints = {latency = 1 : i32}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (tensor<512xf32, #l>, !tok)
+    %s = "nv_tileaa.addf"(%acc, %t#0) : (tensor<512xf32, #l>, tensor<512xf32, #l>) -> tensor<512xf32, #l>
+    scf.yield %s : tensor<512xf32, #l>
+  }
+  return %r : tensor<512xf32, #l>
+}
+// -----
 // Runs of two bytes are too short for cp.async: the loop stays as it is.
 // CHECK: func.func @short
 // CHECK-NOT: async

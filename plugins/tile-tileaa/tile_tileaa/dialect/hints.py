@@ -1,6 +1,7 @@
 """What a program advises about a load or store: the optional attribute `hints`, a dictionary.
 
-`latency` (i32, 1 to 10): how heavy traffic to DRAM will be; 1 is little, and worth few stages.
+`latency` (i32, 1 to 10): how heavy traffic to DRAM will be; 1 is little: products have the
+fewest stages then, and other loads are not prefetched.
 `allow_tma` (i1): whether tensor maps may copy the tile. Absent, both are up to the compiler.
 Names and ranges are those of cuda_tile's optimization hints.
 """

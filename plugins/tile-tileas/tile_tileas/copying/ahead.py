@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tile_tileaa.dialect.hints import latency_of
 from tile_tileaa.dialect.types import pointee_of
 
 from tile_core.mlir import ir
@@ -13,6 +14,7 @@ from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.axis import element_bytes, shape_of
 from tile_tileas.analysis.tokens import is_weak
 from tile_tileas.analysis.views import tiled_view
+from tile_tileas.sched.staged import is_only_multiplied
 
 #: Bytes that the least cp.async copies (PTX ISA, "cp.async").
 LEAST = 4
@@ -39,6 +41,8 @@ def movable_problem(load: ir.OpView) -> str | None:
     """Why a load cannot happen earlier, or not by cp.async."""
     if not is_weak(load):
         return "the load is ordered"
+    if latency_of(load) == 1 and not is_only_multiplied(load):
+        return "its hint latency = 1 says that it is worth no prefetch"
     if load.operation.name == "nv_tileas.load":
         return None
     if (tiled_view(load.view).padding or "zero") != "zero":

@@ -58,7 +58,14 @@ def runs_ahead(op: ir.OpView) -> bool:
     plan = AccessPlan.of(op)
     if plan is None or plan.copy in (GENERIC, UNDECIDED):
         return False
-    return _ends_in_products(op.results[0], op.operation.block, is_pure)
+    return is_only_multiplied(op)
+
+
+def is_only_multiplied(load: ir.OpView) -> bool:
+    """Whether the tile of a load goes into products of its block of code alone, made of it by pure
+    operations or as it is.
+    """
+    return _ends_in_products(load.results[0], load.operation.block, is_pure)
 
 
 def feeds_products(op: ir.OpView) -> bool:
