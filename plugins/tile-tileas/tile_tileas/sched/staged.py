@@ -17,7 +17,10 @@ from tile_tileas.pipelining.depth import LEAST
 from tile_tileas.sched.facts import facts_of, is_pure
 from tile_tileas.storage import storage_bits
 
-_PRODUCT = "nv_tileas.dot"
+_PRODUCT, _COPY = "nv_tileas.dot", "nv_tileas.copy"
+#: Operands of products that come from memory, and what is copied to a buffer, where it waits for
+#: them.
+_READ = {_PRODUCT: 2, _COPY: 1}
 _LOAD = "nv_tileas.tiled_load"
 
 
@@ -88,7 +91,7 @@ def _ends_in_products(
         user = use.owner.operation
         if user.block != block:
             return False
-        if user.name == _PRODUCT and use.operand_number < 2:
+        if user.name in (_PRODUCT, _COPY) and use.operand_number < _READ[user.name]:
             continue
         if len(user.results) != 1 or not through(user):
             return False
