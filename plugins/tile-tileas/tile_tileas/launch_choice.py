@@ -13,7 +13,7 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 from tile_core.mlir import ir
 from tile_core.passes import PassContext
 from tile_tileas.analysis.pressure import peak_registers
-from tile_tileas.hints import OCCUPANCY, asked_ctas, asked_warps, hints_of
+from tile_tileas.hints import OCCUPANCY, WARPS, asked_ctas, asked_warps, hints_of
 from tile_tileas.kernel_products import (
     ROWS,
     chained_columns,
@@ -70,6 +70,13 @@ class LaunchChoice:
         if free and self._hints.get(OCCUPANCY, _PAIR) >= _PAIR:
             blocks = self._in_turn(blocks)
         warps, fitting = self._fitting(blocks) if blocks else (self._warps(1), 0)
+        asked = asked_warps(self.func, self.cx.target.name)
+        if asked not in (0, warps):
+            self.cx.missed(
+                self.func,
+                f"a block has {warps} warps, not the {asked} of its hint, whose threads would have "
+                f"to hold {self._tiles(asked)} registers of tiles each",
+            )
         spec = {"num_warps": warps, "num_ctas": self._ctas()}
         return {**spec, OCCUPANCY: fitting} if blocks else spec
 
@@ -80,12 +87,13 @@ class LaunchChoice:
 
         Four warps, unless the tiles that are live at once would take more of a thread's registers
         than its share of the register file leaves beside addresses and fragments; then eight, but
-        for products that one warpgroup makes better alone. Of more than two blocks eight warps have
+        for products that one warpgroup makes better alone. A hint of four is raised where their
+        threads cannot hold the tiles. Of more than two blocks eight warps have
         half of the registers each that four have, and half of the tiles, so that more is spilt.
         """
         asked = asked_warps(self.func, self.cx.target.name)
         if asked:
-            return asked
+            return 2 * FEW_WARPS if self._are_too_few(asked) else asked
         room = registers_of_thread(self.cx.target, FEW_WARPS, blocks) - OTHER_REGISTERS
         few = (
             blocks > _PAIR
@@ -94,6 +102,16 @@ class LaunchChoice:
             or self.one_group()
         )
         return FEW_WARPS if few else 2 * FEW_WARPS
+
+    def _are_too_few(self, asked: int) -> bool:
+        """Whether a hint asks for four warps, whose threads cannot hold tiles that those of eight
+        may: products then go without tcgen05 or wgmma, or most is spilt.
+
+        f16, 4096 x 4096 x 2048 (model, us, of four warps and of eight): 256 x 256 x 64 B200 809 and
+        52, 128 x 256 x 64 H100 354 and 114.
+        """
+        held = self._tiles(FEW_WARPS) <= self.cx.target.max_registers
+        return WARPS in self._hints and asked == FEW_WARPS and not held
 
     def _few_in_turn(self, blocks: int) -> bool:
         """Whether four warps are better off with chained products whose sums tensor memory keeps:

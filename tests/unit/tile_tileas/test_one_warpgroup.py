@@ -189,3 +189,10 @@ def test_blocks_whose_products_are_in_tensor_memory(
     rows: int, keys: int, depth: int, gpu: str, found: int
 ) -> None:
     assert blocks(rows, keys, depth, gpu) == found
+
+
+@pytest.mark.parametrize("gpu", ["sm_90", "sm_100"])
+def test_a_hint_of_four_warps_that_cannot_hold_tiles_is_raised(gpu: str) -> None:
+    four = ", nv_tileaa.optimization_hints = {default = {num_worker_warps_per_cta = 4 : i32}}"
+    assert kernel_spec(256, 128, 128, gpu=gpu, hints=four)["num_warps"] == "8"
+    assert kernel_spec(128, 64, 64, gpu=gpu, hints=four)["num_warps"] == "4"
