@@ -87,9 +87,9 @@ class LaunchChoice:
 
         Four warps, unless the tiles that are live at once would take more of a thread's registers
         than its share of the register file leaves beside addresses and fragments; then eight, but
-        for products that one warpgroup makes better alone. A hint of four is raised where their
-        threads cannot hold the tiles. Of more than two blocks eight warps have
-        half of the registers each that four have, and half of the tiles, so that more is spilt.
+        for products that one warpgroup makes better alone. Of more than two blocks eight warps have
+        half of the registers each that four have, and half of the tiles, so that more is spilt. A
+        hint of four is raised where their threads cannot hold the tiles.
         """
         asked = asked_warps(self.func, self.cx.target.name)
         if asked:
@@ -114,16 +114,15 @@ class LaunchChoice:
         return WARPS in self._hints and asked == FEW_WARPS and not held
 
     def _few_in_turn(self, blocks: int) -> bool:
-        """Whether four warps are better off with chained products whose sums tensor memory keeps:
-        of 64 rows eight have parts of rows, and meet for what folds them; and four blocks leave
-        registers to four.
+        """Whether two blocks of four warps are better off with chained products whose sums tensor
+        memory keeps: of 64 rows eight have parts of rows, and meet for what folds them.
 
         B200 (model), attention of 16 heads, 4096 x 4096, two blocks of eight warps and of four, us:
         64 x 64 of heads of 128 274 and 247, 64 x 128 of 64 193 and 155; but 128 x 128 of heads of
         128 127 and 140, of 64 94 and 132.
         """
         short = blocks >= _PAIR and self._rows < ROWS
-        return (short or blocks >= _FOUR) and self._powers and self._have_columns(FEW_WARPS, blocks)
+        return short and self._powers and self._have_columns(FEW_WARPS, blocks)
 
     # -- blocks of a multiprocessor -----------------------------------------------------------
 

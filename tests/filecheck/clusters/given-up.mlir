@@ -89,3 +89,32 @@ gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
     return
   }
 }
+// -----
+// Sums of 512 rows take more columns than one block has, chained or not.
+!tok = !nv_tileaa.mem_token
+!p = !nv_tileaa.ptr<f16, 1 : i32>
+!m = !nv_tileaa.memref<f16, array<i64: 512, 512>, array<i64: 512, 1>>
+!tall = !nv_tileaa.tiled_view<!m, array<i32: 512, 64>, array<i32: 0, 1>, "zero">
+
+// CHECK-LABEL: func.func @tall
+// CHECK-SAME: nv_tileas.num_ctas = 2 : i32
+gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
+  func.func @tall(%p: !p, %i: i32, %k: tensor<64x128xf16>, %v: tensor<128x64xf16>, %n: index) attributes {nv_tileaa.kernel, nv_tileaa.optimization_hints = {default = {num_cta_in_cga = 2 : i32}}} {
+    %m = "nv_tileaa.make_memref"(%p) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!p) -> !m
+    %qv = "nv_tileaa.block_tile"(%m) : (!m) -> !tall
+    %q:2 = "nv_tileaa.tiled_load"(%qv, %i, %i) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 0>} : (!tall, i32, i32) -> (tensor<512x64xf16>, !tok)
+    %none = arith.constant dense<0.0> : tensor<512x128xf32>
+    %zero = arith.constant dense<0.0> : tensor<512x64xf32>
+    %lo = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %r = scf.for %j = %lo to %n step %one iter_args(%sum = %zero) -> (tensor<512x64xf32>) {
+      %s = "nv_tileaa.dot"(%q#0, %k, %none) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<512x64xf16>, tensor<64x128xf16>, tensor<512x128xf32>) -> tensor<512x128xf32>
+      %w = "nv_tileaa.fp_to_fp"(%s) : (tensor<512x128xf32>) -> tensor<512x128xf16>
+      %o = "nv_tileaa.dot"(%w, %v, %sum) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<512x128xf16>, tensor<128x64xf16>, tensor<512x64xf32>) -> tensor<512x64xf32>
+      scf.yield %o : tensor<512x64xf32>
+    }
+    %h = "nv_tileaa.fp_to_fp"(%r) : (tensor<512x64xf32>) -> tensor<512x64xf16>
+    %t = "nv_tileaa.tiled_store"(%qv, %h, %i, %i) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 2, 0>} : (!tall, tensor<512x64xf16>, i32, i32) -> !tok
+    return
+  }
+}

@@ -18,12 +18,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from tile_cute.atoms.tensor_memory import COLUMNS
+
 from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.cluster.pairs import Pairing
-from tile_tileas.kernel_products import DOT, ROWS, is_chained, made_by, operations
+from tile_tileas.kernel_products import (
+    DOT,
+    ROWS,
+    chained_columns,
+    is_chained,
+    made_by,
+    operations,
+)
 from tile_tileas.mma.families import TENSOR
 
 #: Warps of a block that has large sums, and elements of a sum that are enough for one.
@@ -46,7 +55,7 @@ class Worth:
         if parts == 1 or not dots or not self.target.multicast:
             return None
         in_tensor = made_by(func, self.target, self.highest, _WARPS) == {TENSOR}
-        if any(map(is_chained, dots)) and (in_tensor or self._held(func)):
+        if any(map(is_chained, dots)) and self._holds(func, in_tensor=in_tensor):
             return "products read what others make, which one block makes without waiting"
         if min(_elements(dot) for dot in dots) // parts < _ENOUGH:
             return f"each block would have less of a sum than {_ENOUGH // 64} x 64"
@@ -58,8 +67,12 @@ class Worth:
     def _alone(self, dots: list[ir.OpView], parts: int) -> bool:
         return Pairing(self.target, self.highest, self.warps, parts).problem(dots) is not None
 
-    def _held(self, func: ir.Operation) -> bool:
-        """Whether threads of one block have registers for all tiles that are live at once."""
+    def _holds(self, func: ir.Operation, *, in_tensor: bool) -> bool:
+        """Whether one block has columns of tensor memory for all sums, or registers for all tiles
+        that are live at once.
+        """
+        if in_tensor:
+            return chained_columns(func) <= COLUMNS
         return peak_registers(func, _WARPS) <= self.target.max_registers
 
 
