@@ -11,6 +11,7 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 from tile_core.machines import Machine
 from tile_core.mlir import ir
 from tile_tileas.analysis.accumulators import columns_together, is_of_pair
+from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.held import blocks_by_registers
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of, product_shape
@@ -30,6 +31,8 @@ _COLUMNS = 8
 #: still read, and what hides the latency of memory are copies alone. 128x128x64 of f16 on an H100,
 #: 4096^3 (model): 282.7 us with four stages, 279.3 with five, 278.1 with six.
 _STAGES_IN_FLIGHT = 2
+#: Rows of a tile of few tokens.
+_FEW_ROWS = 32
 #: The number of stages that is no saving.
 _ENOUGH = 4
 #: How much longer than an idle memory one takes that feeds tensor cores without a break. 128x256x64
@@ -74,7 +77,7 @@ def stages_of(
     demand = replace(
         demand,
         other_bytes=demand.other_bytes + overhead,
-        in_flight=bool(lag) or tensor,
+        in_flight=bool(lag) or tensor or _is_read_once(one),
         registers=demand.registers - in_tensor,
     )
     room, machine = room_of(one.cx.target)
@@ -87,6 +90,20 @@ def stages_of(
     if tensor and (not led or paired) and _leaves_columns(one.func):
         demand = replace(demand, beside=BESIDE, enough_beside=_STAGES_BESIDE if paired else 0)
     return depth(demand, room)
+
+
+def _is_read_once(one: Candidate) -> bool:
+    """Whether a loop has one product, of so few rows that B is read for them alone: what hides the
+    latency of memory are bytes on the way, and one block with all stages has most. (Of several
+    products, as of attention, one runs beside what others wait for.)
+
+    RTX 5090 (model), f16, us, two blocks of two stages and one of four: 16 x 4096 x 4096 by 16 x 64
+    x 128 40.0 and 25.9, 32 x 4096 x 4096 by 32 x 64 x 128 45.6 and 26.2; but 4096 x 4096 x 2048 by
+    32 x 128 x 64, whose launch has blocks for all, 470 and 528.
+    """
+    body = one.loop.regions[0].blocks[0].operations
+    sums = [shape_of(op.results[0])[-2:] for op in body if op.operation.name == PRODUCT]
+    return len(sums) == 1 and all(m <= _FEW_ROWS and n >= 2 * m for m, n in sums)
 
 
 def fits_once(one: Candidate) -> bool:
