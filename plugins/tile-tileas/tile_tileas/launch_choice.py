@@ -39,6 +39,8 @@ _PART_IN_TENSOR = 1.5
 #: blocks. B200 (model), attention of 128 x 128 x 128: 1.8, spills of 112 bytes, and of 548 with a
 #: mask; 293 us with one block and 260 with two, causal 629 and 566.
 _PART_CHAINED = 1.8
+#: What the hint of blocks may be at most, as its definition says; verifiers let others pass.
+_MOST_BLOCKS = 32
 #: Blocks of a multiprocessor whose chained products are made in turn.
 _PAIR, _FOUR = 2, 4
 #: Warps of all of them, each of which has 128 registers: fewer spill.
@@ -65,7 +67,7 @@ class LaunchChoice:
 
     def spec(self) -> dict[str, int]:
         """The launch record."""
-        blocks = self._hints.get(OCCUPANCY, self.occupancy)
+        blocks = min(_MOST_BLOCKS, max(0, self._hints.get(OCCUPANCY, self.occupancy)))
         free = not self.occupancy and self._planned == 1
         if free and self._hints.get(OCCUPANCY, _PAIR) >= _PAIR:
             blocks = self._in_turn(blocks)

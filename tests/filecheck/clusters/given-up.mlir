@@ -118,3 +118,14 @@ gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
     return
   }
 }
+// -----
+// A hint of none leaves it to the compiler.
+// CHECK-LABEL: func.func @open
+// CHECK-SAME: nv_tileas.num_ctas = 1 : i32
+gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
+  func.func @open(%a: tensor<64x64xf16>, %b: tensor<64x64xf16>) attributes {nv_tileaa.kernel, nv_tileaa.optimization_hints = {default = {num_cta_in_cga = 0 : i32}}} {
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %d = "nv_tileaa.dot"(%a, %b, %zero) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    return
+  }
+}

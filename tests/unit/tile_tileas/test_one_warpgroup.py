@@ -196,3 +196,10 @@ def test_a_hint_of_four_warps_that_cannot_hold_tiles_is_raised(gpu: str) -> None
     four = ", nv_tileaa.optimization_hints = {default = {num_worker_warps_per_cta = 4 : i32}}"
     assert kernel_spec(256, 128, 128, gpu=gpu, hints=four)["num_warps"] == "8"
     assert kernel_spec(128, 64, 64, gpu=gpu, hints=four)["num_warps"] == "4"
+
+
+@pytest.mark.parametrize("hint", [-3, 0, 2**31 - 1])
+def test_a_hint_of_blocks_that_is_out_of_range(hint: int) -> None:
+    """Verifiers let it pass, with a warning if one is asked for."""
+    hints = f", nv_tileaa.optimization_hints = {{default = {{occupancy = {hint} : i32}}}}"
+    assert int(kernel_spec(64, 64, 64, hints=hints).get("occupancy", 1)) in range(1, 33)

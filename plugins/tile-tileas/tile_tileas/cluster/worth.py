@@ -24,7 +24,7 @@ from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.pressure import peak_registers
-from tile_tileas.cluster.pairs import Pairing
+from tile_tileas.cluster.pairs import PAIR, Pairing
 from tile_tileas.kernel_products import (
     DOT,
     ROWS,
@@ -52,7 +52,7 @@ class Worth:
     def loss(self, func: ir.Operation, parts: int) -> str | None:
         """Why a cluster of `parts` blocks takes longer than one block; None if it may not."""
         dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
-        if parts == 1 or not dots or not self.target.multicast:
+        if parts < PAIR or not dots or not self.target.multicast:
             return None
         in_tensor = made_by(func, self.target, self.highest, _WARPS) == {TENSOR}
         if any(map(is_chained, dots)) and self._holds(func, in_tensor=in_tensor):
