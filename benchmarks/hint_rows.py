@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil
-from typing import Any
 
 import speed_rows
-from speed_rows import Launch, Row, Tile, attention_row, batched_row, matmul_row, zeros
+from speed_rows import Launch, Row, Tile, attention_row, batched_row, hinted, matmul_row, zeros
 
 _LARGE = (4096, 4096, 2048)
 _TILES = ((64, 64, 64), (64, 128, 64), (128, 128, 64), (128, 256, 64), (256, 256, 64))
@@ -19,10 +17,6 @@ _WAITING = (
     "RMS norm f16 65536x2048, persistent", "layer norm bf16 2048x8192",
     "softmax f16 65536x1024", "gated SiLU",
 )  # fmt: skip
-
-
-def _hinted(row: Row, what: str, **hints: Any) -> Row:
-    return replace(row, name=f"{row.name}, {what}", hints={**row.hints, **hints})
 
 
 def _product_row(tile: Tile, latency: int, allow_tma: bool) -> Row:
@@ -47,10 +41,10 @@ def _rows() -> list[Row]:
         for depth, causal, tile in ((128, False, (128, 128)), (64, True, (64, 64)))
     ]
     waiting = [row for row in speed_rows.ROWS if row.name.startswith(_WAITING)]
-    rows = [_hinted(row, f"{n} blocks", occupancy=n) for row in products for n in (2, 4)]
-    rows += [_hinted(row, f"{n} blocks", occupancy=n) for row in waiting for n in (2, 8)]
+    rows = [hinted(row, f"{n} blocks", occupancy=n) for row in products for n in (2, 4)]
+    rows += [hinted(row, f"{n} blocks", occupancy=n) for row in waiting for n in (2, 8)]
     rows += [
-        _hinted(row, f"{n} warps", num_worker_warps=n)
+        hinted(row, f"{n} warps", num_worker_warps=n)
         for row in (*products, *attention) for n in (4, 8)
     ]  # fmt: skip
     rows += [_product_row(tile, latency, True) for tile in _TILES[:-1] for latency in (1, 10)]

@@ -7,7 +7,7 @@ Arrays are allocated, and hardly ever touched: a time needs addresses, not value
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, prod, sqrt
 from typing import Any
 
@@ -390,6 +390,11 @@ def grouped_row(kind: str, sizes: tuple[Tile, ...], tile: Tile) -> Row:
         f"grouped {kind} {shapes}, {_tile(tile)}", "speed_kernels:grouped_matmul", launch, flops,
         size, 16, "kernels.group_gemm:grouped_matmul_kernel",
     )  # fmt: skip
+
+
+def hinted(row: Row, what: str, **hints: Any) -> Row:
+    """`row` with further hints, and with `what` in its name."""
+    return replace(row, name=f"{row.name}, {what}", hints={**row.hints, **hints})
 
 
 def _ctas(count: int) -> dict[str, Any]:

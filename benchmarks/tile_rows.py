@@ -6,9 +6,7 @@ of few rows, with deep and with short steps, and heads of other depths.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from speed_rows import Row, attention_row, batched_row, matmul_row
+from speed_rows import Row, attention_row, batched_row, hinted, matmul_row
 
 _LARGE = (4096, 4096, 2048)
 
@@ -49,10 +47,6 @@ _PAIRS = (
 )  # fmt: skip
 
 
-def _by_pairs(row: Row) -> Row:
-    return replace(row, name=f"{row.name}, 2 CTAs", hints={**row.hints, "num_ctas": 2})
-
-
 def _rows() -> list[Row]:
     rows = [matmul_row("f16", *_LARGE, tile) for tile in _TILES]
     rows += [matmul_row("f16", *_LARGE, tile, 2) for tile in _PAIRS_OF_F16]
@@ -67,7 +61,7 @@ def _rows() -> list[Row]:
         attention_row(16, 16, 4096, 4096, depth, causal, tile, occupancy=1)
         for depth, causal, tile in _ALONE
     ]
-    rows += map(_by_pairs, _PAIRS)
+    rows += [hinted(row, "2 CTAs", num_ctas=2) for row in _PAIRS]
     return rows
 
 

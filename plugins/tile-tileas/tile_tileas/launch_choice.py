@@ -25,7 +25,7 @@ from tile_tileas.kernel_products import (
 from tile_tileas.kernel_spec import PLANNED_CTAS, registers_of_thread
 from tile_tileas.mma.families import TENSOR
 
-FEW_WARPS = 4
+_FEW_WARPS = 4
 #: Registers of a thread for addresses, fragments of a step, flags; measured on products.
 OTHER_REGISTERS = 95
 #: Tiles, of the registers that a thread may have, with which most of these are not spilt.
@@ -72,12 +72,12 @@ class LaunchChoice:
         if free and self._hints.get(OCCUPANCY, _PAIR) >= _PAIR:
             blocks = self._in_turn(blocks)
         warps, fitting = self._fitting(blocks) if blocks else (self._warps(1), 0)
-        asked = asked_warps(self.func, self.cx.target.name)
-        if asked not in (0, warps):
+        if self._asked_warps not in (0, warps):
             self.cx.missed(
                 self.func,
-                f"a block has {warps} warps, not the {asked} of its hint, whose threads would have "
-                f"to hold {self._tiles(asked)} registers of tiles each",
+                f"a block has {warps} warps, not the {self._asked_warps} of its hint, whose "
+                f"threads would have to hold {self._tiles(self._asked_warps)} registers of tiles "
+                "each",
             )
         spec = {"num_warps": warps, "num_ctas": self._ctas()}
         return {**spec, OCCUPANCY: fitting} if blocks else spec
@@ -93,27 +93,27 @@ class LaunchChoice:
         half of the registers each that four have, and half of the tiles, so that more is spilt. A
         hint of four is raised where their threads cannot hold the tiles.
         """
-        asked = asked_warps(self.func, self.cx.target.name)
-        if asked:
-            return 2 * FEW_WARPS if self._are_too_few(asked) else asked
-        room = registers_of_thread(self.cx.target, FEW_WARPS, blocks) - OTHER_REGISTERS
+        if self._asked_warps:
+            return 2 * _FEW_WARPS if self._are_too_few else self._asked_warps
+        room = registers_of_thread(self.cx.target, _FEW_WARPS, blocks) - OTHER_REGISTERS
         few = (
             blocks > _PAIR
-            or self._tiles(FEW_WARPS) <= room
+            or self._tiles(_FEW_WARPS) <= room
             or self._few_in_turn(blocks)
-            or self.one_group()
+            or self._one_group_suffices
         )
-        return FEW_WARPS if few else 2 * FEW_WARPS
+        return _FEW_WARPS if few else 2 * _FEW_WARPS
 
-    def _are_too_few(self, asked: int) -> bool:
+    @property
+    def _are_too_few(self) -> bool:
         """Whether a hint asks for four warps, whose threads cannot hold tiles that those of eight
         may: products then go without tcgen05 or wgmma, or most is spilt.
 
         f16, 4096 x 4096 x 2048 (model, us, of four warps and of eight): 256 x 256 x 64 B200 809 and
         52, 128 x 256 x 64 H100 354 and 114.
         """
-        held = self._tiles(FEW_WARPS) <= self.cx.target.max_registers
-        return WARPS in self._hints and asked == FEW_WARPS and not held
+        held = self._tiles(_FEW_WARPS) <= self.cx.target.max_registers
+        return WARPS in self._hints and self._asked_warps == _FEW_WARPS and not held
 
     def _few_in_turn(self, blocks: int) -> bool:
         """Whether two blocks of four warps are better off with chained products whose sums tensor
@@ -124,7 +124,7 @@ class LaunchChoice:
         128 127 and 140, of 64 94 and 132.
         """
         short = blocks >= _PAIR and self._rows < ROWS
-        return short and self._powers and self._have_columns(FEW_WARPS, blocks)
+        return short and self._powers and self._have_columns(_FEW_WARPS, blocks)
 
     # -- blocks of a multiprocessor -----------------------------------------------------------
 
@@ -143,7 +143,7 @@ class LaunchChoice:
         64, two blocks of eight warps and four of four: 64 blocks 46 us and 69, 256 59 and 78, 512
         117 and 103, 1024 226 and 195.
         """
-        if not self.ahead or not self._powers or not self._columns(FEW_WARPS):
+        if not self.ahead or not self._powers or not self._columns(_FEW_WARPS):
             return asked
         for blocks in (_FOUR, _PAIR) if self._rows < ROWS else (_PAIR,):
             if blocks <= asked:
@@ -223,6 +223,14 @@ class LaunchChoice:
     @cached_property
     def _hints(self) -> dict[str, int]:
         return hints_of(self.func, self.cx.target.name)
+
+    @cached_property
+    def _asked_warps(self) -> int:
+        return asked_warps(self.func, self.cx.target.name)
+
+    @cached_property
+    def _one_group_suffices(self) -> bool:
+        return self.one_group()
 
     @cached_property
     def _powers(self) -> bool:

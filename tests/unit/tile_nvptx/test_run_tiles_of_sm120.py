@@ -37,24 +37,28 @@ a, b = (rng.integers(-4, 5, size).astype(kind) for size in ((tm, 7 * tk), (7 * t
 c = np.zeros((tm, 2 * tn), np.float32)
 ct.launch(None, (1, 2, 1), product, (a, b, c, tm, tn, tk))
 np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
-remarks = tile_core.compile(made[-1], "sm_120", opt_level=3, emit="ptx").remarks
-assert any(sys.argv[4] in str(remark) for remark in remarks), [str(one) for one in remarks]
+found = tile_core.compile(made[-1], "sm_120", opt_level=3, emit="ptx").remarks
+line = next(at for at, text in enumerate(open(__file__), 1) if sys.argv[4] in text)
+of_line = [text for text in map(str, found) if f"program.py:{line}:" in text]
+assert any(sys.argv[5] in text for text in of_line), of_line
 """
 
 
 @pytest.mark.parametrize("schedule", ["late", "early", "random"])
 @pytest.mark.parametrize(
-    ("kind", "tile", "chosen"),
+    ("kind", "tile", "where", "chosen"),
     [
-        ("float16", "16,64,128", "Stages = 3"),  # of one block, not two for two
-        ("float32", "128,128,16", "Shape = [16, 32]"),  # boxes of B, not of 8 columns
-        ("float32", "64,128,64", "Shape = [64, 32]"),
+        ("float16", "16,64,128", "for k in", "Stages = 3"),  # of one block, not two for two
+        ("float32", "128,128,16", "right = ", "Shape = [16, 32]"),  # boxes of B, not of 8 columns
+        ("float32", "64,128,64", "right = ", "Shape = [64, 32]"),
     ],
 )
-def test_tiles_of_sm_120(tmp_path: Path, schedule: str, kind: str, tile: str, chosen: str) -> None:
+def test_tiles_of_sm_120(
+    tmp_path: Path, schedule: str, kind: str, tile: str, where: str, chosen: str
+) -> None:
     pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
     program = tmp_path / "program.py"  # in a file: cuTile reads its source
     program.write_text(_PRODUCT)
-    command = [sys.executable, str(program), schedule, kind, tile, chosen]
+    command = [sys.executable, str(program), schedule, kind, tile, where, chosen]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

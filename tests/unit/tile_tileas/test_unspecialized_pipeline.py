@@ -159,7 +159,7 @@ def demand(macs: int, stage_bytes: int, other_bytes: int = 0, **more: Any) -> De
 def beside(stage_bytes: int, registers: int = 0, enough: int = 0) -> Demand:
     """Of a loop whose threads meet before products by tcgen05."""
     return demand(128 * 128 * 128, stage_bytes, most=8, warps=8, registers=registers, lag=1,
-                  in_flight=True, beside=2, enough_beside=enough)  # fmt: skip
+                  unaided=True, beside=2, enough_beside=enough)  # fmt: skip
 
 
 A100 = Room(166912)

@@ -110,9 +110,9 @@ class PlanCta(Pass):
         if self.follow_hints or CTAS not in hints_of(func, cx.target.name):
             return asked
         worth = Worth(cx.target, self.mma, asked_warps(func, cx.target.name))
-        parts, reason = asked, worth.loss(func, asked)
-        while parts > 1 and worth.loss(func, parts):
-            parts //= 2
+        parts, reason = asked, None
+        while loss := worth.loss(func, parts):
+            parts, reason = parts // 2, reason or loss
         if reason:
             cx.missed(
                 func,

@@ -62,8 +62,7 @@ class PlanOccupancy(Pass):
             raise error_at(op, "has branches; control flow must be structured (scf) here")
         spec = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[SPEC])}
         inner = list(_operations(op))
-        hinted = _OCCUPANCY in spec
-        if num_ctas(op) > 1 and hinted:
+        if num_ctas(op) > 1 and _OCCUPANCY in spec:
             return
         if num_ctas(op) > 1:
             blocks = min(_clusters_of_pairs(inner), blocks_at_once(op, cx.target))

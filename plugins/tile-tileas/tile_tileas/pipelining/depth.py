@@ -35,8 +35,8 @@ class Demand:
         registers: of a thread, for the tiles that the loop carries.
         blocks: of a multiprocessor, that hints ask for.
         lag: stages that are still read while a later iteration runs.
-        in_flight: products of one iteration are made while the next one begins. They hide each
-            other's waits, so that no further block is made room for.
+        unaided: no further block is made room for: products of one iteration are made while the
+            next one begins, and hide each other's waits, or what they wait for is memory alone.
         beside: blocks of a multiprocessor that are made room for all the same, where together they
             have as many copies in flight: of loops whose blocks wait for more than their products.
         enough_beside: stages of each that are enough for that, even if one block alone would have
@@ -51,7 +51,7 @@ class Demand:
     registers: int = 64
     blocks: int = 1
     lag: int = 0
-    in_flight: bool = False
+    unaided: bool = False
     beside: int = 1
     enough_beside: int = 0
 
@@ -85,7 +85,7 @@ def depth(demand: Demand, room: Room) -> int:
     """
     wanted = demand.lag + max(_COMFORTABLE, 1 + -int(-room.latency // interval(demand, room)))
     enough = demand.blocks
-    if not demand.in_flight:
+    if not demand.unaided:
         enough = max(enough, -(-_ENOUGH_WARPS // demand.warps))
     fitting = [
         (min(enough, blocks_of(demand, room, stages)), stages)

@@ -77,7 +77,7 @@ def stages_of(
     demand = replace(
         demand,
         other_bytes=demand.other_bytes + overhead,
-        in_flight=bool(lag) or tensor or _is_read_once(one),
+        unaided=bool(lag) or tensor or _is_read_once(one),
         registers=demand.registers - in_tensor,
     )
     room, machine = room_of(one.cx.target)
@@ -103,7 +103,10 @@ def _is_read_once(one: Candidate) -> bool:
     """
     body = one.loop.regions[0].blocks[0].operations
     sums = [shape_of(op.results[0])[-2:] for op in body if op.operation.name == PRODUCT]
-    return len(sums) == 1 and all(m <= _FEW_ROWS and n >= 2 * m for m, n in sums)
+    if len(sums) != 1:
+        return False
+    rows, columns = sums[0]
+    return rows <= _FEW_ROWS and columns >= 2 * rows
 
 
 def fits_once(one: Candidate) -> bool:
