@@ -101,9 +101,9 @@ def _bounds(loop: LoopGraph, schedule: Schedule) -> Iterator[Violation]:
 
 def _groups(loop: LoopGraph, schedule: Schedule) -> Iterator[Violation]:
     first: dict[int, int] = {}
+    stages = schedule.stages
     for op, group in sorted(joint_groups(loop).items()):
         other = first.setdefault(group, op)
-        stages = schedule.stages
         if stages[op] != stages[other]:
             text = (
                 f"puts {_op(loop, op)} into stage {stages[op]}, but its group {group} is in stage "

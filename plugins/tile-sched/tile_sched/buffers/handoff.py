@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from tile_core.sched import Edge, LoopGraph, Mutex, Ring, Schedule, body_order, stage_orders
 from tile_core.sched.dsu import DisjointSets
 from tile_sched.buffers.pipes import Member, solve
@@ -16,9 +19,9 @@ def rings(loop: LoopGraph, schedule: Schedule) -> tuple[Ring, ...]:
     consumer and a producer says that there are d slots, whatever the schedule would like.
     """
     found: dict[tuple[int, ...], tuple[list[int], int]] = {}
-    body = body_order(loop, schedule)
+    depths = _Depths.of(loop, schedule)
     for producers, edge in _pairs(loop, schedule):
-        depth = _depth(loop, schedule, body, producers[0], edge)
+        depth = depths.along(producers[0], edge)
         if depth > 1:
             consumers, most = found.get(producers, ([], 0))
             found[producers] = ([*consumers, edge.dst], max(most, depth))
@@ -51,27 +54,38 @@ def _pairs(loop: LoopGraph, schedule: Schedule) -> list[tuple[tuple[int, ...], E
     return pairs
 
 
-def _depth(
-    loop: LoopGraph, schedule: Schedule, body: tuple[int, ...], producer: int, edge: Edge
-) -> int:
-    slots = [
-        back.distance + edge.distance
-        for back in loop.edges
-        if back.src == edge.dst and back.dst == producer and back.distance
-        and back.kind in ("memory", "ring")
-    ]  # fmt: skip
-    if slots:
-        return min(slots)
-    if loop.ops[producer].registers:
+@dataclass(frozen=True)
+class _Depths:
+    """What the depth of a ring follows from, looked up once for all rings of a schedule."""
+
+    loop: LoopGraph
+    schedule: Schedule
+    stages: tuple[int, ...]
+    place: Mapping[int, int]  # of each op in the body
+    back: Mapping[tuple[int, int], int]  # least distance of edges from a consumer to its producer
+
+    @classmethod
+    def of(cls, loop: LoopGraph, schedule: Schedule) -> _Depths:
+        back: dict[tuple[int, int], int] = {}
+        for edge in loop.edges:
+            if edge.distance and edge.kind in ("memory", "ring"):
+                key = edge.src, edge.dst
+                back[key] = min(edge.distance, back.get(key, edge.distance))
+        place = {op: at for at, op in enumerate(body_order(loop, schedule))}
+        return cls(loop, schedule, schedule.stages, place, back)
+
+    def along(self, producer: int, edge: Edge) -> int:
+        """Slots of a ring of `producer` for the consumer of `edge`."""
+        slots = self.back.get((edge.dst, producer))
+        if slots is not None:
+            return slots + edge.distance
+        if not self.loop.ops[producer].registers:
+            return ring_depth(self.loop, self.schedule, edge)
         # A register is free once its last reader has issued.
-        stages, place = schedule.stages, {op: at for at, op in enumerate(body)}
-        span = stages[edge.dst] + edge.distance - stages[producer]
-        return (
-            span + 1
-            if span and not edge.distance
-            else max(1, span + (place[edge.dst] > place[producer]))
-        )
-    return ring_depth(loop, schedule, edge)
+        span = self.stages[edge.dst] + edge.distance - self.stages[producer]
+        if span and not edge.distance:
+            return span + 1
+        return max(1, span + (self.place[edge.dst] > self.place[producer]))
 
 
 def mutexes(loop: LoopGraph) -> tuple[Mutex, ...]:

@@ -83,8 +83,14 @@ class _Held(Peak):
         super().__init__(1)
         self._sections = sections
         self._known: dict[ir.Value, list[ir.Value]] = {}
+        self._registers: dict[ir.Value, int] = {}
 
     def registers(self, value: ir.Value) -> int:
+        if value not in self._registers:
+            self._registers[value] = self._taken(value)
+        return self._registers[value]
+
+    def _taken(self, value: ir.Value) -> int:
         layout = layout_of(value.type)
         if layout is None:
             return 0

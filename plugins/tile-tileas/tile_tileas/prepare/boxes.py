@@ -21,18 +21,23 @@ _TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store")
 
 def refresh_boxes(func: ir.Operation, cx: PassContext) -> int:
     """Plan the tiled accesses of `func` again after its views changed; how many plans changed."""
+    planned = [(each, AccessPlan.of(each)) for each in accesses(func) if each.name in _TILED]
+    open_ones = [(each, plan) for each, plan in planned if plan and (plan.checked or _is_map(plan))]
+    if not open_ones:
+        return 0
     known, bounds = AxisAnalysis(func, cx), BoundsAnalysis(func, cx)
     to_tma = Knowledge(func, known, bounds, TokenOrder())
     changed = 0
-    for access in accesses(func):
-        old = AccessPlan.of(access) if access.operation.name in _TILED else None
-        if old is None:
-            continue
+    for access, old in open_ones:
         new = without_checks(old, access, bounds) if old.checked else old
-        found = refusals(access, to_tma) if new.copy == TMA else []
+        found = refusals(access, to_tma) if _is_map(new) else []
         if found:
             new = new.without("; ".join(found), ahead=access.operation.name in LOADS)
         if new != old:
             access.attributes["access"] = new.attribute()
             changed += 1
     return changed
+
+
+def _is_map(plan: AccessPlan) -> bool:
+    return plan.copy == TMA

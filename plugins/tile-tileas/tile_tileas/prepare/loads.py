@@ -55,21 +55,28 @@ def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
 
 def _merge(block: ir.Block) -> int:
     """Keep the first of equal operations; how many loads went."""
-    seen: dict[Hashable, ir.OpView] = {}
+    seen: dict[Hashable, list[ir.OpView]] = {}
     merged = 0
     for op in list(block.operations):
         if not (is_pure(op) or is_in_passing(op)):
             continue
-        attributes = tuple(sorted((name, str(op.attributes[name])) for name in op.attributes))
-        types = tuple(str(result.type) for result in op.results)
-        first = seen.setdefault((op.operation.name, tuple(op.operands), attributes, types), op)
-        if first is op:
+        alike = seen.setdefault((op.operation.name, tuple(op.operands)), [])
+        first = next((other for other in alike if _is_equal(other, op)), None)
+        if first is None:
+            alike.append(op)
             continue
         merged += op.operation.name in LOADS
         for old, new in zip(op.results, first.results, strict=True):
             old.replace_all_uses_with(new)
         op.operation.erase()
     return merged
+
+
+def _is_equal(one: ir.OpView, other: ir.OpView) -> bool:
+    """Whether operations of one name and the same operands agree in all else."""
+    if [result.type for result in one.results] != [result.type for result in other.results]:
+        return False
+    return dict(one.attributes.items()) == dict(other.attributes.items())
 
 
 # --- before stores -------------------------------------------------------------------------------

@@ -39,12 +39,17 @@ class Found:
     any: bool
 
 
+_NONE = Found(Constraints(), any=False)
+
+
 def constraints_of(op: ir.Operation) -> Found:
     """The constraints on an operation.
 
     Raises:
         CompileError: an integer key holds something else.
     """
+    if not len(op.attributes):
+        return _NONE
     given: dict[str, object] = {}
     for key, field in INTEGERS.items():
         if key in op.attributes:

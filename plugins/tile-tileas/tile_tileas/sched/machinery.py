@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from tile_sched.machine import MachineTable, load_machine, parse_machine
+from tile_sched.machine import Cost, MachineTable, load_machine, parse_machine
 
 from tile_core.machines import Machine, machine_for
 from tile_core.sched import MachineModel
@@ -26,6 +27,10 @@ class Machinery:
     max_warps: int = 0  # warps of an SM
     shared: int = 0  # bytes of shared memory that a block may use
     staged: bool = False  # loads of products run ahead of their loops (`loads_ahead`)
+    #: What was asked for: most operations of a kernel cost the same as others of it.
+    _costs: dict[tuple[str, tuple[tuple[str, float], ...]], Cost] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @classmethod
     def of(
@@ -50,6 +55,13 @@ class Machinery:
             target.max_shared,
             staged,
         )
+
+    def cost(self, class_: str, work: Mapping[str, float]) -> Cost:
+        """What an operation costs (`MachineTable.cost`)."""
+        key = class_, tuple(work.items())
+        if key not in self._costs:
+            self._costs[key] = self.table.cost(class_, work, self.machine)
+        return self._costs[key]
 
     def model(self) -> MachineModel:
         """The resources of one SM."""

@@ -48,7 +48,7 @@ def node_of(op: ir.OpView, machinery: Machinery, *, ahead: bool = False) -> Loop
 def _cost(op: ir.OpView, facts: Facts, machinery: Machinery) -> tuple[tuple[Use, ...], int]:
     work = _work(op, facts, machinery)
     if facts.class_ not in _ANYWHERE and not _has_tile(op):
-        return (), machinery.table.cost("scalar", work, machinery.machine).latency
+        return (), machinery.cost("scalar", work).latency
     if facts.class_ == "region":
         return _composed(op, machinery)
     if op.regions and facts.class_ == "control":
@@ -56,7 +56,7 @@ def _cost(op: ir.OpView, facts: Facts, machinery: Machinery) -> tuple[tuple[Use,
     name = facts.class_
     if name == "mma" and not _on_tensor_cores(op):
         name = "mma_fma"
-    cost = machinery.table.cost(name, work, machinery.machine)
+    cost = machinery.cost(name, work)
     return cost.uses, cost.latency
 
 

@@ -6,6 +6,7 @@ Tensor-core products come before all: their accumulators have fragments of the i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import ClassVar
 
 from tile_cute.linear import LinearLayout, blocked, replicated
@@ -73,6 +74,7 @@ class BlockedStrategy:
         vectors = self._vectors(graph)
         reduced, runs, bits = _reduced_axes(graph), _least_runs(graph), _loaded_bits(graph)
 
+        @cache
         def layout(shape: tuple[int, ...], order: tuple[int, ...]) -> LinearLayout:
             threads = LANES * graph.num_warps
             room = max(1, _count(shape) // threads)
