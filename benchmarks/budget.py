@@ -5,7 +5,8 @@
 Every bytecode file of the folders is compiled once to warm up, then `--runs` times, in turns with
 whole processes of NVIDIA's `tileiras` where it is installed. Other work on the machine stretches
 time of processors less than waiting; the least of the runs is taken. By pass, only what this
-process does is known.
+process does is known. Python's collector of cycles is set as in the compile server's workers, which
+are what users wait for.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 from peer import find_tool
 
 import tile_core
+from tile_core import own_process
 from tile_core.diagnostics import TileError
 
 _ROWS = 30
@@ -52,6 +54,7 @@ class Spent:
 
 def main() -> None:
     """Measure and print."""
+    as_worker()
     options = _arguments()
     peer = options.tileiras or find_tool("tileiras")
     files = [file for folder in options.folder for file in sorted(folder.glob("*.tileirbc"))]
@@ -78,6 +81,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=1, help="only each n-th file")
     parser.add_argument("--tileiras", type=Path, help="the tileiras to compare with")
     return parser.parse_args()
+
+
+def as_worker() -> None:
+    """Make this process what a worker of the compile server is; modules are loaded after it."""
+    own_process.claim(serves=True)
+    own_process.loading()
 
 
 # --- measuring -----------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
 cuTile makes the bytecode of each row for that GPU; nothing is launched. Both compilers' cubins are
 looked at with cuobjdump: instructions of tensor cores, of the copy engine (tensor maps and bulk
 copies), of spills, registers and bytes of stack. Times are of processors, ours warm in one process
-with LLVM's worker and ptxas, theirs of a whole process, in turns; the least of `--runs`. Needs
-cuda-tile and NVIDIA's tools (groups `export` and `peer`).
+like a worker of the compile server, with LLVM's worker and ptxas, theirs of a whole process, in
+turns; the least of `--runs`. Needs cuda-tile and NVIDIA's tools (groups `export` and `peer`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from budget import Spent, measure
+from budget import Spent, as_worker, measure
 from peer import find_tool
 from static import Code, inspect, peer_cubin
 
@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         rest = ["--runs", str(given.runs), *(["--only", *given.only] if given.only else [])]
         commands = [[sys.executable, __file__, "--gpu", gpu, *rest] for gpu in given.gpu]
         return max(subprocess.run(command, check=False).returncode for command in commands)
+    as_worker()
     cuobjdump, tileiras = find_tool("cuobjdump"), find_tool("tileiras")
     if cuobjdump is None or tileiras is None:
         sys.exit("needs cuobjdump and tileiras: pip install --group peer")

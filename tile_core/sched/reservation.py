@@ -79,6 +79,8 @@ class ReservationTable:
 
     def earliest(self, uses: tuple[Use, ...], first: int, last: int) -> int | None:
         """The first cycle from `first` to `last` at which `uses` can be added."""
+        if first <= last and self.probe(uses, first):  # the usual answer, without a look at others
+            return first
         return next(self.seats(uses, first, last), None)
 
     def seats(self, uses: tuple[Use, ...], first: int, last: int) -> Iterator[int]:

@@ -8,6 +8,7 @@ generators do neither, as they know no tokens.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_tileas.access import GENERIC, AccessPlan
@@ -85,37 +86,54 @@ def _is_equal(one: ir.OpView, other: ir.OpView) -> bool:
 def _raise(block: ir.Block, bits: int) -> int:
     """Move loads up while their tiles take `bits` together at most; how many."""
     order, raised = TokenOrder(), 0
-    for load in [op for op in block.operations if is_in_passing(op)]:
+    ops = [_Seen.of(op) for op in block.operations]
+    for load in [each for each in ops if is_in_passing(each.op)]:
         bits -= tile_bits(load.results[0])
         if bits < 0:
             break
-        ops = list(block.operations)
         found = _place(ops, ops.index(load), order)
         if found is not None:
             first, needed = found
-            for op in (*needed, load):
-                op.operation.move_before(ops[first].operation)
+            moved = [*needed, load]
+            for each in moved:
+                each.op.operation.move_before(first.op.operation)
+                ops.remove(each)
+            at = ops.index(first)
+            ops[at:at] = moved
             raised += 1
     return raised
 
 
-def _place(ops: list[ir.OpView], at: int, order: TokenOrder) -> tuple[int, list[ir.OpView]] | None:
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """An operation of a block, and what is asked of it for each load that moves."""
+
+    op: ir.OpView
+    name: str
+    results: tuple[ir.Value, ...]
+    is_pure: bool
+
+    @classmethod
+    def of(cls, op: ir.OpView) -> _Seen:
+        return cls(op, op.operation.name, tuple(op.results), is_pure(op))
+
+
+def _place(ops: list[_Seen], at: int, order: TokenOrder) -> tuple[_Seen, list[_Seen]] | None:
     """The first store that load `at` may come before, and what has to come along; or None."""
-    token = operand_of(ops[at], "token")
+    token = operand_of(ops[at].op, "token")
     waits = frozenset() if token is None else order.before(token)
-    wanted, needed = set(ops[at].operands), []
-    found: tuple[int, list[ir.OpView]] | None = None
-    for number in range(at - 1, -1, -1):
-        op = ops[number]
-        if any(result in wanted for result in op.results):
-            if not is_pure(op) or op.operation.name == _CONVERT:
+    wanted, needed = set(ops[at].op.operands), list[_Seen]()
+    found: tuple[_Seen, list[_Seen]] | None = None
+    for each in reversed(ops[:at]):
+        if not wanted.isdisjoint(each.results):
+            if not each.is_pure or each.name == _CONVERT:
                 break
-            needed.insert(0, op)
-            wanted.update(op.operands)
-        elif op.operation.name in STORES:
-            if not is_weak(op) or any(result in waits for result in op.results):
+            needed.insert(0, each)
+            wanted.update(each.op.operands)
+        elif each.name in STORES:
+            if not is_weak(each.op) or not waits.isdisjoint(each.results):
                 break
-            found = number, list(needed)
-        elif not is_pure(op) and op.operation.name not in LOADS:
+            found = each, list(needed)
+        elif not each.is_pure and each.name not in LOADS:
             break
     return found
