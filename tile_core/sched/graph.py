@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
 
 
-class Use(NamedTuple):
+@dataclass(frozen=True)
+class Use:
     """`amount` of `resource` is held for `cycles` cycles, from `at` cycles after the issue."""
 
     resource: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from tile_core.locations import source_location
@@ -70,7 +71,7 @@ def _composed(op: ir.OpView, machinery: Machinery) -> tuple[tuple[Use, ...], int
         for inner in (inner for block in region.blocks for inner in block.operations):
             now = max([now, *(ready.get(value, 0) for value in inner.operands)])
             held, latency = _cost(inner, facts_of(inner.operation.name), machinery)
-            uses += [use._replace(at=use.at + now) for use in held]
+            uses += [replace(use, at=use.at + now) for use in held]
             ready |= dict.fromkeys(inner.results, now + latency)
             end = max(end, now + latency)
             now += 1 if held else 0
