@@ -186,6 +186,11 @@ def tile_passes() -> Iterable[Lazy]:
             "blocks of a cluster arrive early at their first meeting, and wait late",
         ),
         Lazy(
+            "tileas-share-turns",
+            "tile_tileas.passes.share_turns:ShareTurns",
+            "threads count the turns of barriers that are in step once for all of them",
+        ),
+        Lazy(
             "tileas-remark-choices",
             "tile_tileas.passes.remark_choices:RemarkChoices",
             "remarks on what was chosen for loads, stores, products and loops",
