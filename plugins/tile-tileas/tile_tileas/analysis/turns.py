@@ -55,7 +55,7 @@ def same_turns(turns: Sequence[Item]) -> dict[ir.OpView, ir.OpView]:
         left.pop(first)
         for other in list(left):
             pair = _Pair(first, other)
-            if pair.behind(turns, 0) is not _UNKNOWN:
+            if pair.behind(turns, 0) is not None:
                 found |= pair.same
                 left.pop(other)
     return found
@@ -129,8 +129,6 @@ def _barriers(item: Item) -> Sequence[int] | frozenset[int]:
     return (item.barrier,) if isinstance(item, Turn) else item.barriers
 
 
-#: The two are not in step.
-_UNKNOWN = None
 #: Behind agents: more than any turn of the other barrier may follow.
 _AFTER_AGENTS = 1 << 30
 
@@ -151,13 +149,13 @@ class _Pair:
         """
         latest: ir.OpView | None = None
         for item in items:
-            if more is _UNKNOWN:
-                return _UNKNOWN
+            if more is None:
+                return None
             if isinstance(item, Turn) and item.barrier == self.first:
                 latest, more = item.op, more + 1
             elif isinstance(item, Turn) and item.barrier == self.other:
                 if latest is None or more != 1:
-                    return _UNKNOWN
+                    return None
                 self.same[item.op], more = latest, 0
             elif isinstance(item, Inside) and not item.barriers.isdisjoint(
                 (self.first, self.other)
@@ -169,20 +167,20 @@ class _Pair:
         if item.kind == "agents":
             # Agents count from zero, each for itself; who goes on behind them is not followed.
             in_step = more == 0 and all(
-                self.behind(region, 0) is not _UNKNOWN for region in item.regions
+                self.behind(region, 0) is not None for region in item.regions
             )
-            return _AFTER_AGENTS if in_step else _UNKNOWN
+            return _AFTER_AGENTS if in_step else None
         if item.kind == "branch":
             ends = {self.behind(region, more) for region in item.regions}
-            return ends.pop() if len(ends) == 1 else _UNKNOWN
+            return ends.pop() if len(ends) == 1 else None
         if item.kind == "loop":
             return self._loop(item.regions, more)
-        return _UNKNOWN
+        return None
 
     def _loop(self, regions: Sequence[Sequence[Item]], more: int) -> int | None:
         """A loop leaves behind its first region, and comes back to it behind its last one."""
         ends = self.behind(regions[0], more)
         back = ends
         for region in regions[1:]:
-            back = back if back is _UNKNOWN else self.behind(region, back)
-        return ends if back == more else _UNKNOWN
+            back = back if back is None else self.behind(region, back)
+        return ends if back == more else None
