@@ -44,7 +44,7 @@ def operand_bytes(func: ir.Operation) -> int:
         if tiles:
             (use,) = tiles[-1].uses
             block = use.owner.operation.block
-            found[block] = found.get(block, 0) + _bytes(load.results[0])
+            found[block] = found.get(block, 0) + tile_bytes(load.results[0])
     return max(found.values(), default=0)
 
 
@@ -101,7 +101,7 @@ def is_chained(dot: ir.OpView) -> bool:
     return False
 
 
-def _bytes(tile: ir.Value) -> int:
+def tile_bytes(tile: ir.Value) -> int:
     """Bytes of a tile in memory."""
     return prod(shape_of(tile)) * storage_bits(tile.type.element_type) // 8
 

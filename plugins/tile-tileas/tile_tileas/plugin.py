@@ -26,6 +26,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tiles cut over the blocks of a cluster",
         ),
         Lazy(
+            "tileas-shorten-steps",
+            "tile_tileas.passes.shorten_steps:ShortenSteps",
+            "loops of products whose tiles are long along K take shorter steps",
+        ),
+        Lazy(
             "tileas-order-blocks",
             "tile_tileas.passes.order_blocks:OrderBlocks",
             "blocks that have most to do begin first",

@@ -59,7 +59,7 @@ class Cutting:
         for op in self._meet:
             _meet_before(_taken_by_all(op))
         for value, axis in list(self._axes.items()):
-            value.set_type(self._part(value.type, axis))
+            value.set_type(cut_type(value.type, axis, self._parts))
         for op in self._ops:
             name = op.operation.name
             if name == "arith.constant":
@@ -106,11 +106,6 @@ class Cutting:
                     ]
                 ir.Operation.create("scf.yield", operands=values, ip=end)
 
-    def _part(self, type_: ir.Type, axis: int) -> ir.Type:
-        shape = list(type_.shape)
-        shape[axis] //= self._parts
-        return ir.RankedTensorType.get(shape, type_.element_type, type_.encoding)
-
     def _constant(self, op: ir.OpView) -> None:
         result = op.results[0]
         if result in self._axes:
@@ -152,20 +147,7 @@ class Cutting:
 
     def _view(self, old: ir.Value, axis: int) -> ir.Value:
         if (old, axis) not in self._views:
-            source, tile, dim_map, padding = old.type.params
-            extents = list(ir.DenseI32ArrayAttr(tile))
-            extents[axis] //= self._parts
-            steps = list(tiled_view(old).steps)
-            steps[axis] = extents[axis]
-            made = maker(old)
-            type_ = TiledViewType.get(source, ir.DenseI32ArrayAttr.get(extents), dim_map, padding)
-            parts_of = list(tiled_view(old).parts_of)
-            attributes: dict[str, ir.Attribute] = {PARTS_OF: ir.DenseI32ArrayAttr.get(parts_of)}
-            if steps != extents:
-                attributes["steps"] = ir.DenseI32ArrayAttr.get(steps)
-            at = Before(made.opview if isinstance(made, ir.Operation) else made)
-            new = at.create("nv_tileaa.block_tile", list(made.operands), [type_], attributes)
-            self._views[old, axis] = new.result
+            self._views[old, axis] = cut_view(old, axis, self._parts)
         return self._views[old, axis]
 
     def _index(self, at: Before, index: ir.Value, ratio: int) -> ir.Value:
@@ -189,6 +171,30 @@ class Cutting:
         end = number((1 << (width - 1)) // ratio)
         inside = at.create("arith.cmpi", [index, end], [at.i1], predicate).result
         return at.create("arith.select", [inside, place, number(-1)], [type_]).result
+
+
+def cut_view(view: ir.Value, axis: int, parts: int) -> ir.Value:
+    """The same view with its tiles cut along `axis` into so many parts, each a tile."""
+    source, tile, dim_map, padding = view.type.params
+    extents = list(ir.DenseI32ArrayAttr(tile))
+    extents[axis] //= parts
+    steps = list(tiled_view(view).steps)
+    steps[axis] = extents[axis]
+    made = maker(view)
+    type_ = TiledViewType.get(source, ir.DenseI32ArrayAttr.get(extents), dim_map, padding)
+    parts_of = list(tiled_view(view).parts_of)
+    attributes: dict[str, ir.Attribute] = {PARTS_OF: ir.DenseI32ArrayAttr.get(parts_of)}
+    if steps != extents:
+        attributes["steps"] = ir.DenseI32ArrayAttr.get(steps)
+    at = Before(made.opview if isinstance(made, ir.Operation) else made)
+    return at.create("nv_tileaa.block_tile", list(made.operands), [type_], attributes).result
+
+
+def cut_type(type_: ir.Type, axis: int, parts: int) -> ir.Type:
+    """The type of a tile's part."""
+    shape = list(type_.shape)
+    shape[axis] //= parts
+    return ir.RankedTensorType.get(shape, type_.element_type, type_.encoding)
 
 
 def _taken_by_all(op: ir.OpView) -> ir.OpView:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
-from tile_core.target import Target
 from tile_tileas.analysis.held import held_registers
 from tile_tileas.analysis.turns import carried_phases, same_turns, turns_of
-from tile_tileas.kernel_spec import num_warps, occupancy
+from tile_tileas.kernel_spec import num_warps, occupancy, registers_of_thread
 
 _INIT = "nv_tileas.barrier_init"
 
@@ -34,7 +33,8 @@ class ShareTurns(Pass):
             return
         turns = turns_of(op)
         same, phases = same_turns(turns), list(carried_phases(turns))
-        if not (same or phases) or held_registers(op) <= _registers(op, cx.target):
+        room = registers_of_thread(cx.target, num_warps(op), occupancy(op))
+        if not (same or phases) or held_registers(op) <= room:
             return
         for argument, turn in phases:
             turn.op.operation.move_before(argument.owner.operations[0].operation)
@@ -43,9 +43,3 @@ class ShareTurns(Pass):
             turn.results[0].replace_all_uses_with(stands.results[0])
             turn.operation.erase()
         cx.count("shared", len(same) + len(phases))
-
-
-def _registers(func: ir.Operation, target: Target) -> int:
-    """What each thread of a kernel has, as many blocks as are asked for at once."""
-    threads = target.warp_size * num_warps(func) * max(1, occupancy(func))
-    return min(target.max_registers, target.registers // threads)
