@@ -23,7 +23,7 @@ from tile_tileas.kernel_products import (
     operand_bytes,
 )
 from tile_tileas.kernel_spec import PLANNED_CTAS, registers_of_thread
-from tile_tileas.mma.families import TENSOR
+from tile_tileas.mma.families import TENSOR, WARP
 
 _FEW_WARPS = 4
 #: Registers of a thread for addresses, fragments of a step, flags; measured on products.
@@ -43,6 +43,9 @@ _PART_CHAINED = 1.8
 _MOST_BLOCKS = 32
 #: Blocks of a multiprocessor whose chained products are made in turn.
 _PAIR, _FOUR = 2, 4
+#: Rows of which four warps have a fragment each, and registers of tiles that their threads may
+#: have to hold then, though some are spilt.
+_ROWS_OF_FOUR, _MOST_TILES = 64, 280
 #: Warps of all of them, each of which has 128 registers: fewer spill.
 _WARPS_IN_TURN = 16
 #: What a thread needs whatever its tiles are.
@@ -100,9 +103,25 @@ class LaunchChoice:
             blocks > _PAIR
             or self._tiles(_FEW_WARPS) <= room
             or self._few_in_turn(blocks)
+            or self._rows_are_of_four
             or self._one_group_suffices
         )
         return _FEW_WARPS if few else 2 * _FEW_WARPS
+
+    @cached_property
+    def _rows_are_of_four(self) -> bool:
+        """Whether four warps have 16 rows each of chained products by `mma.sync` of 64 rows: eight
+        have half of each row, meet for what folds rows, and hand weights on through shared memory.
+
+        RTX 5090 (model), attention of 16 heads, 4096 x 4096, us, of eight warps and of four: heads
+        of 128 by 64 x 64 1108 and 835, by 64 x 128 1141 and 835, of 256 by 64 x 32 2642 and 1617;
+        A100, of 128 by 64 x 64 1361 and 648. With more tiles than that, eight are better: one query
+        of heads of 128 by 64 x 256 41.1 and 45.9 (355 registers).
+        """
+        if self._rows != _ROWS_OF_FOUR or self._tiles(_FEW_WARPS) > _MOST_TILES:
+            return False
+        by_warps = self._families(_FEW_WARPS) == {WARP}
+        return by_warps and self._chained > 0 and self._powers
 
     @property
     def _are_too_few(self) -> bool:
@@ -259,9 +278,13 @@ class LaunchChoice:
 
     def _in_tensor(self, warps: int) -> bool:
         """Whether tcgen05 makes all products of a kernel, which has some."""
+        return self._families(warps) == {TENSOR}
+
+    def _families(self, warps: int) -> set[str | None]:
+        """The instructions that make the products of a kernel."""
         if warps not in self._made_by:
             self._made_by[warps] = made_by(self.func, self.cx.target, self.highest, warps)
-        return self._made_by[warps] == {TENSOR}
+        return self._made_by[warps]
 
     def _tiles(self, warps: int) -> int:
         """Registers of a thread of the tiles that are live at once."""

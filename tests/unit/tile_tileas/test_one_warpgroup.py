@@ -161,6 +161,23 @@ def test_two_otherwise(changed: dict[str, object]) -> None:
     assert warps(**changed) == 8
 
 
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"keys": 64}, 4),
+        ({"keys": 128}, 4),  # 227 registers of tiles
+        ({"keys": 256}, 8),  # 355
+        ({"rows": 128, "keys": 64}, 8),  # sixteen rows for each of eight
+    ],
+    ids=str,
+)
+def test_four_warps_have_the_rows_of_fragments(changed: dict[str, int], found: int) -> None:
+    """Products by mma.sync: eight would have half of each row of 64, and meet for what folds it."""
+    for gpu in ("sm_80", "sm_120"):
+        assert warps(**changed, gpu=gpu) == found  # pyright: ignore[reportArgumentType]
+    assert warps(**changed, mma="mma.sync") == found  # pyright: ignore[reportArgumentType]
+
+
 def test_a_hint_says_how_many() -> None:
     named = ", nv_tileaa.optimization_hints = {default = {num_worker_warps_per_cta = 8 : i32}}"
     assert warps(hints=named) == 8
