@@ -13,6 +13,7 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 from tile_core.mlir import ir
 from tile_core.passes import PassContext
 from tile_tileas.analysis.pressure import peak_registers
+from tile_tileas.few_warps import FEW_WARPS, have_rows_of_four
 from tile_tileas.hints import OCCUPANCY, WARPS, asked_ctas, asked_warps, hints_of
 from tile_tileas.kernel_products import (
     ROWS,
@@ -25,7 +26,6 @@ from tile_tileas.kernel_products import (
 from tile_tileas.kernel_spec import PLANNED_CTAS, registers_of_thread
 from tile_tileas.mma.families import TENSOR, WARP
 
-_FEW_WARPS = 4
 #: Registers of a thread for addresses, fragments of a step, flags; measured on products.
 OTHER_REGISTERS = 95
 #: Tiles, of the registers that a thread may have, with which most of these are not spilt.
@@ -43,9 +43,6 @@ _PART_CHAINED = 1.8
 _MOST_BLOCKS = 32
 #: Blocks of a multiprocessor whose chained products are made in turn.
 _PAIR, _FOUR = 2, 4
-#: Rows of which four warps have a fragment each, and registers of tiles that their threads may
-#: have to hold then, though some are spilt.
-_ROWS_OF_FOUR, _MOST_TILES = 64, 280
 #: Warps of all of them, each of which has 128 registers: fewer spill.
 _WARPS_IN_TURN = 16
 #: What a thread needs whatever its tiles are.
@@ -97,31 +94,21 @@ class LaunchChoice:
         hint of four is raised where their threads cannot hold the tiles.
         """
         if self._asked_warps:
-            return 2 * _FEW_WARPS if self._are_too_few else self._asked_warps
-        room = registers_of_thread(self.cx.target, _FEW_WARPS, blocks) - OTHER_REGISTERS
+            return 2 * FEW_WARPS if self._are_too_few else self._asked_warps
+        room = registers_of_thread(self.cx.target, FEW_WARPS, blocks) - OTHER_REGISTERS
         few = (
             blocks > _PAIR
-            or self._tiles(_FEW_WARPS) <= room
+            or self._tiles(FEW_WARPS) <= room
             or self._few_in_turn(blocks)
             or self._rows_are_of_four
             or self._one_group_suffices
         )
-        return _FEW_WARPS if few else 2 * _FEW_WARPS
+        return FEW_WARPS if few else 2 * FEW_WARPS
 
     @cached_property
     def _rows_are_of_four(self) -> bool:
-        """Whether four warps have 16 rows each of chained products by `mma.sync` of 64 rows: eight
-        have half of each row, meet for what folds rows, and hand weights on through shared memory.
-
-        RTX 5090 (model), attention of 16 heads, 4096 x 4096, us, of eight warps and of four: heads
-        of 128 by 64 x 64 1108 and 835, by 64 x 128 1141 and 835, of 256 by 64 x 32 2642 and 1617;
-        A100, of 128 by 64 x 64 1361 and 648. With more tiles than that, eight are better: one query
-        of heads of 128 by 64 x 256 41.1 and 45.9 (355 registers).
-        """
-        if self._rows != _ROWS_OF_FOUR or self._tiles(_FEW_WARPS) > _MOST_TILES:
-            return False
-        by_warps = self._families(_FEW_WARPS) == {WARP}
-        return by_warps and self._chained > 0 and self._powers
+        """Whether warps multiply, and four have all rows (`few_warps.py`)."""
+        return self._families(FEW_WARPS) == {WARP} and have_rows_of_four(self.func)
 
     @property
     def _are_too_few(self) -> bool:
@@ -131,8 +118,8 @@ class LaunchChoice:
         f16, 4096 x 4096 x 2048 (model, us, of four warps and of eight): 256 x 256 x 64 B200 809 and
         52, 128 x 256 x 64 H100 354 and 114.
         """
-        held = self._tiles(_FEW_WARPS) <= self.cx.target.max_registers
-        return WARPS in self._hints and self._asked_warps == _FEW_WARPS and not held
+        held = self._tiles(FEW_WARPS) <= self.cx.target.max_registers
+        return WARPS in self._hints and self._asked_warps == FEW_WARPS and not held
 
     def _few_in_turn(self, blocks: int) -> bool:
         """Whether two blocks of four warps are better off with chained products whose sums tensor
@@ -143,7 +130,7 @@ class LaunchChoice:
         128 127 and 140, of 64 94 and 132.
         """
         short = blocks >= _PAIR and self._rows < ROWS
-        return short and self._powers and self._have_columns(_FEW_WARPS, blocks)
+        return short and self._powers and self._have_columns(FEW_WARPS, blocks)
 
     # -- blocks of a multiprocessor -----------------------------------------------------------
 
@@ -162,7 +149,7 @@ class LaunchChoice:
         64, two blocks of eight warps and four of four: 64 blocks 46 us and 69, 256 59 and 78, 512
         117 and 103, 1024 226 and 195.
         """
-        if not self.ahead or not self._powers or not self._columns(_FEW_WARPS):
+        if not self.ahead or not self._powers or not self._columns(FEW_WARPS):
             return asked
         for blocks in (_FOUR, _PAIR) if self._rows < ROWS else (_PAIR,):
             if blocks <= asked:

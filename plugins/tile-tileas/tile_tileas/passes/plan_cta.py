@@ -20,8 +20,14 @@ from tile_tileas.cluster.relations import SOURCES, Relations
 from tile_tileas.cluster.turns import make_in_turns
 from tile_tileas.cluster.worth import Worth
 from tile_tileas.dialect.cluster import MOST_CTAS, PORTABLE_CTAS
+from tile_tileas.few_warps import (
+    FEW_WARPS,
+    ROWS_OF_FOUR,
+    are_chained_powers,
+    have_rows_of_four,
+)
 from tile_tileas.hints import CTAS, asked_ctas, asked_warps, hints_of
-from tile_tileas.kernel_products import DOT, made_by, operand_bytes
+from tile_tileas.kernel_products import DOT, least_rows, made_by, operand_bytes
 from tile_tileas.kernel_spec import PLANNED_CTAS
 from tile_tileas.launch_choice import OTHER_REGISTERS
 from tile_tileas.mma.families import FAMILIES, WARP
@@ -41,8 +47,8 @@ _LANES, _REGISTER_BITS = 32, 32
 #: Bits of elements that warps multiply slowly enough for small tiles.
 _SLOW_BITS = 16
 #: Registers that sums of warps may take of a thread before they are cut, where blocks of a cluster
-#: share nothing; warps and stages that small blocks have.
-_SUMS, _FEW_WARPS, _STAGES = 64, 4, 2
+#: share nothing; stages that small blocks have.
+_SUMS, _STAGES = 64, 2
 #: Registers of a thread that sums of warps may take at most.
 _HELD = 128
 
@@ -248,9 +254,34 @@ def _for_warps(func: ir.Operation, target: Target) -> int:
     largest = max(tile_bits(op.results[0]) for op in dots) // (threads * _REGISTER_BITS)
     while largest > parts * (_HELD if fast else _SUMS) and parts < PORTABLE_CTAS:
         parts *= 2
-    if parts == 1 and not fast and len(dots) > 1 and _halves_fit(func, target):
-        return 2
-    return parts
+    if fast:
+        return parts
+    rows = least_rows(func) // ROWS_OF_FOUR
+    if rows > parts and rows <= PORTABLE_CTAS and _parts_have_rows_of_four(func, rows):
+        return rows
+    return 2 if parts == 1 and len(dots) > 1 and _halves_fit(func, target) else parts
+
+
+def _parts_have_rows_of_four(func: ir.Operation, parts: int) -> bool:
+    """Whether chained products of as many blocks have 64 rows each, for four warps: small blocks
+    hide each other's phases.
+
+    RTX 5090 (model), attention of 16 heads, 4096 x 4096, us, of one block and of parts: heads of
+    128 by 128 x 64 944 and 808 (2), by 256 x 64 950 (2) and 832 (4), of 256 by 128 x 64 2243 and
+    1589, of 64 by 256 x 64 461 (2) and 397 (4).
+    """
+    if not are_chained_powers(func):
+        return False
+    part = func.clone(ip=False)
+    try:
+        for _ in range(parts.bit_length() - 1):
+            _separate_sources(part)
+            Cutting(part, _axes(Relations(part, 2, squares=True), 2), 2, multicast=False).run()
+        return have_rows_of_four(part)
+    except Conflict:
+        return False
+    finally:
+        part.operation.erase()
 
 
 def _turns(func: ir.Operation) -> int:
@@ -274,15 +305,15 @@ def _halves_fit(func: ir.Operation, target: Target) -> bool:
 
     RTX 5090, attention of 32 heads of 4096 x 64, tiles of 128 x 64 (model, us): 877 and 751.
     """
-    room = min(target.max_registers, target.registers // (_FEW_WARPS * _LANES * 2))
-    if peak_registers(func, _FEW_WARPS) + OTHER_REGISTERS <= room:
+    room = min(target.max_registers, target.registers // (FEW_WARPS * _LANES * 2))
+    if peak_registers(func, FEW_WARPS) + OTHER_REGISTERS <= room:
         return False
     half = func.clone(ip=False)
     try:
         _separate_sources(half)
         axes = _axes(Relations(half, 2, squares=True), 2)
         Cutting(half, axes, 2, multicast=False).run()
-        fits = peak_registers(half, _FEW_WARPS) + OTHER_REGISTERS <= room
+        fits = peak_registers(half, FEW_WARPS) + OTHER_REGISTERS <= room
         return fits and 2 * _STAGES * operand_bytes(half) <= target.max_shared
     except Conflict:
         return False
