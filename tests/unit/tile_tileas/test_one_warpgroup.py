@@ -48,10 +48,11 @@ def _view(rows: int, columns: int) -> str:
 
 def kernel_spec(
     rows: int = 64, keys: int = 256, depth: int = 128, *, divisor: int = 16, gpu: str = "sm_90",
-    hints: str = "", of_keys: str = "", twice: bool = False, **options: str,
+    hints: str = "", of_keys: str = "", twice: bool = False, cut: bool = False, **options: str,
 ) -> dict[str, str]:  # fmt: skip
     """How a kernel of two products is launched, of tiles of rows x keys and rows x depth; `twice`:
-    what the first one gives is used twice, so that two tiles of it live at once.
+    what the first one gives is used twice, so that two tiles of it live at once; `cut`: the
+    compiler chooses how many blocks share the tiles.
     """
     parts = {
         "ROWS": rows, "KEYS": keys, "DEPTH": depth, "DIVISOR": divisor, "MEMREF": _MEMREF,
@@ -66,6 +67,9 @@ def kernel_spec(
     chosen = {"mma": "tcgen05", "tma-descriptors": "host", **options}
     given = " ".join(f"{name.replace('_', '-')}={value}" for name, value in chosen.items())
     passes = f"convert-tileaa-to-tileas{{{given}}}"
+    if cut:
+        text = text.replace("tt.num_ctas = 1", "tt.num_ctas = 0")
+        passes = f"tileas-plan-cta{{mma={chosen['mma']}}},{passes}"
     job = OptJob(registry(), Selection(passes=passes, target=gpu))
     made = optimize(text, 0, job).text
     found = re.search(r"kernel_spec = \{([^}]*)\}", made)
@@ -176,6 +180,26 @@ def test_four_warps_have_the_rows_of_fragments(changed: dict[str, int], found: i
     for gpu in ("sm_80", "sm_120"):
         assert warps(**changed, gpu=gpu) == found  # pyright: ignore[reportArgumentType]
     assert warps(**changed, mma="mma.sync") == found  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("changed", "gpu", "found"),
+    [
+        ({"rows": 128, "keys": 64}, "sm_120", (2, 4)),
+        ({"rows": 128, "keys": 128}, "sm_120", (2, 4)),
+        ({"rows": 256, "keys": 64}, "sm_120", (4, 4)),
+        ({"rows": 128, "keys": 256}, "sm_120", (2, 8)),  # for the scores; 64 rows have too many
+        ({"rows": 64, "keys": 64}, "sm_120", (1, 4)),
+        ({"rows": 128, "keys": 64}, "sm_80", (1, 8)),  # no clusters
+    ],
+    ids=str,
+)
+def test_blocks_have_rows_of_four_warps(
+    changed: dict[str, int], gpu: str, found: tuple[int, int]
+) -> None:
+    """On sm_120, whose blocks share nothing, tiles are cut into 64 rows where nobody asks."""
+    spec = kernel_spec(**changed, gpu=gpu, cut=True)  # pyright: ignore[reportArgumentType]
+    assert (int(spec["num_ctas"]), int(spec["num_warps"])) == found
 
 
 def test_a_hint_says_how_many() -> None:
