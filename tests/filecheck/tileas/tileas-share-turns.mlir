@@ -116,3 +116,14 @@ func.func @has_room(%n: i32) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec
   }
   return
 }
+// -----
+// CHECK: error: 'nv_tileas.barrier_turn' op expects a barrier of one stage, but got 2
+#w = #nv_tileas.layout<": 1">
+!words = !nv_tileas.buffer<tensor<1xi64, #w>, "shared", 2 : i32>
+!barrier = !nv_tileas.barrier<1 : i32, 2 : i32>
+func.func @staged() {
+  %w = "nv_tileas.alloc_tensor"() {alignment = 8 : i32, shared_offset = 0 : i32} : () -> !words
+  %a = "nv_tileas.barrier_init"(%w) : (!words) -> !barrier
+  %t = "nv_tileas.barrier_turn"(%a) : (!barrier) -> i32
+  return
+}

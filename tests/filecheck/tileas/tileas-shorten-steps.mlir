@@ -78,3 +78,12 @@ func.func @stay(%a: !ptr, %b: !ptr, %m: i32, %n: i32, %depth: i32, %x: i32, %y: 
   }
   return %three : !sum
 }
+// -----
+// CHECK: error: 'nv_tileaa.dot' op expects the shape of operand #A and #B to be compatible
+!left = tensor<128x64xf16>
+!right = tensor<128x128xf16>
+!sum = tensor<128x128xf32>
+func.func @apart(%l: !left, %r: !right, %s: !sum) -> !sum {
+  %p = "nv_tileaa.dot"(%l, %r, %s) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!left, !right, !sum) -> !sum
+  return %p : !sum
+}

@@ -50,7 +50,7 @@ assert any(sys.argv[5] in text for text in of_line), of_line
     [
         ("float16", "16,64,128", "for k in", "Stages = 3"),  # of one block, not two for two
         ("float32", "128,128,16", "right = ", "Shape = [16, 32]"),  # boxes of B, not of 8 columns
-        ("float32", "64,128,64", "right = ", "Shape = [64, 32]"),
+        ("float32", "64,128,64", "right = ", "Shape = [32, 32]"),  # of steps of 32
     ],
 )
 def test_tiles_of_sm_120(
