@@ -13,7 +13,8 @@ from tile_core.mlir import ir
 from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.kernel_products import chained_columns, least_rows, makes_powers
 
-FEW_WARPS = 4
+#: Warps of a block, and those of one that has large sums.
+FEW_WARPS, MANY_WARPS = 4, 8
 #: Rows of which four warps have a fragment each.
 ROWS_OF_FOUR = 64
 #: Registers of tiles that threads of four warps may have to hold then, though some are spilt.

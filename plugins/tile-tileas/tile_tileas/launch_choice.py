@@ -13,7 +13,7 @@ from tile_cute.atoms.tensor_memory import COLUMNS
 from tile_core.mlir import ir
 from tile_core.passes import PassContext
 from tile_tileas.analysis.pressure import peak_registers
-from tile_tileas.few_warps import FEW_WARPS, have_rows_of_four
+from tile_tileas.few_warps import FEW_WARPS, MANY_WARPS, have_rows_of_four
 from tile_tileas.hints import OCCUPANCY, WARPS, asked_ctas, asked_warps, hints_of
 from tile_tileas.kernel_products import (
     ROWS,
@@ -94,7 +94,7 @@ class LaunchChoice:
         hint of four is raised where their threads cannot hold the tiles.
         """
         if self._asked_warps:
-            return 2 * FEW_WARPS if self._are_too_few else self._asked_warps
+            return MANY_WARPS if self._are_too_few else self._asked_warps
         room = registers_of_thread(self.cx.target, FEW_WARPS, blocks) - OTHER_REGISTERS
         few = (
             blocks > _PAIR
@@ -103,7 +103,7 @@ class LaunchChoice:
             or self._rows_are_of_four
             or self._one_group_suffices
         )
-        return FEW_WARPS if few else 2 * FEW_WARPS
+        return FEW_WARPS if few else MANY_WARPS
 
     @cached_property
     def _rows_are_of_four(self) -> bool:

@@ -22,6 +22,7 @@ from tile_tileas.cluster.worth import Worth
 from tile_tileas.dialect.cluster import MOST_CTAS, PORTABLE_CTAS
 from tile_tileas.few_warps import (
     FEW_WARPS,
+    MANY_WARPS,
     ROWS_OF_FOUR,
     are_chained_powers,
     have_rows_of_four,
@@ -38,8 +39,6 @@ from tile_tileas.passes.turned_dot import transposed
 from tile_tileas.storage import storage_bits
 from tile_tileas.tile_graph import is_tile
 
-#: Warps of a block that has large accumulators.
-_WARPS = 8
 #: Registers of one of its threads that carried tiles may take before they are cut, half of what a
 #: thread can have, and those that they take afterwards at most: loads of a step need twice that.
 _CARRIED, _CARRIED_CUT = 128, 64
@@ -235,7 +234,7 @@ def _chosen(func: ir.Operation, target: Target) -> int:
 
 def _by_warps(func: ir.Operation, target: Target, mma: str) -> bool:
     """Whether warps multiply, and nothing else does."""
-    return made_by(func, target, mma, _WARPS) == {WARP}
+    return made_by(func, target, mma, MANY_WARPS) == {WARP}
 
 
 def _for_warps(func: ir.Operation, target: Target) -> int:
@@ -250,7 +249,7 @@ def _for_warps(func: ir.Operation, target: Target) -> int:
     """
     dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
     fast = any(storage_bits(op.a.type.element_type) < _SLOW_BITS for op in dots)
-    threads, parts = _WARPS * _LANES, 1
+    threads, parts = MANY_WARPS * _LANES, 1
     largest = max(tile_bits(op.results[0]) for op in dots) // (threads * _REGISTER_BITS)
     while largest > parts * (_HELD if fast else _SUMS) and parts < PORTABLE_CTAS:
         parts *= 2
@@ -293,7 +292,7 @@ def _turns(func: ir.Operation) -> int:
     dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
     bits = max((tile_bits(op.results[0]) for op in dots), default=0)
     parts = 1
-    while bits // (_WARPS * _LANES * _REGISTER_BITS) > parts * _HELD:
+    while bits // (MANY_WARPS * _LANES * _REGISTER_BITS) > parts * _HELD:
         parts *= 2
     return parts
 
@@ -328,7 +327,7 @@ def _for_carried(ops: Sequence[ir.OpView]) -> int:
     B200 26.2, 3.9, 3.1 and 2.6; in one block, whose registers they would fill, most are spilled.
     """
     bits = max((sum(map(tile_bits, op.results)) for op in ops if _is_loop(op)), default=0)
-    each = bits // (_WARPS * _LANES * _REGISTER_BITS)
+    each = bits // (MANY_WARPS * _LANES * _REGISTER_BITS)
     parts = 1
     while each > _CARRIED and each > parts * _CARRIED_CUT and parts < PORTABLE_CTAS:
         parts *= 2
@@ -343,7 +342,7 @@ def _least(dot: ir.OpView, target: Target) -> int:
     if len(dot.operands) != 3:  # has block scales, and may have types that only those products take
         return 1
     tier = WarpgroupTier()
-    whole = product_of(dot, list(dot.operands)[:3], target, _WARPS)
+    whole = product_of(dot, list(dot.operands)[:3], target, MANY_WARPS)
     if whole.shape[0] == 1:
         whole = replace(whole, rank=2)  # no batch: instructions for matrices take it
 

@@ -22,6 +22,7 @@ from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.views import tiled_view
 from tile_tileas.cluster.cutting import cut_type, cut_view
+from tile_tileas.few_warps import MANY_WARPS
 from tile_tileas.kernel_products import (
     DOT,
     family_for,
@@ -52,8 +53,6 @@ _LEAST_BYTES = 128
 _MOST_PARTS = 8
 #: Bits of an element that instructions take in rows and in columns.
 _HALF = 16
-#: Warps of a block that has large sums.
-_WARPS = 8
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class ShortenSteps(Pass):
     def _enough(self, product: ir.OpView, target: Target) -> int:
         """Stages with which a loop's copies hide behind its products."""
         small = storage_bits(product.operands[1].type.element_type) < _HALF
-        by_threads = small and family_for(product, target, self.mma, _WARPS) != TENSOR
+        by_threads = small and family_for(product, target, self.mma, MANY_WARPS) != TENSOR
         return _ENOUGH_OF_BYTES if by_threads else _ENOUGH
 
 
