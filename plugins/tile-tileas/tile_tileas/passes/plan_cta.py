@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -271,14 +272,24 @@ def _parts_have_rows_of_four(func: ir.Operation, parts: int) -> bool:
     """
     if not are_chained_powers(func):
         return False
+    with _part_of(func, parts) as part:
+        return part is not None and have_rows_of_four(part)
+
+
+@contextmanager
+def _part_of(func: ir.Operation, parts: int) -> Iterator[ir.Operation | None]:
+    """A copy of a kernel as each of so many blocks that share nothing would have it; None where it
+    cannot be cut.
+    """
     part = func.clone(ip=False)
     try:
         for _ in range(parts.bit_length() - 1):
             _separate_sources(part)
             Cutting(part, _axes(Relations(part, 2, squares=True), 2), 2, multicast=False).run()
-        return have_rows_of_four(part)
     except Conflict:
-        return False
+        yield None
+    else:
+        yield part
     finally:
         part.operation.erase()
 
@@ -307,17 +318,10 @@ def _halves_fit(func: ir.Operation, target: Target) -> bool:
     room = min(target.max_registers, target.registers // (FEW_WARPS * _LANES * 2))
     if peak_registers(func, FEW_WARPS) + OTHER_REGISTERS <= room:
         return False
-    half = func.clone(ip=False)
-    try:
-        _separate_sources(half)
-        axes = _axes(Relations(half, 2, squares=True), 2)
-        Cutting(half, axes, 2, multicast=False).run()
-        fits = peak_registers(half, FEW_WARPS) + OTHER_REGISTERS <= room
-        return fits and 2 * _STAGES * operand_bytes(half) <= target.max_shared
-    except Conflict:
-        return False
-    finally:
-        half.operation.erase()
+    with _part_of(func, 2) as half:
+        if half is None or peak_registers(half, FEW_WARPS) + OTHER_REGISTERS > room:
+            return False
+        return 2 * _STAGES * operand_bytes(half) <= target.max_shared
 
 
 def _for_carried(ops: Sequence[ir.OpView]) -> int:
