@@ -1,89 +1,71 @@
-"""Loops whose tiles take turns in one ring of stages, as two stages of each do not fit.
+"""A ring of stages that all tiles of a step have in turns, as two stages of each do not fit.
 
-Of two tiles of a step, K and V, that take as many bytes each, in three stages:
-
-    K(0) and V(0) are filled
-    for i:
-        wait for K(i)      begin QK      K(i+1) into the third stage, which V(i-1) had
-        wait for QK                      warps have read K(i)
-        wait for V(i)      begin PV      V(i+1) into the stage that K(i) had
-        wait for PV                      warps have read V(i)
-
-With a stage of its own (`refilled`) a tile is asked for when the one before has been read, and has
-to come all the way while the other one is worked on. Here there is one more on its way, so that the
-copy engine always has something to do, and whoever begins copies does so while tensor cores work.
+Tile number `t` of a loop of T tiles a step is that of iteration `t / T` whose product comes
+`t mod T`-th, and lies in stage `t mod S` of S.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.buffers import stage_bytes
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.pipelining.budget import demand_of, room_of
-from tile_tileas.pipelining.candidate import Candidate
-from tile_tileas.pipelining.depth import blocks_of
-from tile_tileas.pipelining.filling import Slot
+from tile_tileas.pipelining.filling import Filling, Slot
 from tile_tileas.pipelining.multistage import PIPELINED, Multistage, is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch, readers_of
-from tile_tileas.pipelining.wgmma_parts import begun, may_be_begun
-from tile_tileas.tma.filling import Tma, TmaLoads
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A tile of a step, and the product that reads it; in the order of those."""
+    """A tile of a step, and the first and the last operation that read it."""
 
     load: Prefetch
-    product: ir.OpView
+    first: ir.OpView
+    last: ir.OpView
 
 
-def turns_of(one: Candidate) -> list[Turn]:
-    """Tiles of a step by the products of warpgroups that read them, each one of its own; nothing if
-    that is not so.
+def turns_in(loop: ir.OpView, loads: Sequence[Prefetch]) -> list[Turn]:
+    """Tiles of a step in the order in which they are read, each when the one before has been, for
+    good; nothing if that is not so, or they are not of one size, or fewer than two.
     """
-    order = [op.operation for op in one.loop.regions[0].blocks[0].operations]
-    readers = [(*readers_of(load, order), load) for load in one.loads]
-    if any(first != last for first, last, _ in readers):
+    if len(loads) < 2 or any(load.target is None or load.slice.carried for load in loads):
         return []
-    by_product = {first: load for first, _, load in readers}
-    turns = [Turn(load, order[place].opview) for place, load in sorted(by_product.items())]
-    own = len(turns) == len(readers)
-    return turns if own and all(may_be_begun(turn.product) for turn in turns) else []
-
-
-def stages_in_common(one: Candidate, turns: Sequence[Turn]) -> int:
-    """Stages of a ring that all `turns` share: one more than there are tiles, at least, where so
-    many fit beside as many blocks as one of each tile has room for; 0 if none do.
-    """
-    sizes = {stage_bytes(turn.load.buffer) for turn in turns}
-    carried = any(turn.load.slice.carried for turn in turns)
-    if len(turns) < 2 or len(sizes) != 1 or carried:
-        return 0
-    demand = demand_of(one.func, one.loop, one.loads, 1, 0, 0)
-    demand = replace(demand, other_bytes=demand.other_bytes + one.engines.overhead)
-    room, own = room_of(one.cx.target)[0], demand.stage_bytes
-    each = replace(demand, stage_bytes=own // len(turns))
-    blocks = blocks_of(demand, room, 1)
-    fitting = range(len(turns) + 1, 2 * len(turns))
-    return max((count for count in fitting if blocks_of(each, room, count) == blocks), default=0)
+    if len({stage_bytes(load.buffer) for load in loads}) != 1:
+        return []
+    order = [op.operation for op in loop.regions[0].blocks[0].operations]
+    read = sorted(((*readers_of(load, order), load) for load in loads), key=lambda one: one[:2])
+    if any(last >= first for (_, last, _), (first, *_) in pairwise(read)):
+        return []
+    return [Turn(load, order[first].opview, order[last].opview) for first, last, load in read]
 
 
 class CommonRing(Multistage):
-    """One `scf.for`, whose loads are copied by tensor maps alone, and each read by a product of its
-    own, which is waited for where it stands. `readers`: warps of the block.
-    """
+    """One `scf.for`, whose tiles have `stages` in `turns`, each copied by a filling of its own."""
 
     def __init__(
-        self, loop: ir.OpView, turns: Sequence[Turn], maps: TmaLoads, stages: int, readers: int
+        self,
+        loop: ir.OpView,
+        turns: Sequence[Turn],
+        fillings: Sequence[Filling],
+        stages: int,
+        *,
+        released: bool,
     ) -> None:
-        aligned = [replace(turn, load=maps.aligned(turn.load)) for turn in turns]
-        parts = [(maps.part([turn.load], readers), [turn.load]) for turn in aligned]
-        self._turns = aligned
-        self._tmas: list[Tma] = [filling for filling, _ in parts]
-        super().__init__(loop, parts, stages, -1, released=True)
+        self.turns = turns
+        parts = [(filling, [turn.load]) for filling, turn in zip(fillings, turns, strict=True)]
+        super().__init__(loop, parts, stages, -1, released=released)
+
+    def _prepare(self) -> None:
+        """What fillings need before the first copy."""
+        raise NotImplementedError
+
+    @property
+    def _filled_before(self) -> int:
+        """Tiles whose copies begin before the loop."""
+        return self.stages - 1
 
     def _first_fillings(self) -> list[ir.Value]:
         at = self._at
@@ -93,12 +75,9 @@ class CommonRing(Multistage):
         ring = self._ring()
         for load in self.loads:
             self._buffers[load.load.results[0]] = ring
-        first, *others = self._tmas
-        first.prepare(at, self.stages, self.stages)
-        for other in others:
-            other.share(first)
-        for number in range(self.stages - 1):
-            slot = Slot(at.constant(number), at.constant(0))
+        self._prepare()
+        for number in range(self._filled_before):
+            slot = Slot(at.constant(number), at.constant(0) if self.phased else None)
             self._fetch_number(self.lower, number, slot, again=False)
         return []
 
@@ -118,41 +97,33 @@ class CommonRing(Multistage):
 
     def _fetch_number(self, now: ir.Value, number: int, slot: Slot, *, again: bool) -> None:
         """Begin to copy tile `number`, counted from the first one of iteration `now`."""
-        ahead, which = divmod(number, len(self._turns))
+        ahead, which = divmod(number, len(self.turns))
         fillings = [self.fillings[which]]
         self._fetch(now, ahead, slot, [], again=again, fillings=fillings)
 
-    def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
-        at = self._at
-        slots = [self._moved(slot, number) for number in range(len(self._turns))]
+    def _read_all(self, slot: Slot) -> list[Slot]:
+        """Let the body read its stages, of which `slot` is the first; all of them."""
+        slots = [self._moved(slot, number) for number in range(len(self.turns))]
         for load, own in zip(self.loads, slots, strict=True):
             self._read(load, own)
-        now, last = self.block.arguments[0], self.stages - 1
-        for number, (turn, filling) in enumerate(zip(self._turns, self._tmas, strict=True)):
-            at.move(ir.InsertionPoint(turn.product))
-            filling.wait(at, slots[number], 0)
-            done = begun(at, turn.product)
-            at.move(ir.InsertionPoint(done))
-            # Into the stage that the product before has read; nobody has the first one of those.
-            self._fetch_number(now, number + last, self._moved(slots[number], last), again=True)
-            at.move(ir.InsertionPoint.after(done))
-            filling.release(at, slots[number].index)
-        return places
+        return slots
 
     def _following(self, slot: Slot) -> Slot:
-        return self._moved(slot, len(self._turns))
+        return self._moved(slot, len(self.turns))
 
     def _moved(self, slot: Slot, by: int) -> Slot:
-        """The slot `by` tiles later, a round at most."""
-        at = self._at
-        assert slot.phase is not None, "tensor maps need the phase"
+        """The slot `by` tiles later."""
+        rounds, by = divmod(by, self.stages)
+        at, phase = self._at, slot.phase
+        if rounds % 2 and phase is not None:
+            phase = at.binary("xori", phase, at.constant(1))
         if not by:
-            return slot
-        if by == self.stages:
-            return Slot(slot.index, at.binary("xori", slot.phase, at.constant(1)))
+            return Slot(slot.index, phase)
         moved = at.plus(slot.index, by)
         inside = at.is_less(moved, at.constant(self.stages))
         around = at.plus(moved, -self.stages)
         index = at.create("arith.select", [inside, moved, around], [at.i32]).result
+        if phase is None:
+            return Slot(index)
         turns = at.create("arith.extui", [at.negated(inside)], [at.i32]).result
-        return Slot(index, at.binary("xori", slot.phase, turns))
+        return Slot(index, at.binary("xori", phase, turns))

@@ -84,9 +84,7 @@ def depth(demand: Demand, room: Room) -> int:
     covered as well.
     """
     wanted = demand.lag + max(_COMFORTABLE, 1 + -int(-room.latency // interval(demand, room)))
-    enough = demand.blocks
-    if not demand.unaided:
-        enough = max(enough, -(-_ENOUGH_WARPS // demand.warps))
+    enough = demand.blocks if demand.unaided else enough_blocks(demand)
     fitting = [
         (min(enough, blocks_of(demand, room, stages)), stages)
         for stages in range(LEAST + demand.lag, min(wanted, demand.most) + 1)
@@ -94,6 +92,11 @@ def depth(demand: Demand, room: Room) -> int:
     ]
     alone = max(fitting, default=(0, 0))[1]
     return _beside(demand, room, alone) or alone
+
+
+def enough_blocks(demand: Demand) -> int:
+    """Blocks of a multiprocessor that keep its tensor cores at work, or that hints ask for."""
+    return max(demand.blocks, -(-_ENOUGH_WARPS // demand.warps))
 
 
 def interval(demand: Demand, room: Room) -> float:

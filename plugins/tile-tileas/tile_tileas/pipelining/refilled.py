@@ -20,12 +20,12 @@ from tile_core.mlir import ir
 from tile_tileas.analysis.accumulators import added_to, tensor_products
 from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
-from tile_tileas.pipelining.common_ring import CommonRing, stages_in_common, turns_of
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.loads_ahead import left_to_threads
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch, readers_of
 from tile_tileas.pipelining.released import can_be_released
+from tile_tileas.pipelining.released_ring import ReleasedRing, stages_in_common, turns_of
 from tile_tileas.pipelining.spotted import Spot
 from tile_tileas.pipelining.stage_count import fits_once
 from tile_tileas.pipelining.wgmma_parts import begin_in_parts
@@ -50,7 +50,7 @@ def pipelined(one: Candidate) -> Pipelined | None:
     turns = turns_of(one)
     stages = stages_in_common(one, turns)
     if stages:
-        new = CommonRing(one.loop, turns, one.maps, stages, one.warps).run()
+        new = ReleasedRing(one.loop, turns, one.maps, stages, one.warps).run()
         how = f"fills {stages} stages that its tiles have in turns, when one has been read"
     else:
         new = Refilled(one.loop, one.loads, one.maps, 1, one.warps).run()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tile_core.mlir import ir
 from tile_tileas.mma.warpgroup import WARPS
-from tile_tileas.pipelining import tcgen05_in_flight
+from tile_tileas.pipelining import met_ring, tcgen05_in_flight
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.chains import Chain
 from tile_tileas.pipelining.fragments_ahead import FragmentsAhead, products_to_feed
@@ -57,6 +57,9 @@ def pipelined(one: Candidate, *, fragments_ahead: bool) -> Pipelined | None:
     if lag and not stages:
         lag, stages, chain = 0, stages_of(one), None
         _remark_on_no_room(one)
+    in_turns = met_ring.pipelined(one, stages)
+    if in_turns is not None:
+        return in_turns
     if not stages:
         return None
     feeds = fragments_ahead and not one.maps.is_shared
