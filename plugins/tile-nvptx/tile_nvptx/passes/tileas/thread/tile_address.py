@@ -1,0 +1,221 @@
+"""Where a thread's part of a tile lies in memory, and which of it is inside of the view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tile_cute.linear import LinearLayout
+from tile_tileas.access import AccessPlan
+from tile_tileas.analysis.views import TiledView
+
+from tile_core.mlir import ir
+from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.state import Kernel
+from tile_nvptx.passes.tileas.thread.types import storage_type
+
+_EQ, _SLT, _SGE, _ULT = 0, 2, 5, 6  # arith.CmpIPredicate
+
+
+class TileBounds:
+    """Which of a thread's registers of one tile are inside its view."""
+
+    def __init__(
+        self,
+        cx: Kernel,
+        view: TiledView,
+        coords: list[ir.Value],
+        layout: LinearLayout,
+        plan: AccessPlan,
+    ) -> None:
+        self.cx, self.view, self.layout = cx, view, layout
+        self.builder = Builder(cx)
+        self.stored = storage_type(view.memref.element)
+        self.checked, self.near = plan.checked, plan.near
+        run = layout.registers_contiguous_along(plan.order[0]) if plan.order else 1
+        self.width = min(plan.vector, run)
+        self.whole = plan.whole_vectors
+        self._registers = layout.coords("register")
+        self._origins = [
+            self.builder.with_constant("muli", self.builder.widen(c, self.builder.i64), extent)
+            for c, extent in zip(coords, view.steps, strict=True)
+        ]
+        self._separate = [self._is_separate(axis) for axis in range(len(view.tile))]
+        remaining = self._nearby if self.near else self._remaining
+        self._left = {axis: remaining(axis, coords[axis]) for axis in self.checked}
+        self._own_left = {axis: self._left_of_thread(axis) for axis in self.checked if self.near}
+
+    @property
+    def together(self) -> int:
+        """Registers that are in bounds together, where some may not be."""
+        return self.width if self.whole else 1
+
+    def _remaining(self, axis: int, _: ir.Value) -> ir.Value:
+        """min(max(size - origin, 0), tile extent), i32: how much of the tile is in bounds."""
+        b = self.builder
+        size = self.view.memref.sizes[self.view.dim_map[axis]]
+        wide = b.constant(size, b.i64) if isinstance(size, int) else b.widen(size, b.i64)
+        left = self._clamped(b.binary("subi", wide, self._origins[axis]), axis)
+        return self.cx.create("arith.trunci", [left], [b.i32]).result
+
+    def _clamped(self, left: ir.Value, axis: int) -> ir.Value:
+        """min(max(left, 0), tile extent)."""
+        b = self.builder
+        left = b.binary("maxsi", left, b.constant(0, left.type))
+        return b.binary("minsi", left, b.constant(self.view.tile[axis], left.type))
+
+    def _nearby(self, axis: int, coordinate: ir.Value) -> ir.Value:
+        """size - origin, i32, of numbers of 31 bits: a signed comparison needs no more."""
+        b = self.builder
+        size = self.view.memref.sizes[self.view.dim_map[axis]]
+        wide = b.constant(size) if isinstance(size, int) else b.resize(size, b.i32)
+        steps = b.with_constant("muli", b.resize(coordinate, b.i32), self.view.steps[axis])
+        return b.binary("subi", wide, steps)
+
+    def _left_of_thread(self, axis: int) -> ir.Value | None:
+        """size - origin - the thread's coordinate, i32, of numbers of 31 bits, where that and the
+        registers' add: each of these is compared with it as it is, and needs no sum of its own that
+        would stay in a register while a loop runs.
+        """
+        thread = self.cx.state.coordinate(self.cx, self.layout, axis)
+        if thread is None or not self._separate[axis]:
+            return None
+        return self.builder.binary("subi", self._left[axis], thread)
+
+    def left(self, axis: int) -> ir.Value:
+        """How much of the tile is inside the view along a checked axis, i32."""
+        left = self._left[axis]
+        return self._clamped(left, axis) if self.near else left
+
+    def is_inside(self, axis: int, register: int) -> ir.Value:
+        """i1: the register's coordinate along a checked axis is inside the view."""
+        b, own = self.builder, self._own_left.get(axis)
+        if own is not None:
+            return b.compare(_SLT, b.constant(self._registers[register][axis]), own)
+        less = _SLT if self.near else _ULT
+        return b.compare(less, self.coordinate(axis, register), self._left[axis])
+
+    def coordinate(self, axis: int, register: int) -> ir.Value:
+        """The register's coordinate in the tile, i32."""
+        thread = self.cx.state.coordinate(self.cx, self.layout, axis)
+        own = self._registers[register][axis]
+        if thread is None:
+            return self.builder.constant(own)
+        return self.builder.with_constant("xori", thread, own)
+
+    def _is_separate(self, axis: int) -> bool:
+        """Whether thread and register parts of a coordinate share no bits, so that they add."""
+        threads = registers = 0
+        for value in self.cx.state.thread_bases(self.layout, axis):
+            threads |= value
+        for coords in self._registers:
+            registers |= coords[axis]
+        return not threads & registers
+
+    def in_bounds(self, register: int) -> ir.Value | None:
+        """i1: every coordinate of the register's element is inside the view."""
+        return self.builder.all_of([self.is_inside(axis, register) for axis in self.checked])
+
+    def is_full(self) -> ir.Value | None:
+        """i1, the same in all threads: the whole tile is inside the view."""
+        b, whole = self.builder, _SGE if self.near else _EQ
+        return b.all_of(
+            [
+                b.compare(whole, self._left[axis], b.constant(self.view.tile[axis]))
+                for axis in self.checked
+            ]
+        )
+
+
+class TileAddress(TileBounds):
+    """Where a thread's registers of one tile lie, and which of them are in bounds."""
+
+    def __init__(
+        self,
+        cx: Kernel,
+        view: TiledView,
+        coords: list[ir.Value],
+        layout: LinearLayout,
+        plan: AccessPlan,
+    ) -> None:
+        super().__init__(cx, view, coords, layout, plan)
+        #: Checked accesses are narrower, which makes a second path without checks worth it.
+        self.splits = self.width > 1 and not self.whole
+        self._strides = [self._stride(axis) for axis in range(len(view.tile))]
+        self.pointer = self._thread_pointer(self._origins)
+
+    def _stride(self, axis: int) -> int | ir.Value:
+        step = self.view.memref.strides[self.view.dim_map[axis]]
+        return step if isinstance(step, int) else self.builder.widen(step, self.builder.i64)
+
+    def _scaled(self, value: ir.Value, axis: int) -> ir.Value:
+        step = self._strides[axis]
+        if isinstance(step, int):
+            return self.builder.with_constant("muli", value, step)
+        return self.builder.binary("muli", value, step)
+
+    def _thread_pointer(self, origins: list[ir.Value]) -> ir.Value:
+        """Address of register 0: uniform part first, so that it stays in uniform registers."""
+        b, pointer = self.builder, self.view.memref.base
+        for axis, origin in enumerate(origins):
+            pointer = b.offset(pointer, self._scaled(origin, axis), self.stored)
+        for axis in range(len(origins)):
+            thread = self.cx.state.coordinate(self.cx, self.layout, axis)
+            if thread is not None and self._separate[axis]:
+                wide = b.widen(thread, b.i64)
+                pointer = b.offset(pointer, self._scaled(wide, axis), self.stored)
+        return pointer
+
+    def walk(self) -> Walk:
+        """Addresses of registers, one after the other, in code without branches."""
+        return Walk(self)
+
+    def steps_of(self, register: int) -> dict[int, int]:
+        """How many steps of a size that is not known lie before the register, by axis."""
+        own = self._registers[register]
+        return {
+            axis: at
+            for axis, at in enumerate(own)
+            if self._separate[axis] and not isinstance(self._strides[axis], int)
+        }
+
+    def moved(self, pointer: ir.Value, steps: Mapping[int, int]) -> ir.Value:
+        """The address so many `steps` behind `pointer`."""
+        b = self.builder
+        for axis, count in steps.items():
+            if count:
+                by = self._scaled(b.constant(count, b.i64), axis)
+                pointer = b.offset(pointer, by, self.stored)
+        return pointer
+
+    def ended(self, pointer: ir.Value, register: int) -> ir.Value:
+        """`pointer`, which has the register's `steps_of`, with the rest of its place."""
+        b, constant = self.builder, 0
+        for axis, own in enumerate(self._registers[register]):
+            step = self._strides[axis]
+            if not self._separate[axis]:
+                wide = b.widen(self.coordinate(axis, register), b.i64)
+                pointer = b.offset(pointer, self._scaled(wide, axis), self.stored)
+            elif isinstance(step, int):
+                constant += own * step
+        return b.offset(pointer, constant, self.stored)
+
+
+class Walk:
+    """Makes the address of a register of that of the one before, where it lies behind it: steps are
+    alike, so that a loop around keeps one of them, and not the distance of each register from the
+    first. RTX 5090, bytes of spills without and with that and with `TileBounds`' numbers: attention
+    with a bias 80 and 48, sparse attention 72 and 20.
+    """
+
+    def __init__(self, where: TileAddress) -> None:
+        self._where = where
+        self._pointer, self._steps = where.pointer, dict[int, int]()
+
+    def address(self, register: int) -> ir.Value:
+        """Address of the register's element."""
+        where, steps = self._where, self._where.steps_of(register)
+        further = {axis: at - self._steps.get(axis, 0) for axis, at in steps.items()}
+        if min(further.values(), default=0) < 0:
+            self._pointer, further = where.pointer, steps
+        self._pointer, self._steps = where.moved(self._pointer, further), steps
+        return where.ended(self._pointer, register)
