@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -74,3 +75,43 @@ def test_nothing_of_the_loop_can_go(instruction: str, stages: int, target: str) 
     mutants = [text[:first] + one + text[last:] for one in without(text[first:last], instruction)]
     assert mutants
     assert all(is_caught(lambda how, text=text: attend(text, 328, how)) for text in mutants)
+
+
+_BIASED = """
+import sys
+schedule, target, stages, *paths = sys.argv[1:]
+sys.path[:0] = paths
+from tile_sim import cutile
+cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = target, "tilec", 3
+cutile.settings.strict = True
+cutile.settings.launch.update(schedule=schedule)
+import cuda.tile as ct
+import numpy as np
+from support.biased_attention import biased
+from tile_tileas.pipelining import met_ring, stage_count
+stage_count.depth = lambda _demand, _room: 0
+asked = []
+met_ring.stages_in_turns = lambda _one, turns, _stages: asked.append(len(turns)) or (turns and int(stages))
+rng, tile = np.random.default_rng(0), 64
+q, k, v = (rng.normal(size=(3 * tile, 64)).astype(np.float16) / 2 for _ in range(3))
+bias = rng.normal(size=(3 * tile, 3 * tile)).astype(np.float16)
+slopes = rng.normal(size=3 * tile).astype(np.float32)
+out = np.zeros_like(q)
+ct.launch(None, (3, 1, 1), biased, (q, k, v, bias, slopes, out, 64, tile))
+assert asked == [2], asked
+a, b, c = (x.astype(np.float64) for x in (q, k, v))
+scores = a @ b.T + bias + slopes
+weights = np.exp2(scores - scores.max(1, keepdims=True))
+np.testing.assert_allclose(out, weights / weights.sum(1, keepdims=True) @ c, atol=4e-3)
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("stages", [1, 3])
+def test_what_no_product_reads_is_loaded_beside_it(stages: int, schedule: str, target: str) -> None:
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
+    paths = [str(EXAMPLES.parent / "tests")]
+    command = [sys.executable, "-c", _BIASED, schedule, target, str(stages), *paths]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -28,6 +28,7 @@ from tile_tileas.pipelining.common_ring import CommonRing, Turn, turns_in
 from tile_tileas.pipelining.cp_async import CpAsync
 from tile_tileas.pipelining.depth import Demand, blocks_of, enough_blocks
 from tile_tileas.pipelining.filling import Slot
+from tile_tileas.pipelining.loads_ahead import left_to_threads
 from tile_tileas.pipelining.prefetch import Prefetch, prefetch_of
 
 _FAMILY = "mma.sync"
@@ -43,9 +44,16 @@ def pipelined(one: Candidate, stages: int) -> Pipelined | None:
     and 1634, with spills of 740 and 328 bytes. A100, of 256 by 64 and 64 2302 and 1561.
     """
     turns = _turns_of(one)
+    multiplied = [turn.load.load for turn in turns]
+    others = [load for load in one.loads if load.load not in multiplied]
+    if others and stages:
+        return None  # all of them run ahead so
     number = stages_in_turns(one, turns, stages)
     if not number:
         return None
+    left_to_threads(
+        others, "its tile is none of those that have stages in turns, and two of each do not fit"
+    )
     for turn in turns:
         fall_back(turn.load.load, "its stages are those of other tiles in turns", ahead=True)
     new = MetRing(one.loop, turns, number).run()
@@ -60,7 +68,10 @@ def stages_in_turns(one: Candidate, turns: Sequence[Turn], stages: int) -> int:
     """
     if not turns:
         return 0
-    room, demand = room_of(one.cx.target)[0], demand_of(one.func, one.loop, one.loads, 1, 0, 0)
+    room, demand = (
+        room_of(one.cx.target)[0],
+        demand_of(one.func, one.loop, [turn.load for turn in turns], 1, 0, 0),
+    )
     each = replace(demand, stage_bytes=demand.stage_bytes // len(turns))
     enough = enough_blocks(demand)
 
@@ -70,24 +81,27 @@ def stages_in_turns(one: Candidate, turns: Sequence[Turn], stages: int) -> int:
     fitting = ((blocks(each, count), count) for count in range(1, 2 * len(turns)))
     most, number = max(fitting)
     before = blocks(demand, stages) if stages else 0
-    return number if most >= demand.blocks and most > before else 0
+    # A loop without stages takes as much memory as one of one stage.
+    asked = min(demand.blocks, blocks(each, 1))
+    return number if most >= max(asked, 1) and most > before else 0
 
 
 def _turns_of(one: Candidate) -> list[Turn]:
-    """Tiles of a step, if products by mma.sync alone read them, and threads may copy all of them
-    ahead; the copy engine takes longer to bring a single tile.
+    """Tiles of a step that go to shared memory, or of those what products by mma.sync read, if
+    threads may copy all of them ahead; the copy engine takes longer to bring a single tile.
     """
     body = one.loop.regions[0].blocks[0].operations
     families = {family_of(op) for op in body if op.operation.name == PRODUCT}
     if families != {_FAMILY}:
         return []
     loads: list[Prefetch] = []
-    for load in one.loads:
+    for load in (load for load in one.loads if load.target is not None):
         by_threads = prefetch_of(load.load, one.loop, _no_engine) if load.by_engine else load
         if isinstance(by_threads, str):
             return []
         loads.append(by_threads)
-    return turns_in(one.loop, loads)
+    turns = turns_in(one.loop, loads)
+    return turns or turns_in(one.loop, [load for load in loads if not load.to_threads])
 
 
 def _no_engine(_load: ir.OpView, _buffer: Buffer) -> bool:
