@@ -15,9 +15,9 @@ from tile_tileas.kernel_spec import num_warps, occupancy
 from tile_tileas.modulo.body import is_persistent
 from tile_tileas.passes.allocate_shared import ENOUGH_WARPS
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
-from tile_tileas.pipelining.candidate import PRODUCT
 from tile_tileas.pipelining.depth import LEAST, depth, depth_of_stream
 from tile_tileas.pipelining.loads_ahead import left_to_threads, prefetches
+from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.repeated import Kept, Repeats, Rereading

@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
 from tile_tileas.copying.ahead import ESTIMATE, SPECIALIZE
-from tile_tileas.pipelining import (
-    refilled,
-    specialized,
-    tcgen05_in_flight,
-    tcgen05_in_step,
-    tcgen05_led,
-    tcgen05_turned,
-    together,
-)
-from tile_tileas.pipelining.candidate import Candidate, Pipelined, loops_with_products
+from tile_tileas.pipelining.loops import loops_with_products
 
 
 @dataclass(frozen=True)
@@ -63,25 +54,16 @@ class UnspecializedPipeline(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         if self.strategy == "none" or self.num_stages < 2:
             return
-        for loop in list(loops_with_products(op.regions[0])):
-            candidate = Candidate.of(op, loop, self.num_stages, cx)
-            made = self._pipelined(candidate) if candidate.loads else None
+        loops = list(loops_with_products(op.regions[0]))
+        if not loops:
+            return
+        # Not before: most kernels have no products, and no use for these modules.
+        from tile_tileas.pipelining.ways import Ways
+
+        ways = Ways(self.strategy, self.fragments_ahead, self.in_turn, self.across)
+        for loop in loops:
+            made = ways.pipelined(op, loop, self.num_stages, cx)
             if made is not None:
                 cx.count("in_flight", made.in_flight)
                 cx.count("loops")
                 cx.count("stages", made.stages)
-
-    def _pipelined(self, one: Candidate) -> Pipelined | None:
-        """What became of a loop, by the first way that takes it; None if it is as it was."""
-        made = tcgen05_turned.pipelined(one) or specialized.pipelined(one, self.strategy)
-        if made is not None:
-            return made
-        by_tensor = tcgen05_in_flight.products_to_keep(one.func, one.loop, one.filled)
-        if by_tensor:
-            ways = {"in_turn": self.in_turn, "across": self.across}
-            made = tcgen05_led.pipelined(one, by_tensor, **ways)
-            made = made or together.with_tensor_memory(one, by_tensor)
-        else:
-            made = tcgen05_in_step.pipelined(one)
-            made = made or together.pipelined(one, fragments_ahead=self.fragments_ahead)
-        return made or refilled.pipelined(one)

@@ -29,8 +29,9 @@ from tile_tileas.analysis.tokens import entering
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.apart import FOR_ALL, names_in
-from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
+from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.filling import Slot
+from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.multistage import Fillings, Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import Slice, slice_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,11 +14,10 @@ from tile_tileas.dot_plan import family_of
 from tile_tileas.kernel_spec import num_warps
 from tile_tileas.mma.families import TENSOR
 from tile_tileas.pipelining.loads_ahead import prefetches
+from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.remedies import remedy
 from tile_tileas.tma.filling import TmaLoads
-
-PRODUCT = "nv_tileas.dot"
 
 
 class Pipelined(NamedTuple):
@@ -84,18 +83,3 @@ class Candidate:
             name=name,
             hint=remedy([why]),
         )
-
-
-def loops_with_products(region: ir.Region) -> Iterator[ir.OpView]:
-    """Loops that have products of their own, inner ones first."""
-    for block in region.blocks:
-        for op in block.operations:
-            if not op.operation.name.startswith("scf."):
-                continue
-            for inner in op.regions:
-                yield from loops_with_products(inner)
-            if op.operation.name != "scf.for" or "unsignedCmp" in op.attributes:
-                continue
-            body = op.regions[0].blocks[0]
-            if any(inner.operation.name == PRODUCT for inner in body.operations):
-                yield op

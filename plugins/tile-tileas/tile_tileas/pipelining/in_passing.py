@@ -13,8 +13,9 @@ from dataclasses import replace
 from tile_core.mlir import ir
 from tile_tileas.analysis.tile_views import pulled_back
 from tile_tileas.dialect import distributed, layout_of
-from tile_tileas.pipelining.candidate import PRODUCT, Candidate
+from tile_tileas.pipelining.candidate import Candidate
 from tile_tileas.pipelining.loads_ahead import left_to_threads
+from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.prefetch import Prefetch, Target, target_of
 
 _COPY, _WHY = "nv_tileas.copy", "threads load it where they use it, beside products"

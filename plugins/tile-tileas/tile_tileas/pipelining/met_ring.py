@@ -23,12 +23,13 @@ from tile_tileas.access import fall_back
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dot_plan import family_of
 from tile_tileas.pipelining.budget import demand_of, room_of
-from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
+from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.common_ring import CommonRing, Turn, turns_in
 from tile_tileas.pipelining.cp_async import CpAsync
 from tile_tileas.pipelining.depth import Demand, blocks_of, enough_blocks
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.loads_ahead import left_to_threads
+from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.prefetch import Prefetch, prefetch_of
 
 _FAMILY = "mma.sync"

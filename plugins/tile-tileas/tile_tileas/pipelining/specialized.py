@@ -9,9 +9,10 @@ from tile_tileas.copying.ahead import ESTIMATE, SPECIALIZE
 from tile_tileas.dot_plan import PROMOTES, family_of
 from tile_tileas.mma.families import WARPGROUP
 from tile_tileas.pipelining.apart import Apart, refusal
-from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
+from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.chains import Chain
 from tile_tileas.pipelining.depth import LEAST
+from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.overlap import chain_to_overlap, overlap
 from tile_tileas.pipelining.released import can_be_released, release
 from tile_tileas.pipelining.stage_count import stages_of

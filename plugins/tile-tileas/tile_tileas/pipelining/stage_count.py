@@ -19,8 +19,9 @@ from tile_tileas.kernel_spec import num_warps
 from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.pipelining import tcgen05_in_flight
 from tile_tileas.pipelining.budget import demand_of, expecting, registers_of, room_of
-from tile_tileas.pipelining.candidate import PRODUCT, Candidate
+from tile_tileas.pipelining.candidate import Candidate
 from tile_tileas.pipelining.depth import Demand, Room, blocks_of, depth, interval
+from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.multistage import is_inside_loop
 from tile_tileas.pipelining.wgmma_in_flight import Kept
 from tile_tileas.storage import storage_bits

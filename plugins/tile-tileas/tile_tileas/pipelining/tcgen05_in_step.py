@@ -44,9 +44,10 @@ from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import IN_FLIGHT
 from tile_tileas.kernel_spec import num_ctas, num_warps, occupancy
 from tile_tileas.mma.families import TENSOR
-from tile_tileas.pipelining.candidate import PRODUCT, Candidate, Pipelined
+from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.carrying import under_branch
 from tile_tileas.pipelining.chains import trips
+from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.released import can_be_released

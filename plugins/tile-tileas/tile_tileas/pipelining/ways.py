@@ -1,0 +1,48 @@
+"""The ways of pipelining a loop with products, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.mlir import ir
+from tile_core.passes import PassContext
+from tile_tileas.pipelining import (
+    refilled,
+    specialized,
+    tcgen05_in_flight,
+    tcgen05_in_step,
+    tcgen05_led,
+    tcgen05_turned,
+    together,
+)
+from tile_tileas.pipelining.candidate import Candidate, Pipelined
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The options of `tileas-unspecialized-pipeline` that choose among them."""
+
+    strategy: str
+    fragments_ahead: bool
+    in_turn: bool
+    across: bool
+
+    def pipelined(
+        self, func: ir.Operation, loop: ir.OpView, num_stages: int, cx: PassContext
+    ) -> Pipelined | None:
+        """What became of a loop, by the first way that takes it; None if it is as it was."""
+        one = Candidate.of(func, loop, num_stages, cx)
+        if not one.loads:
+            return None
+        made = tcgen05_turned.pipelined(one) or specialized.pipelined(one, self.strategy)
+        if made is not None:
+            return made
+        by_tensor = tcgen05_in_flight.products_to_keep(func, loop, one.filled)
+        if by_tensor:
+            made = tcgen05_led.pipelined(
+                one, by_tensor, in_turn=self.in_turn, across=self.across
+            ) or together.with_tensor_memory(one, by_tensor)
+        else:
+            made = tcgen05_in_step.pipelined(one)
+            made = made or together.pipelined(one, fragments_ahead=self.fragments_ahead)
+        return made or refilled.pipelined(one)
