@@ -37,7 +37,6 @@ class TileBounds:
             self.builder.with_constant("muli", self.builder.widen(c, self.builder.i64), extent)
             for c, extent in zip(coords, view.steps, strict=True)
         ]
-        self._separate = [self._is_separate(axis) for axis in range(len(view.tile))]
         remaining = self._nearby if self.near else self._remaining
         self._left = {axis: remaining(axis, coords[axis]) for axis in self.checked}
 
@@ -86,15 +85,6 @@ class TileBounds:
             return self.builder.constant(own)
         return self.builder.with_constant("xori", thread, own)
 
-    def _is_separate(self, axis: int) -> bool:
-        """Whether thread and register parts of a coordinate share no bits, so that they add."""
-        threads = registers = 0
-        for value in self.cx.state.thread_bases(self.layout, axis):
-            threads |= value
-        for coords in self._registers:
-            registers |= coords[axis]
-        return not threads & registers
-
     def in_bounds(self, register: int) -> ir.Value | None:
         """i1: every coordinate of the register's element is inside the view."""
         return self.builder.all_of([self.is_inside(axis, register) for axis in self.checked])
@@ -125,6 +115,7 @@ class TileAddress(TileBounds):
         #: Checked accesses are narrower, which makes a second path without checks worth it.
         self.splits = self.width > 1 and not self.whole
         self._strides = [self._stride(axis) for axis in range(len(view.tile))]
+        self._separate = [self._is_separate(axis) for axis in range(len(view.tile))]
         self.pointer = self._thread_pointer(self._origins)
 
     def _stride(self, axis: int) -> int | ir.Value:
@@ -148,6 +139,15 @@ class TileAddress(TileBounds):
                 wide = b.widen(thread, b.i64)
                 pointer = b.offset(pointer, self._scaled(wide, axis), self.stored)
         return pointer
+
+    def _is_separate(self, axis: int) -> bool:
+        """Whether thread and register parts of a coordinate share no bits, so that they add."""
+        threads = registers = 0
+        for value in self.cx.state.thread_bases(self.layout, axis):
+            threads |= value
+        for coords in self._registers:
+            registers |= coords[axis]
+        return not threads & registers
 
     def walk(self) -> Walk:
         """Addresses of registers, one after the other, in code without branches."""
