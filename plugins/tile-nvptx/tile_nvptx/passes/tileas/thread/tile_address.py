@@ -185,7 +185,7 @@ class TileAddress(TileBounds):
 
 
 class Walk:
-    """Makes addresses of registers, those of accesses that come `again` of one another: each of that
+    """Makes addresses of registers; for accesses that come `again`, of one another: each of that
     whose number of steps lacks its lowest bit. A loop around keeps as many distances as those
     numbers have bits, and not that of each register from the first; and no address waits for more
     than that many others.
