@@ -59,8 +59,9 @@ class CommonRing(Multistage):
         super().__init__(loop, parts, stages, -1, released=released)
 
     def _prepare(self) -> None:
-        """What fillings need before the first copy."""
-        raise NotImplementedError
+        """What fillings need before the first copy; each for itself."""
+        for filling, _ in self.fillings:
+            filling.prepare(self._at, self.stages, self.stages)
 
     @property
     def _filled_before(self) -> int:

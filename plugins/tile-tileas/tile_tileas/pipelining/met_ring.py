@@ -69,10 +69,8 @@ def stages_in_turns(one: Candidate, turns: Sequence[Turn], stages: int) -> int:
     """
     if not turns:
         return 0
-    room, demand = (
-        room_of(one.cx.target)[0],
-        demand_of(one.func, one.loop, [turn.load for turn in turns], 1, 0, 0),
-    )
+    room = room_of(one.cx.target)[0]
+    demand = demand_of(one.func, one.loop, [turn.load for turn in turns], 1, 0, 0)
     each = replace(demand, stage_bytes=demand.stage_bytes // len(turns))
     enough = enough_blocks(demand)
 
@@ -118,10 +116,6 @@ class MetRing(CommonRing):
     @property
     def _filled_before(self) -> int:
         return max(1, self.stages - 1)
-
-    def _prepare(self) -> None:
-        for filling, _ in self.fillings:
-            filling.prepare(self._at, self.stages, self.stages)
 
     def _step(self, slot: Slot, places: list[ir.Value]) -> list[ir.Value]:
         at, slots = self._at, self._read_all(slot)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from tile_cute.linear import LinearLayout
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.views import TiledView, tiled_view
+from tile_tileas.pipelining.multistage import is_inside_loop
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.memory import Manner
@@ -24,23 +25,14 @@ from tile_nvptx.passes.tileas.thread.state import Kernel, tile_layout
 from tile_nvptx.passes.tileas.thread.tile_address import TileAddress, TileBounds
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
-_LOOPS = ("scf.for", "scf.while")
 PADDING = {"neg_zero": -0.0, "nan": float("nan"), "pos_inf": float("inf"), "neg_inf": float("-inf")}
 
 
 def prepare(op: ir.OpView, cx: Kernel, layout: LinearLayout) -> TileAddress:
     """Where the tile of an access of a view lies; without a plan, element by element."""
     view = tiled_view(op.view)
-    again = _is_repeated(op.operation)
+    again = is_inside_loop(op)
     return TileAddress(cx, view, list(op.coords), layout, _plan(op, view), again=again)
-
-
-def _is_repeated(op: ir.Operation) -> bool:
-    """Whether a loop runs an operation."""
-    parent = op.parent
-    while parent is not None and parent.name not in _LOOPS:
-        parent = parent.operation.parent
-    return parent is not None
 
 
 def _plan(op: ir.OpView, view: TiledView) -> AccessPlan:
