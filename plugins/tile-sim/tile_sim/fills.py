@@ -33,6 +33,14 @@ def small(rng: np.random.Generator, element: Scalar, count: int) -> np.ndarray:
     return rng.integers(low, 2 if element == I1 else 5, count).astype(held(element))
 
 
+def positive(rng: np.random.Generator, element: Scalar, count: int) -> np.ndarray:
+    """As `small`, from 0 on, as scales of blocks are."""
+    found = small(rng, element, count)
+    if element in (F8E8M0FNU, F8E5M3FNU):
+        return found
+    return np.abs(found).astype(found.dtype)
+
+
 def bits(rng: np.random.Generator, element: Scalar, count: int) -> np.ndarray:
     """Any number that the format has, special ones often."""
     size = memory_bytes(element)
@@ -124,5 +132,6 @@ FILLS: dict[str, Fill] = {
     "random": uniform,
     "normal": normal,
     "small": small,
+    "positive": positive,
     "bits": bits,
 }

@@ -88,6 +88,29 @@ def test_products_of_matrices_are_large_enough_for_their_instructions() -> None:
     assert 2 * len(large) > len(shapes) > len(programs)
 
 
+def test_scaled_products_are_of_all_formats_and_large_enough_for_their_instructions() -> None:
+    limits = Settings(operations=3, favour=frozenset({"scales"}))
+    ops = [op for seed in range(40) for op in operations(generate(seed, limits))]
+    products = [op for op in ops if op.name == "mmaf_scaled"]
+    tiles = [(op.operands[0].type, op.operands[3].type, op.results[0].type) for op in products]
+    assert sum(max(sum_.shape) >= 128 for *_, sum_ in tiles) > len(tiles) / 2
+    kinds = {(lhs.element.name, scale.element.name) for lhs, scale, _ in tiles}
+    assert len(kinds) == 5
+    assert any(op.name == "unpack" for op in ops)
+    assert any(op.name == "permute" and len(op.attrs["permutation"]) == 5 for op in ops)
+
+
+def test_hints_are_drawn_where_they_are_favoured() -> None:
+    limits = Settings(operations=3, favour=frozenset({"scales", "hints"}))
+    cases = [generate(seed, limits) for seed in range(12)]
+    kernels = [
+        hints for case in cases for e in case.module.entries for hints in e.hints.targets.values()
+    ]
+    assert any("num_cta_in_cga" in hints for hints in kernels)
+    loads = [op for case in cases for op in operations(case) if op.name == "load_view_tko"]
+    assert any(op.attrs.get("optimization_hints") for op in loads)
+
+
 def test_products_of_chains_read_what_others_gave() -> None:
     """In nine of ten programs; the rest drew other statements alone."""
     limits = Settings(operations=3, favour=frozenset({"chains"}))

@@ -29,7 +29,7 @@ from tile_cudatile.types import (
 )
 
 from tile_fuzz.case import Argument, Case, Launch
-from tile_fuzz.favoured import CHAINS, LOADS, LOOPS, MATRICES, MORE, PRODUCTS
+from tile_fuzz.favoured import CHAINS, HINTS, LOADS, LOOPS, MATRICES, MORE, PRODUCTS, SCALES
 from tile_fuzz.generator import cells, memory
 from tile_fuzz.generator.aggregates import aggregate, product
 from tile_fuzz.generator.chains import chain
@@ -113,8 +113,10 @@ class _Kernel:
         """What tunes code and must not change results."""
         targets: dict[str, Attr] = {}
         for target in ("default", "sm_80", "sm_90", "sm_100", "sm_120"):
-            if self.rng.random() < (0.5 if CHAINS in self.maker.settings.favour else 0.1):
+            if self.rng.random() < (0.5 if {CHAINS, HINTS} & self.maker.settings.favour else 0.1):
                 hints: dict[str, Attr] = {}
+                if HINTS in self.maker.settings.favour and self.rng.random() < 0.5:
+                    hints["num_cta_in_cga"] = Integer(I32, self.rng.choice((1, 2, 2, 4, 8)))
                 if self.rng.random() < 0.5:
                     hints["occupancy"] = Integer(I32, self.rng.choice((1, 2, 4)))
                 if self.rng.random() < 0.5:
@@ -165,8 +167,8 @@ class _Kernel:
         favour = maker.settings.favour
         kinds = [kind for kind, *_ in _STATEMENTS]
         weights = [weight * (MORE if name in favour else 1) for _, weight, name in _STATEMENTS]
-        if favour & {LOOPS, MATRICES}:
-            often = _SWEEPS * (MORE if MATRICES in favour else 1)
+        if favour & {LOOPS, MATRICES, SCALES}:
+            often = _SWEEPS * (MORE if favour & {MATRICES, SCALES} else 1)
             kinds, weights = [*kinds, _Kernel._sweep], [*weights, often]
         if CHAINS in favour:
             kinds, weights = [*kinds, _Kernel._chain], [*weights, _CHAINS]

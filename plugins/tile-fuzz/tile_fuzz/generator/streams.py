@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_cudatile.attrs import Bounded, DivBy
+from tile_cudatile.attrs import Attr, Bounded, DivBy, Hints, Integer
 from tile_cudatile.tree import Value
 from tile_cudatile.types import I32, TOKEN, PartitionView, Scalar, TensorView, Tile
 
 from tile_fuzz.case import Argument
-from tile_fuzz.generator.maker import SCALAR_I32, Maker, count
+from tile_fuzz.favoured import HINTS
+from tile_fuzz.generator.maker import SCALAR_I32, Maker, count, tile
 from tile_fuzz.generator.memory import base, strides_of, tensor
 
 #: Of arrays that tensor maps may describe: bytes, and elements of a line, which are as many.
@@ -26,30 +27,46 @@ class Stream:
     type: Tile
     along: int
     turned: bool = False
+    hints: Hints | None = None
 
     def load(self, maker: Maker, turn: Value) -> Value:
         zero = maker.number(0)
         index = tuple(turn if at == self.along else zero for at in range(len(self.type.shape)))
+        hints = {} if self.hints is None else {"optimization_hints": self.hints}
         tile = maker.emit(
             "load_view_tko", [self.view, index, None], self.type, TOKEN,
-            memory_ordering_semantics="weak",
+            memory_ordering_semantics="weak", **hints,
         )  # fmt: skip
-        if not self.turned:
-            return tile
-        type_ = Tile(self.type.shape[::-1], self.type.element)
-        return maker.emit("permute", [tile], type_, permutation=(1, 0))
+        return turn_over(maker, tile) if self.turned else tile
+
+
+def turn_over(maker: Maker, value: Value) -> Value:
+    """Rows as columns, of each matrix of a batch."""
+    *batch, rows, columns = tile(value).shape
+    type_ = Tile((*batch, columns, rows), tile(value).element)
+    at = len(batch)
+    return maker.emit("permute", [value], type_, permutation=(*range(at), at + 1, at))
 
 
 def stream(
-    maker: Maker, type_: Tile, along: int, turns: int, fill: str, *, plain: bool = False
+    maker: Maker,
+    type_: Tile,
+    along: int,
+    turns: int,
+    fill: str,
+    *,
+    plain: bool = False,
+    short: int | None = None,
 ) -> Stream:
     """A new array of a tile for each turn; the last may stick out and is padded with zeros.
 
-    One that is `plain` is as tensor maps have it: dense, and known to be aligned.
+    One that is `plain` is as tensor maps have it: dense, and known to be aligned. `short` is by how
+    many elements the last one sticks out, where it is not left to chance.
     """
     assert isinstance(type_.element, Scalar)
     shape = list(type_.shape)
-    short = maker.rng.randrange(shape[along]) if maker.chance(0.3) else 0
+    if short is None:
+        short = maker.rng.randrange(shape[along]) if maker.chance(0.3) else 0
     if plain:
         short -= short % _ALIGNMENT
     shape[along] = shape[along] * max(turns, 1) - short
@@ -57,7 +74,18 @@ def stream(
     source = make(maker, type_.element, tuple(shape), fill)
     assert isinstance(source.type, TensorView)
     view = PartitionView(type_.shape, source.type, tuple(range(len(shape))), "zero")
-    return Stream(maker.emit("make_partition_view", [source], view), type_, along)
+    hints = _hints(maker) if HINTS in maker.settings.favour else None
+    return Stream(maker.emit("make_partition_view", [source], view), type_, along, hints=hints)
+
+
+def _hints(maker: Maker) -> Hints | None:
+    """How many turns ahead a load may run, and whether tensor maps may make it."""
+    found: dict[str, Attr] = {}
+    if maker.chance(0.4):
+        found["latency"] = Integer(I32, maker.rng.randint(1, 10))
+    if maker.chance(0.3):
+        found["allow_tma"] = maker.chance(0.5)
+    return Hints({"default": found}) if found else None
 
 
 def _any(maker: Maker, kind: Scalar, shape: tuple[int, ...], fill: str) -> Value:

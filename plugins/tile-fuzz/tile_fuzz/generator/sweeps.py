@@ -6,48 +6,24 @@ turn. A sweep loads other tiles in every turn, and carries sums or products of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
-from tile_cudatile.ops.constraints import BASE_FLOATS, INTS
 from tile_cudatile.tree import Value
-from tile_cudatile.types import (
-    BF16,
-    F8E4M3FN,
-    F8E5M2,
-    F16,
-    F32,
-    I8,
-    I32,
-    Scalar,
-    Tile,
-)
+from tile_cudatile.types import I32, Tile
 
-from tile_fuzz.favoured import MATRICES
 from tile_fuzz.generator.control import Fill, Inside, bound, given, take
-from tile_fuzz.generator.maker import IN_MEMORY, Maker
-from tile_fuzz.generator.streams import Stream, stream
+from tile_fuzz.generator.maker import Maker
+from tile_fuzz.generator.sums import a_sum
 
 _MOST_TURNS = 12
 _MOST_STREAMS = 3
-_INTEGER_STEPS = ("addi", "muli", "xori", "maxi", "mini")
-_FLOAT_STEPS = ("addf", "mulf", "maxf")
-
-
-@dataclass
-class _Sum:
-    """A carried value: what it starts with, what it is made of, and how."""
-
-    start: Value
-    streams: tuple[Stream, ...]
-    following: Callable[[Sequence[Value], Value], Value]  # from tiles and itself to itself
 
 
 def sweep(maker: Maker, fill: Fill) -> None:
     """A `for` over tiles of new arrays."""
     maker.depth += 1
     turns = maker.rng.randint(0, _MOST_TURNS)
-    sums = [_sum(maker, turns) for _ in range(maker.rng.randint(1, _MOST_STREAMS))]
+    sums = [a_sum(maker, turns) for _ in range(maker.rng.randint(1, _MOST_STREAMS))]
     inits = [one.start for one in sums]
     if maker.memory is not None and maker.chance(0.5):
         inits.append(maker.memory)
@@ -77,65 +53,3 @@ def sweep(maker: Maker, fill: Fill) -> None:
     maker.emit("for", [*bounds, tuple(inits)], *types, regions=(body,))
     take(maker, maker.ops[-1].results)
     maker.depth -= 1
-
-
-def _sum(maker: Maker, turns: int) -> _Sum:
-    of_products = 0.8 if MATRICES in maker.settings.favour else 0.4
-    return _product(maker, turns) if maker.chance(of_products) else _elementwise(maker, turns)
-
-
-def _elementwise(maker: Maker, turns: int) -> _Sum:
-    """Element by element: every turn's result depends on the order of turns, which is fixed."""
-    kind = maker.element([e for e in IN_MEMORY if e in (*INTS, *BASE_FLOATS) and e.width > 1])
-    type_ = Tile(maker.shape() or (8,), kind)
-    tiles_of = stream(maker, type_, maker.rng.randrange(len(type_.shape)), turns, "bits")
-    name = maker.rng.choice(_FLOAT_STEPS if kind.is_float else _INTEGER_STEPS)
-    attrs: dict[str, str] = {}
-    if name in ("addf", "mulf"):
-        attrs = {"rounding_mode": "nearest_even"}
-    elif name in ("maxi", "mini"):
-        attrs = {"signedness": maker.rng.choice(("signed", "unsigned"))}
-
-    def following(tiles: Sequence[Value], before: Value) -> Value:
-        return maker.emit(name, [before, tiles[0]], type_, **attrs)
-
-    return _Sum(maker.value(type_), (tiles_of,), following)
-
-
-def _product(maker: Maker, turns: int) -> _Sum:
-    """A matrix product along K, of small whole numbers, whose sums are exact."""
-    large = MATRICES in maker.settings.favour and maker.chance(0.8)
-    m, n, k = _large(maker) if large else _small(maker)
-    kinds = (F16, F16, BF16, F32, I8, *((F8E4M3FN, F8E5M2, I8) if large else ()))
-    kind = maker.rng.choice([e for e in kinds if maker.may(e.name)] or [F32])
-    name, target = ("mmai", I32) if kind == I8 else ("mmaf", F32)
-    lhs = _matrix(maker, (m, k), kind, 1, turns)
-    rhs = _matrix(maker, (k, n), kind, 0, turns)
-    type_ = Tile((m, n), target)
-    signs = {"signedness_lhs": "signed", "signedness_rhs": "signed"} if kind == I8 else {}
-
-    def following(tiles: Sequence[Value], before: Value) -> Value:
-        return maker.emit(name, [*tiles, before], type_, **signs)
-
-    return _Sum(maker.constant(type_, 0), (lhs, rhs), following)
-
-
-def _small(maker: Maker) -> tuple[int, int, int]:
-    m, n, k = (1 << maker.rng.randint(3, 6) for _ in range(3))
-    while max(m * k, k * n, m * n) > max(maker.settings.elements, 64):
-        m, n, k = (max(extent // 2, 1) for extent in (m, n, k))
-    return m, n, k
-
-
-def _large(maker: Maker) -> tuple[int, int, int]:
-    """At least 64 rows or columns, as wgmma and tcgen05 have, however small other tiles are."""
-    rows, columns, k = (1 << maker.rng.randint(*ends) for ends in ((6, 7), (4, 7), (4, 6)))
-    return (columns, rows, k) if maker.chance(0.2) else (rows, columns, k)
-
-
-def _matrix(maker: Maker, shape: tuple[int, int], kind: Scalar, along: int, turns: int) -> Stream:
-    """The tiles of an operand of a product, which at times lie turned where products are large."""
-    if MATRICES not in maker.settings.favour or maker.chance(0.6):
-        return stream(maker, Tile(shape, kind), along, turns, "small")
-    turned = stream(maker, Tile(shape[::-1], kind), 1 - along, turns, "small")
-    return replace(turned, turned=True)
