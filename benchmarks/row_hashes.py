@@ -57,8 +57,8 @@ def _lines(target: str, rows: Sequence[str]) -> Iterator[str]:
     sms = int(find_machine(_GPUS[target], builtin_machines()).chip.sms)
     for name, bytecode in _programs(target, sms, rows):
         try:
-            made = tile_core.compile(bytecode, target, opt_level=_LEVEL, emit="ptx", cache=False)
-            digest = sha256(made.ptx.encode()).hexdigest()[:16]
+            made = tile_core.compile(bytecode, target, opt_level=_LEVEL, emit="ptx")
+            digest = sha256(str(made.output).encode()).hexdigest()[:16]
         except TileError as error:
             digest = f"refused: {error.message}"
         yield f"{target} {digest} {name}"

@@ -356,6 +356,7 @@ class _Job:
             instrumentations=self.instrumentations,
             verify=self.verify,
             clock=clock,
+            left=cx.left,
             on_segment=lambda name, module: self._keep(artifact, f"mlir:{name}", module),
         )
         artifact.remarks, artifact.statistics = run.remarks, run.statistics

@@ -26,6 +26,14 @@ class FrontendContext:
     target: Target
     name: str = "-"  # of the input, for messages
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: What the reader left: name, operation, and the result that passes accept about it.
+    left: list[tuple[str, ir.Operation, Any]] = field(default_factory=list)
+
+    def leave(self, name: str, op: ir.Operation, value: Any) -> None:
+        """Keep what the reader knows of `op` for a pass that accepts `name`, as passes publish what
+        they know; a pass before that one drops it unless it preserves it.
+        """
+        self.left.append((name, op, value))
 
 
 def read_input(data: bytes, cx: FrontendContext, session: Session) -> ir.Module:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -32,6 +32,7 @@ class Run:
 
     Args:
         verify: one of `VERIFY`.
+        left: what the reader of the module knows of it (`FrontendContext.leave`).
         on_segment: called with a segment's name and the module when the segment is done.
     """
 
@@ -44,6 +45,7 @@ class Run:
         instrumentations: Sequence[Instrumentation] = (),
         verify: str = "segment",
         clock: Clock | None = None,
+        left: Iterable[tuple[str, ir.Operation, Any]] = (),
         on_segment: Callable[[str, ir.Module], None] | None = None,
     ) -> None:
         self.plan = plan
@@ -57,6 +59,8 @@ class Run:
         self._verify = verify
         self._on_segment = on_segment
         self._results = Results()
+        for name, op, value in left:
+            self._results.keep(name, op, value)
         self._context = PassContext(plan.target, plan.options, self)
         self._step: Step | None = None
         self._anchor: ir.Operation | None = None

@@ -42,8 +42,8 @@ class ReservationTable:
         self.model = model
         self._full = (1 << ii) - 1
         self._levels: dict[str, list[int]] = {}
-        self._folded: dict[tuple[Use, ...], tuple[_Folded, ...]] = {}
-        self._fitting: dict[tuple[Use, ...], bool] = {}
+        #: What was folded, and whether the resources have room for it.
+        self._folded: dict[tuple[Use, ...], tuple[tuple[_Folded, ...], bool]] = {}
 
     # --- probing -----------------------------------------------------------------------------
 
@@ -53,6 +53,8 @@ class ReservationTable:
 
     def probe(self, uses: tuple[Use, ...], start: int) -> bool:
         """Whether `uses` can be added at cycle `start`."""
+        if not uses:
+            return True
         folded = self._fold(uses)
         if folded is None:
             return False
@@ -123,6 +125,8 @@ class ReservationTable:
 
     def commit(self, uses: tuple[Use, ...], start: int) -> None:
         """Add `uses` at `start`, whether there is room or not (`probe` first)."""
+        if not uses:
+            return
         for part in self._folded_anyway(uses):
             for mask, _ in part.levels:
                 self._add(part.resource, self._rotated(mask, start % self.ii))
@@ -210,16 +214,14 @@ class ReservationTable:
 
     def _fold(self, uses: tuple[Use, ...]) -> tuple[_Folded, ...] | None:
         """`uses` modulo the interval; None if they ask for more than there is."""
-        folded = self._folded_anyway(uses)
-        if uses not in self._fitting:
-            self._fitting[uses] = all(
-                len(part.levels) <= self.model.capacity(part.resource) for part in folded
-            )
-        return folded if self._fitting[uses] else None
+        folded, fits = self._folded.get(uses) or self._make(uses)
+        return folded if fits else None
 
     def _folded_anyway(self, uses: tuple[Use, ...]) -> tuple[_Folded, ...]:
-        if uses in self._folded:
-            return self._folded[uses]
+        folded, _ = self._folded.get(uses) or self._make(uses)
+        return folded
+
+    def _make(self, uses: tuple[Use, ...]) -> tuple[tuple[_Folded, ...], bool]:
         found: dict[str, list[int]] = {}
         for use in uses:
             if use.cycles <= 0 or use.amount <= 0:
@@ -231,11 +233,13 @@ class ReservationTable:
             )
             for mask in masks:
                 _ripple(found.setdefault(use.resource, []), mask)
-        self._folded[uses] = tuple(
+        folded = tuple(
             _Folded(resource, tuple((mask, self._runs(mask)) for mask in levels))
             for resource, levels in found.items()
         )
-        return self._folded[uses]
+        fits = all(len(part.levels) <= self.model.capacity(part.resource) for part in folded)
+        self._folded[uses] = folded, fits
+        return folded, fits
 
     def _runs(self, mask: int) -> tuple[tuple[int, int], ...]:
         """Runs of set rows as (first row, length); a run may go over the end of the interval."""

@@ -10,6 +10,7 @@ from tile_core.mlir import ir
 from tile_cudatile.bytecode.reader import read_bytecode
 from tile_cudatile.dialect.build import to_mlir
 from tile_cudatile.errors import VerifyError
+from tile_cudatile.handed import Handed
 from tile_cudatile.tree import Module
 
 _PLACE = re.compile(r"(.*):(\d+):(\d+)")
@@ -32,8 +33,12 @@ def read_text(data: bytes, cx: Any) -> ir.Module:
 
 def _with_source(program: Module, cx: Any) -> ir.Module:
     """The module; where debug information is asked for, with the program's text as the source that
-    stands between the user's and the machine's."""
+    stands between the user's and the machine's.
+
+    The tree is left for the first pass that would read it back.
+    """
     module = to_mlir(program)
+    cx.leave(Handed.name, module.body.operations[0].operation, Handed(program))
     wanted = cx.options.get("lineinfo") or cx.options.get("device-debug")
     if wanted and program.entries:
         from tile_cudatile.text.intermediate import ATTRIBUTE, record

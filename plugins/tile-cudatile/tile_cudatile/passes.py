@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
 from tile_cudatile.dialect.build import Builder
-from tile_cudatile.dialect.read import from_mlir
 from tile_cudatile.dialect.types import CudaTile
+from tile_cudatile.handed import Handed, tree_of
 from tile_cudatile.transforms.canonical import canonicalize
 from tile_cudatile.transforms.fma import fuse_fma
 from tile_cudatile.transforms.loop_join import MOST_DIFFERENCES, join_loops
@@ -27,7 +27,7 @@ def _transform(op: ir.Operation, cx: PassContext, change: Callable[[Module], int
         program = view.operation
         if program.name != "cuda_tile.module":
             continue
-        tree = from_mlir(program)
+        tree = tree_of(program, cx)
         count = change(tree)
         cx.count("changes", count)
         if not count:
@@ -100,6 +100,7 @@ class LoopJoin(Pass):
     name = "cuda-tile-loop-join"
     dependent_dialects = ("cuda_tile",)
     statistics = {"changes": "loops joined with the one before"}
+    preserves = (Handed.name,)  # whoever takes it to change the program leaves none
     differences: int = option(
         MOST_DIFFERENCES, "values that bodies of joined loops differ in, at most; -1: join nothing"
     )
