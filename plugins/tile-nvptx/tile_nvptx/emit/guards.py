@@ -7,7 +7,7 @@ sections on each instruction.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from tile_core.diagnostics import CompileError
@@ -31,14 +31,20 @@ _SCALAR_BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32
 _TRANSLATABLE = ("llvm.", "nvvm.")
 
 
-def check_translatable(module: ir.Operation) -> None:
+Operations = Mapping[str, list[ir.Operation]]
+
+
+def check_translatable(module: ir.Operation, found: Operations) -> None:
     """Refuse what MLIR cannot translate to LLVM IR: its bindings crash on a failed translation.
 
+    Args:
+        found: the operations of `module` (a `gpu.module`), by name.
+
     Raises:
-        CompileError: `module` (a `gpu.module`) is invalid, or holds another dialect's operation.
+        CompileError: `module` is invalid, or holds another dialect's operation.
     """
     known = module.context.is_registered_operation
-    for name, operations in by_name(module).items():
+    for name, operations in found.items():
         # The verifier passes operations that the llvm dialect does not know; translation crashes.
         if name != "gpu.module" and not (name.startswith(_TRANSLATABLE) and known(name)):
             raise error_at(

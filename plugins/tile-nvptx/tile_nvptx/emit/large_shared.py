@@ -45,11 +45,10 @@ def without_large_arrays(ptx: str, limit: int) -> LargeShared:
         CompileError: a kernel has an array of that kind already; external arrays all begin at the
             same place.
     """
-    dynamic = _DYNAMIC.findall(ptx)
     sizes: dict[str, int] = {}
-    for array in list(_ARRAY.finditer(ptx)):
-        if int(array["size"]) <= limit:
-            continue
+    arrays = [found for found in _ARRAY.finditer(ptx) if int(found["size"]) > limit]
+    dynamic = _DYNAMIC.findall(ptx) if arrays else []
+    for array in arrays:
         external = f".extern .shared {array['align']} .b8 {array['name']}[];\n"
         for entry, body in _bodies(ptx):
             if _uses(body, array["name"]):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tile_core.diagnostics import SourceLocation
 from tile_core.locations import source_location
 from tile_core.mlir import ir
 from tile_nvptx.emit.library_calls import PREFIX, comment
 
+#: The operation that calls functions, by name or by address.
+CALL = "llvm.call"
 
-def comments(module: ir.Operation) -> Iterator[str]:
-    """A comment for every function of libdevice that `module` calls: where it is called first."""
-    calls = _calls(module)
+
+def comments(found: Iterable[ir.Operation]) -> Iterator[str]:
+    """A comment for every function of libdevice that calls name: where it is called first.
+
+    Args:
+        found: all calls of a `gpu.module`, in order.
+    """
+    calls = [call for call in found if "callee" in call.attributes]
     seen: set[str] = set()
     for call in calls:
         name = _callee(call)
@@ -20,19 +27,6 @@ def comments(module: ir.Operation) -> Iterator[str]:
         if place is not None:
             seen.add(name)
             yield comment(name, place)
-
-
-def _calls(module: ir.Operation) -> list[ir.Operation]:
-    """Every call of a function by its name, in order."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.call" and "callee" in op.attributes:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
 
 
 def _callee(call: ir.Operation) -> str:

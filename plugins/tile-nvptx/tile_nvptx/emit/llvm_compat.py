@@ -22,7 +22,8 @@ class Rule:
     apply: Callable[[str], str]
 
 
-_HAS_FLOAT = re.compile(r"f0x|[+-](?:inf|q?nan|snan)|\d\.\d")
+# All alternatives begin with a character, so that the search skips what begins with none of them.
+_HAS_FLOAT = re.compile(r"f0x|\+(?:inf|q?nan|snan)|-(?:inf|q?nan|snan)|\.(?<=\d\.)\d", re.ASCII)
 _TOKEN = re.compile(
     r"""
       "[^"]*"                       # strings; a quote inside is written \22
@@ -78,8 +79,11 @@ _GROUP_USE = re.compile(r"#\d+\b")
 
 
 def _unused_attribute_groups(text: str) -> str:
-    used = set(_GROUP_USE.findall(_ATTRIBUTE_GROUP.sub("", text)))
-    return _ATTRIBUTE_GROUP.sub(lambda group: group[0] if group[1] in used else "", text)
+    first = text.find("\nattributes #") + 1  # all of them stand behind all functions
+    code, groups = text[:first], text[first:]
+    used = set(_GROUP_USE.findall(code)) | set(_GROUP_USE.findall(_ATTRIBUTE_GROUP.sub("", groups)))
+    kept = _ATTRIBUTE_GROUP.sub(lambda group: group[0] if group[1] in used else "", groups)
+    return code + kept
 
 
 #: Operand values of the newer intrinsic are positions in this list (tensor reductions of the PTX

@@ -16,6 +16,7 @@ from tile_nvptx.emit import (
     map_notes,
 )
 from tile_nvptx.emit.guards import (
+    by_name,
     check_intrinsics,
     check_kernels,
     check_translatable,
@@ -55,13 +56,15 @@ class LlvmIrEmitter:
         """
         options = EmitOptions.of(cx.options)
         module = gpu_module_of(source.operation)
-        check_translatable(module)
+        operations = by_name(module)
+        check_translatable(module, operations)
         check_kernels(module, cx.target)
-        check_operations(module, cx.target)
+        check_operations(module, cx.target, operations)
         text = convergent.marked(readable_by_codegen(_translate(source, options)))
         check_intrinsics(text, cx.target)
         if library_calls.in_text(text):
-            text += "".join(library_places.comments(module))
+            calls = operations.get(library_places.CALL, [])
+            text += "".join(library_places.comments(calls))
         return text + map_notes.notes(module) + intermediate_source.note(source.operation)
 
 

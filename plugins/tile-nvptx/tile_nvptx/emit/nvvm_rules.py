@@ -17,7 +17,13 @@ from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_core.target import Target
 from tile_nvptx.emit.floors import INTRINSICS, OPERATIONS, missing, missing_in_ptx
-from tile_nvptx.emit.guards import IDENTIFIER, IDENTIFIERS, by_name, pointer_space
+from tile_nvptx.emit.guards import (
+    IDENTIFIER,
+    IDENTIFIERS,
+    Operations,
+    by_name,
+    pointer_space,
+)
 from tile_nvptx.emit.runtime import DEVICE_RUNTIME
 
 _LAUNCHES = ("cudaLaunchDevice", "cudaGetParameterBuffer")
@@ -49,14 +55,17 @@ class Symbols:
         return found is not None and bool(len(found.regions)) and bool(len(found.regions[0].blocks))
 
 
-def check_operations(module: ir.Operation, target: Target) -> None:
+def check_operations(module: ir.Operation, target: Target, found: Operations | None = None) -> None:
     """Refuse operations of a `gpu.module` that cannot become code for `target`.
+
+    Args:
+        found: the operations of `module` by name, where they are known.
 
     Raises:
         CompileError: at the first such operation of its name.
     """
     symbols = Symbols(module)
-    for name, operations in by_name(module).items():
+    for name, operations in (by_name(module) if found is None else found).items():
         rule = _RULES.get(name) or _by_name(name)
         if rule is not None:
             for op in operations:

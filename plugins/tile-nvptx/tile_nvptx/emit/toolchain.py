@@ -134,8 +134,16 @@ def _warn_of_named_root(tool: Tool, used: Found) -> None:
 def _wheel_roots() -> list[Path]:
     # The wheels share the namespace package `nvidia`; importing it is not needed. Newest first.
     spec = find_spec("nvidia")
-    places = [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
-    return [root for place in places for root in sorted(place.glob("cu[0-9]*"), reverse=True)]
+    listed = (spec.submodule_search_locations or ()) if spec else ()
+    places = [place for place in map(Path, listed) if place.is_dir()]
+    return [root for place in places for root in _toolkits_in(place, place.stat().st_mtime_ns)]
+
+
+@lru_cache(maxsize=16)
+def _toolkits_in(folder: Path, changed: int) -> tuple[Path, ...]:
+    """Toolkits of a folder, newest first, as long as nothing comes into it or goes (`changed`)."""
+    del changed
+    return tuple(sorted(folder.glob("cu[0-9]*"), reverse=True))
 
 
 def find(name: str, named: Mapping[str, Path] | None = None) -> Found | None:
