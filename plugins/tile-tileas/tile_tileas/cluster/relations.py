@@ -165,10 +165,9 @@ class Relations:
             self._both(operand, op.results[0], axes, "tiles behind each other")
 
     def product(self, op: ir.OpView) -> None:
-        """Rows of A with those of the result, columns of B with its columns."""
-        if op.operation.name.endswith("dot") and len(op.operands) != 3:
-            raise Conflict("a product has block scales")
-        a, b, c = op.operands
+        """Rows of A and of its scales with those of the result, columns of B and of its scales with
+        its columns."""
+        a, b, c, *scales = op.operands
         result = op.results[0]
         rank = len(shape_of(c))
         batch, m, n = tuple(range(rank - 2)), rank - 2, rank - 1
@@ -179,10 +178,12 @@ class Relations:
             self._rule(a, c, (*batch, m, NEVER), "a product", whole=False)
             self.program.seeds.append(Seed(self.id(c), (m,)))
             return
-        self._rule(c, a, (*batch, m, WHOLE), "a product")
-        self._rule(c, b, (*batch, WHOLE, n), "a product")
-        self._rule(a, c, (*batch, m, NEVER), "a product", whole=False)
-        self._rule(b, c, (*batch, NEVER, n), "a product", whole=False)
+        for left in (a, *scales[:1]):
+            self._rule(c, left, (*batch, m, WHOLE), "a product")
+            self._rule(left, c, (*batch, m, NEVER), "a product", whole=False)
+        for right in (b, *scales[1:]):
+            self._rule(c, right, (*batch, WHOLE, n), "a product")
+            self._rule(right, c, (*batch, NEVER, n), "a product", whole=False)
         rows = shape_of(c)[m]
         columns = shape_of(c)[n]
         enough = columns < rows or rows // self._parts >= _ROWS
