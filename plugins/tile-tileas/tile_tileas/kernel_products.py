@@ -13,14 +13,12 @@ from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.pressure import used_values
 from tile_tileas.mma.tier import choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
-from tile_tileas.passes.dot import product_of
+from tile_tileas.passes.dot import product_of, scaled_choice
 from tile_tileas.storage import storage_bits
 
 DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
 #: Rows of tensor memory.
 ROWS = 128
-#: Operands of a product without block scales.
-_PLAIN = 3
 #: Operations behind which a tile is the same data.
 _VIEWS = ("nv_tileaa.view", "nv_tileaa.permute")
 _POWERS = ("nv_tileaa.exp", "nv_tileaa.exp2")
@@ -28,7 +26,7 @@ _POWERS = ("nv_tileaa.exp", "nv_tileaa.exp2")
 
 def made_by(func: ir.Operation, target: Target, highest: str, warps: int) -> set[str | None]:
     """Families of instructions that make the products of a kernel in nv_tileaa, `highest` the
-    highest tier allowed; None for those with block scales and what no tier takes.
+    highest tier allowed; None for what no tier takes.
     """
     dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
     return {family_for(dot, target, highest, warps) for dot in dots}
@@ -107,11 +105,12 @@ def tile_bytes(tile: ir.Value) -> int:
 
 
 def family_for(dot: ir.OpView, target: Target, highest: str, warps: int) -> str | None:
-    """The family that makes a product; None for one with block scales and what no tier takes."""
-    if len(dot.operands) != _PLAIN:
-        return None
-    product = product_of(dot, list(dot.operands), target, warps)
-    choice = choose(product, tiers_up_to(highest))
+    """The family that makes a product; None for what no tier takes."""
+    if dot.sfa is not None:
+        choice = scaled_choice(dot, target, highest, warps)
+    else:
+        product = product_of(dot, list(dot.operands), target, warps)
+        choice = choose(product, tiers_up_to(highest))
     return None if choice is None else tier_of(choice.atom).family
 
 

@@ -63,11 +63,10 @@ def _scaled(
     op: ir.OpView, cx: Conversion[DotState], sfa: ir.Value, sfb: ir.Value
 ) -> ir.Value | None:
     """`op` on an instruction that takes scales; None where there is none."""
-    scale = SCALE_TYPES.get(str(sfa.type.element_type))
+    scale = _scale_of(op.a, sfa)
     if scale is None:
         return None
-    vector = shape_of(op.a)[-1] // shape_of(sfa)[-1]
-    asked = _Asked(op, cx, (scale, vector), [sfa, sfb], _packed(op))
+    asked = _Asked(op, cx, scale, [sfa, sfb], _packed(op))
     tiers = tiers_up_to(cx.state.highest, scaled=True)
     operands = [op.a, op.b, op.c]
     found = asked.of(operands, tiers)
@@ -82,6 +81,36 @@ def _scaled(
         elif reason and op.sfa is not None:
             _missed(op, cx, family, reason)
     return found
+
+
+def scaled_choice(
+    op: ir.OpView, target: Target, highest: str, num_warps: int, parts: int = 1
+) -> Choice | None:
+    """The instruction for a product with block scales, or for one of `parts` along its rows, on
+    `highest` or lower tiers; None if none takes it.
+    """
+    scale = _scale_of(op.a, op.sfa)
+    if scale is None:
+        return None
+    tiers = tiers_up_to(highest, scaled=True)
+    product = product_of(op, [op.a, op.b, op.c], target, num_warps, scale=scale)
+    product = replace(product.part(parts), packed=bool(_packed(op)))
+    if product.shape[0] == 1:
+        product = replace(product, rank=2)
+    nibble, byte = SCALED_PTX_TYPES[_NIBBLE], SCALED_PTX_TYPES[_NIBBLE_IN_BYTE]
+    a, b, acc = product.types
+    wide = (byte if a == nibble else a, byte if b == nibble else b, acc)
+    found = choose(product, tiers)
+    if found is None and wide != product.types:
+        in_tensor = [tier for tier in tiers if tier.family == TENSOR]
+        found = choose(replace(product, types=wide), in_tensor)
+    return found
+
+
+def _scale_of(a: ir.Value, sfa: ir.Value) -> tuple[str, int] | None:
+    """PTX type of scales, and how many elements along K have one; None without such a type."""
+    scale = SCALE_TYPES.get(str(sfa.type.element_type))
+    return None if scale is None else (scale, shape_of(a)[-1] // shape_of(sfa)[-1])
 
 
 def _packed(op: ir.OpView) -> list[ir.Value]:

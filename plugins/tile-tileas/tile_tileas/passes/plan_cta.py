@@ -21,6 +21,7 @@ from tile_tileas.cluster.relations import SOURCES, Relations
 from tile_tileas.cluster.turns import make_in_turns
 from tile_tileas.cluster.worth import Worth
 from tile_tileas.dialect.cluster import MOST_CTAS, PORTABLE_CTAS
+from tile_tileas.dots import SCALED_FAMILY
 from tile_tileas.few_warps import (
     FEW_WARPS,
     MANY_WARPS,
@@ -32,10 +33,10 @@ from tile_tileas.hints import CTAS, asked_ctas, asked_warps, hints_of
 from tile_tileas.kernel_products import DOT, least_rows, made_by, operand_bytes
 from tile_tileas.kernel_spec import PLANNED_CTAS
 from tile_tileas.launch_choice import OTHER_REGISTERS
-from tile_tileas.mma.families import FAMILIES, WARP
+from tile_tileas.mma.families import FAMILIES, TENSOR, WARP
 from tile_tileas.mma.tier import Product
 from tile_tileas.mma.warpgroup import WarpgroupTier
-from tile_tileas.passes.dot import product_of
+from tile_tileas.passes.dot import product_of, scaled_choice
 from tile_tileas.passes.turned_dot import transposed
 from tile_tileas.storage import storage_bits
 from tile_tileas.tile_graph import is_tile
@@ -235,7 +236,8 @@ def _chosen(func: ir.Operation, target: Target) -> int:
 
 def _by_warps(func: ir.Operation, target: Target, mma: str) -> bool:
     """Whether warps multiply, and nothing else does."""
-    return made_by(func, target, mma, MANY_WARPS) == {WARP}
+    families = made_by(func, target, mma, MANY_WARPS)
+    return bool(families) and families <= {WARP, SCALED_FAMILY}
 
 
 def _for_warps(func: ir.Operation, target: Target) -> int:
@@ -247,9 +249,11 @@ def _for_warps(func: ir.Operation, target: Target) -> int:
     Elements of fewer bits are multiplied in less time than squares of that size are loaded: e4m3 of
     4 x 8192 x 8192 x 2000 in tiles of 128 x 256 x 128 1883 and 2365 (2). Only sums of those are cut
     that threads cannot hold: 8 x 12288 x 4096 x 2560, tiles of 256 x 256 x 128, 5407 and 4159 (2).
+    With block scales, which are copied beside them, small blocks are better again: MXFP8 of 4096^3
+    in tiles of 128 x 256 x 128 343 and 248 (2), MXFP4 by 128 x 256 x 256 180 and 131.
     """
     dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
-    fast = any(storage_bits(op.a.type.element_type) < _SLOW_BITS for op in dots)
+    fast = any(storage_bits(op.a.type.element_type) < _SLOW_BITS and not op.sfa for op in dots)
     threads, parts = MANY_WARPS * _LANES, 1
     largest = max(tile_bits(op.results[0]) for op in dots) // (threads * _REGISTER_BITS)
     while largest > parts * (_HELD if fast else _SUMS) and parts < PORTABLE_CTAS:
@@ -343,8 +347,8 @@ def _is_loop(op: ir.OpView) -> bool:
 
 
 def _least(dot: ir.OpView, target: Target) -> int:
-    if len(dot.operands) != 3:  # has block scales, and may have types that only those products take
-        return 1
+    if dot.sfa is not None:
+        return _least_for_scales(dot, target)
     tier = WarpgroupTier()
     whole = product_of(dot, list(dot.operands)[:3], target, MANY_WARPS)
     if whole.shape[0] == 1:
@@ -355,6 +359,14 @@ def _least(dot: ir.OpView, target: Target) -> int:
         return any(way is not None and isinstance(tier.choose(way), str) for way in ways)
 
     return next((parts for parts in (1, 2, 4) if fits(whole.part(parts))), 1)
+
+
+def _least_for_scales(dot: ir.OpView, target: Target) -> int:
+    """As few blocks as have columns of tensor memory for sums and block scales: sums of 256 x 256
+    alone take all of one block's.
+    """
+    fitting = (n for n in (1, 2, 4) if scaled_choice(dot, target, TENSOR, MANY_WARPS, n))
+    return next(fitting, 1)
 
 
 def _separate_sources(func: ir.Operation) -> None:
