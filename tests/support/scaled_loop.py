@@ -67,21 +67,20 @@ def unpack(p: Program, value: Value) -> Value:
 
 
 @cache
-def loop(packed: bool, narrow: bool = False, m: int = M) -> Program:
-    """sum over steps of (A SFA) (B SFB); scales in rows, or packed in 512 bytes. `narrow`: A and B
-    are numbers of four bits, two to a byte; A has `m` rows.
+def loop(packed: int, narrow: bool = False, m: int = M) -> Program:
+    """sum over steps of (A SFA) (B SFB); scales in rows, or packed in 512 bytes: those of A, or (2)
+    of both. `narrow`: A and B are numbers of four bits, two to a byte; A has `m` rows.
     """
     p = Program()
     element, k = (t.I8, K // 2) if narrow else (t.F8E4M3FN, K)
     sources = [pieces(p, shape, element) for shape in ((m, k), (N, k))]
-    rows = [(32, 16) if packed else (m, BLOCKS), (N, BLOCKS)]
-    scales = [pieces(p, shape, t.F8E8M0FNU) for shape in rows]
+    scales = [pieces(p, shape, t.F8E8M0FNU) for shape in _shapes(packed, m)]
     bounds = [p.argument(I32), p.argument(I32), p.constant(I32, 1)]
     start = p.constant(t.Tile((m, N), t.F32), 0)
 
     def body(i: Value, total: Value) -> list[Value]:
         a, b, sfa, sfb = (load(i) for load in (*sources, *scales))
-        sfa = unpacked(p, sfa) if packed else sfa
+        sfa, sfb = (unpacked(p, x) if at < packed else x for at, x in enumerate((sfa, sfb)))
         a, b = (unpack(p, x) if narrow else x for x in (a, b))
         operands = [a, turned(p, b), total, sfa, turned(p, sfb)]
         return [p.emit("mmaf_scaled", operands, total.type)]
@@ -92,19 +91,26 @@ def loop(packed: bool, narrow: bool = False, m: int = M) -> Program:
     return p
 
 
-def arguments(packed: bool, first: int, last: int, narrow: bool = False, m: int = M) -> list[Any]:
+def _shapes(packed: int, m: int) -> list[tuple[int, int]]:
+    """Of a step's scales in memory."""
+    return [
+        (32, 16) if at < packed else shape for at, shape in enumerate(((m, BLOCKS), (N, BLOCKS)))
+    ]
+
+
+def arguments(packed: int, first: int, last: int, narrow: bool = False, m: int = M) -> list[Any]:
     """Of a launch with steps `first` to `last`; the last one is the result."""
     rng = np.random.default_rng(7)
     element = t.F4E2M1FN if narrow else t.F8E4M3FN
     a, b = (codes((MOST, *shape), element, rng) for shape in ((m, K), (N, K)))
-    shapes = (32, 16) if packed else (m, BLOCKS), (N, BLOCKS)
+    shapes = _shapes(packed, m)
     scales = [rng.integers(126, 129, (MOST, *s)).astype(np.uint8).view(np.int8) for s in shapes]
     return [a, b, *scales, np.int32(first), np.int32(last), np.zeros((m, N), np.float32)]
 
 
 @cache
 def compiled(
-    packed: bool, target: str, strategy: str = "unspecialize", narrow: bool = False, m: int = M
+    packed: int, target: str, strategy: str = "unspecialize", narrow: bool = False, m: int = M
 ) -> str:
     """Its PTX."""
     module = loop(packed, narrow, m).module()
@@ -118,7 +124,7 @@ def compiled(
 
 
 @cache
-def meant(packed: bool, first: int, last: int, narrow: bool = False, m: int = M) -> np.ndarray:
+def meant(packed: int, first: int, last: int, narrow: bool = False, m: int = M) -> np.ndarray:
     """What the evaluator makes of it."""
     given = arguments(packed, first, last, narrow, m)
     tile_cudatile.evaluate(loop(packed, narrow, m).module(), "k", (1, 1, 1), given)
@@ -126,7 +132,7 @@ def meant(packed: bool, first: int, last: int, narrow: bool = False, m: int = M)
 
 
 def agrees(
-    text: str, packed: bool, schedule: str, first: int = 0, last: int = MOST, narrow: bool = False,
+    text: str, packed: int, schedule: str, first: int = 0, last: int = MOST, narrow: bool = False,
     m: int = M,
 ) -> None:  # fmt: skip
     """Fails where the simulator finds a fault, or another result than the evaluator."""

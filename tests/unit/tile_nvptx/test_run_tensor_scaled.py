@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 import tile_cudatile
@@ -96,7 +97,7 @@ def test_products_without_scales_are_given_none() -> None:
 # --- loops ----------------------------------------------------------------------------------------
 
 
-def ptx(packed: bool, strategy: str = "unspecialize", narrow: bool = False) -> str:
+def ptx(packed: int, strategy: str = "unspecialize", narrow: bool = False) -> str:
     return compiled(packed, "sm_100", strategy, narrow)
 
 
@@ -112,6 +113,32 @@ def test_loops_of_every_length(packed: bool, narrow: bool) -> None:
     for first, last in ((0, 0), (2, 3), (0, MOST)):
         for schedule in SCHEDULES:
             agrees(text, packed, schedule, first, last, narrow)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_scales_that_lie_as_they_are_read_come_by_tensor_maps(narrow: bool) -> None:
+    """No thread touches them, and none waits for others in a step."""
+    text = ptx(2, narrow=narrow)
+    loop_ = text[text.index("tcgen05.mma") :]
+    assert "cp.async.commit_group" not in text
+    assert "bar.sync" not in loop_[: loop_.index("bra")]
+    for first, last in ((0, 0), (2, 3), (1, 3), (0, MOST)):
+        for schedule in SCHEDULES:
+            agrees(text, 2, schedule, first, last, narrow)
+
+
+def test_none_of_their_waits_can_go() -> None:
+    text = ptx(2)
+    waits = r"(tcgen05\.cp|tcgen05\.commit|mbarrier\.arrive\.expect_tx)[^;]*;"
+    found = list(re.finditer(waits, text))
+    assert len(found) > 4
+    for one in found:
+        without = text[: one.start()] + text[one.end() :]
+        assert is_caught(partial(_packed_agrees, without)), one[0]
+
+
+def _packed_agrees(text: str, schedule: str) -> None:
+    agrees(text, 2, schedule)
 
 
 def without_scales(element: t.Scalar, k: int) -> str:

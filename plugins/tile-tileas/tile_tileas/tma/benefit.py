@@ -13,10 +13,14 @@ from math import prod
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import element_bytes, shape_of
+from tile_tileas.analysis.tile_views import origin
 from tile_tileas.copying.ahead import is_in_a_loop
+from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.dots import SCALED_FAMILY
 from tile_tileas.mma.families import FAMILIES, TENSOR, WARP, WARPGROUP
+from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.mma.tiers import tier_of
+from tile_tileas.storage import row_major
 from tile_tileas.tma.element_types import is_rounding
 
 _DOT = "nv_tileas.dot"
@@ -31,6 +35,9 @@ _ALL = (*FAMILIES, SCALED_FAMILY)
 #: Those that one thread begins, for all.
 _BY_ONE_THREAD = (TENSOR,)
 _LOAD, _STORE = "nv_tileas.tiled_load", "nv_tileas.tiled_store"
+#: The first operand of a product that is block scales; warps of a block, on which places of scales
+#: do not depend.
+_SCALES, _ANY_WARPS = 3, 4
 #: A smaller tile leaves sooner from the threads that hold it, bytes.
 LEAST_STORE = 4096
 #: A smaller tile is copied sooner by the threads, bytes.
@@ -112,7 +119,7 @@ def is_copy(tile: ir.Value) -> bool:
 
 def feeds_product(tile: ir.Value, families: Sequence[str] = _ALL) -> bool:
     """Whether `tile` is an operand of a product of `families`, as it is or after its axes were
-    renamed.
+    renamed, or its block scales as it lies in memory.
 
     Maps round f32 to tf32 on the way to products that read boxes, and to no others.
     """
@@ -121,14 +128,29 @@ def feeds_product(tile: ir.Value, families: Sequence[str] = _ALL) -> bool:
         value, rounded = stack.pop()
         for use in value.uses:
             user = use.owner
-            if user.name == _DOT and use.operand_number < 2 and _family(user) in families:
-                if not rounded or _family(user) in _FROM_BOXES:
+            if user.name == _DOT and _family(user) in families:
+                if use.operand_number >= _SCALES:
+                    if _lies_as_read(user, use.operand_number):
+                        return True
+                elif use.operand_number < 2 and (not rounded or _family(user) in _FROM_BOXES):
                     return True
             elif user.name in _SAME_DATA:
                 stack.append((user.results[0], rounded))
             elif is_rounding(user):
                 stack.append((user.results[0], True))
     return False
+
+
+def _lies_as_read(dot: ir.Operation | ir.OpView, at: int) -> bool:
+    """Whether block scales, operand `at`, are loaded in the order of memory in which tcgen05 reads
+    them.
+    """
+    if _family(dot) != TENSOR:
+        return False
+    plan = tensor_plan_of(dot, _ANY_WARPS)
+    assert isinstance(plan, ScaledTensorPlan), "it has scales"
+    loaded, order = origin(dot.operands[at], plan.scale_buffers[at - _SCALES])
+    return order == row_major(shape_of(loaded))
 
 
 def _family(dot: ir.Operation | ir.OpView) -> str:
