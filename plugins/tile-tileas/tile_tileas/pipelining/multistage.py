@@ -51,6 +51,7 @@ class Multistage:
         released: bool = False,
         behind: ir.OpView | None = None,
         late: Sequence[Prefetch] = (),
+        by_one_thread: bool = False,
     ) -> None:
         """`phased`: the loop carries the phase of its stages, whether a filling needs it or not.
         `led`: one thread fills and reads the stages; nobody meets in the loop, and the stage that
@@ -59,6 +60,7 @@ class Multistage:
         operation of the body, else before it. Tiles of `late` loads lie in the stage of the
         iteration after theirs, that of the last one in one more: operations of the body that read
         them are to run an iteration later. They wait for that stage before the first of them.
+        `by_one_thread`: products are begun by one thread, and all threads wait for them.
         """
         assert stages > in_flight + 1, "copies run ahead"
         self.loop, self.fillings, self.stages = loop, fillings, stages
@@ -70,6 +72,7 @@ class Multistage:
         self.carried = sorted({at for load in self.loads for at in load.slice.carried})
         self.updates = updates_of(self.carried, loop)
         self.led, self.released, self.behind = led, released, behind
+        self.by_one_thread = by_one_thread
         self.late = [load.load.results[0] for load in late]
         assert not (late and self.carried), "late loads have places of their own"
         #: Waits for stages of late loads, in the body.
@@ -104,7 +107,12 @@ class Multistage:
     @property
     def _meets(self) -> bool:
         """Whether threads read what others have copied."""
-        return any(not load.private for load in self.loads)
+        return any(not (load.private or self._is_for_products(load)) for load in self.loads)
+
+    def _is_for_products(self, load: Prefetch) -> bool:
+        """Whether tensor maps bring a tile to products that one thread begins and all wait for."""
+        alone = load.target is not None and load.by_engine and not load.to_threads
+        return self.by_one_thread and alone
 
     @property
     def _meets_in_each_step(self) -> bool:

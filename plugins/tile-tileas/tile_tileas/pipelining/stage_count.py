@@ -63,11 +63,13 @@ def stages_of(
     led: bool = False,
     apart: bool = False,
     spared: int = 0,
+    works: bool = False,
 ) -> int:
     """Stages, `lag` of which are still read while the next one is; 0 if too few fit beside the
     bytes that copies take for themselves. `kept`: products of tcgen05 that stay in flight; `led`:
     by one thread alone, while others wait behind the loop. `apart`: another agent copies, ahead of
-    all that comes before the loop. `spared`: bytes that what else lives then does without.
+    all that comes before the loop. `spared`: bytes that what else lives then does without. `works`:
+    threads make operands in each step, which another block's hide.
     """
     macs = sum(_macs(op) for op in one.loop.regions[0].blocks[0].operations)
     tensor = bool(kept)
@@ -89,7 +91,8 @@ def stages_of(
         room = replace(room, latency=latency, mma_clk=_clk(one.loop, machine))
     paired = led and _by_pairs(kept) and _hides_others(one, demand, room)
     if tensor and (not led or paired) and _leaves_columns(one.func):
-        demand = replace(demand, beside=BESIDE, enough_beside=_STAGES_BESIDE if paired else 0)
+        few = _STAGES_BESIDE if paired or works else 0
+        demand = replace(demand, beside=BESIDE, enough_beside=few)
     return depth(demand, room)
 
 

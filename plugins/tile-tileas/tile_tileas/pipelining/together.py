@@ -15,6 +15,7 @@ from tile_tileas.pipelining import met_ring, tcgen05_in_flight
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.chains import Chain
 from tile_tileas.pipelining.fragments_ahead import FragmentsAhead, products_to_feed
+from tile_tileas.pipelining.made_operands import alternate, further_bytes, is_multiplied
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.overlap import chain_to_overlap, late_loads, overlap
 from tile_tileas.pipelining.released import can_be_released, release
@@ -26,18 +27,24 @@ from tile_tileas.tma.filling import Tma
 _DOT = "nv_tileas.dot"
 
 
-def with_tensor_memory(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
-    """Keep `products` by tcgen05 in flight; None if two stages do not fit."""
-    lag = LAG
-    stages = stages_of(one, lag, products)
+def with_tensor_memory(
+    one: Candidate, products: Sequence[Kept], by_threads: Sequence[ir.OpView]
+) -> Pipelined | None:
+    """Keep `products` by tcgen05 in flight, which read what is loaded ahead, and buffers that
+    threads fill in each step; None if two stages do not fit.
+    """
+    lag, further, works = LAG, further_bytes(by_threads), any(map(is_multiplied, by_threads))
+    stages = stages_of(one, lag, products, spared=-further, works=works)
     if not stages:
         lag, stages = 0, stages_of(one)
         _remark_on_no_room(one)
     if not stages:
         return None
-    made = Multistage(one.loop, one.engines.fillings(one.loads), stages, lag, phased=True)
+    fillings = one.engines.fillings(one.loads)
+    made = Multistage(one.loop, fillings, stages, lag, phased=True, by_one_thread=bool(lag))
     new = made.run()
     if lag:
+        new = alternate(new, by_threads)
         tcgen05_in_flight.keep_in_flight(one.func, new, made, products)
     return Pipelined(stages, len(products) if lag else 0)
 

@@ -16,6 +16,7 @@ from tile_tileas.pipelining import (
     together,
 )
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
+from tile_tileas.pipelining.made_operands import made_by_threads
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,13 @@ class Ways:
         made = tcgen05_turned.pipelined(one) or specialized.pipelined(one, self.strategy)
         if made is not None:
             return made
-        by_tensor = tcgen05_in_flight.products_to_keep(func, loop, one.filled)
+        by_threads = made_by_threads(loop, one.filled)
+        ready = [*one.filled, *(op.results[0] for op in by_threads)]
+        by_tensor = tcgen05_in_flight.products_to_keep(func, loop, ready)
         if by_tensor:
             made = tcgen05_led.pipelined(
                 one, by_tensor, in_turn=self.in_turn, across=self.across
-            ) or together.with_tensor_memory(one, by_tensor)
+            ) or together.with_tensor_memory(one, by_tensor, by_threads)
         else:
             made = tcgen05_in_step.pipelined(one)
             made = made or together.pipelined(one, fragments_ahead=self.fragments_ahead)
