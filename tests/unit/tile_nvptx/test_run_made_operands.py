@@ -76,7 +76,7 @@ def test_no_wait_can_go(maps: str) -> None:
 
 
 #: What later ones cover: the meeting behind the initialisation of barriers, and where `cp.async`
-#: fills stages of A, the fence and the meeting in front of a step: others follow before its product.
+#: fills stages of A, the fence and the meeting in front of a step: others follow them.
 SPARE = {
     "host": {r"bar\.sync \t0;": 1},
     "off": {r"bar\.sync \t0;": 2, r"fence\.proxy\.async[^;]*;": 1},
