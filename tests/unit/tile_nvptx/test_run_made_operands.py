@@ -6,19 +6,25 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 import tile_cudatile
 import tile_sim
-from support.pipelined import Steps
+from support.pipelined import Steps, tiles
+from support.programs import I32, Program
 from support.removals import SCHEDULES, is_caught, without, wrong_waits
+from tile_cudatile import types as t
+from tile_cudatile.tree import Value
 
 import tile_core
+from tile_core.artifact import Artifact
 
 _LEAST_STEPS = 20_000  # of a kernel that ends; mutants may wait for ever
 _STEPS = 9  # more than stages
 _TILE = (128, 32, 32)
+_FEW = 32  # rows that no instruction of tcgen05 has
 
 
 def steps(turns: int = 0) -> Steps:
@@ -26,17 +32,21 @@ def steps(turns: int = 0) -> Steps:
     return Steps(right="twice", turns=turns, tile=_TILE, most=_STEPS)
 
 
-@cache
-def ptx(maps: str, turns: int = 0) -> str:
-    module = steps(turns).program().module()
+def made(one: Steps, maps: str) -> Artifact:
+    module = one.program().module()
     tile_cudatile.verify(module)
     options = {"tma-descriptors": maps, "unspecialized-pipeline-num-stages": 2, "num-warps": 4}
-    made = tile_core.compile(
+    return tile_core.compile(
         str(tile_cudatile.to_mlir(module)), "sm_100", opt_level=2, emit="ptx",
         start_at="convert-cudatile-to-tileaa", options=options, keep_stages=False,
     )  # fmt: skip
-    assert made.statistics["tileas-unspecialized-pipeline", "in_flight"] == 1
-    return str(made.stage("ptx"))
+
+
+@cache
+def ptx(maps: str, turns: int = 0) -> str:
+    found = made(steps(turns), maps)
+    assert found.statistics["tileas-unspecialized-pipeline", "in_flight"] == 1
+    return str(found.stage("ptx"))
 
 
 def check(text: str, schedule: str, first: int = 0, last: int = _STEPS, turns: int = 0) -> None:
@@ -73,6 +83,55 @@ def test_one_buffer_would_not_do(maps: str) -> None:
 def test_no_wait_can_go(maps: str) -> None:
     for broken in wrong_waits(ptx(maps)):
         assert is_caught(lambda schedule, one=broken: check(one, schedule))
+
+
+class Mixed(Steps):
+    """The sum of A B_i^2, and one of 32 rows, which warps multiply: of A's first ones."""
+
+    def program(self) -> Program:
+        p, (m, k, n) = Program(), self.tile
+        loads = [tiles(p, self, shape, self.element) for shape in ((m, k), (k, n))]
+        bounds = [p.argument(I32), p.argument(I32), p.constant(I32, 1)]
+        few = tiles(p, self, (_FEW, k), self.element)
+        types = [t.Tile((rows, n), t.F32) for rows in (m, _FEW)]
+        starts = [p.constant(type_, 0) for type_ in types]
+
+        def body(i: Value, *totals: Value) -> list[Value]:
+            a, b, c = (load(i) for load in (*loads, few))
+            square = p.emit("mulf", [b, b], b.type, rounding_mode="nearest_even")
+            given = zip((a, c), totals, types, strict=True)
+            return [p.emit("mmaf", [x, square, total], type_) for x, total, type_ in given]
+
+        region = p.region([I32, *types], body, "continue")
+        p.emit("for", [*bounds, tuple(starts)], *types, regions=(region,))
+        for result, type_ in zip(p.ops[-1].results, types, strict=True):
+            p.store(result, type_.shape, t.F32)
+        return p
+
+    def arguments(self, first: int, last: int) -> list[Any]:
+        a, b, *bounds, out = super().arguments(first, last)
+        few = np.ascontiguousarray(a[:, :_FEW])
+        return [a, b, *bounds, few, out, np.zeros((_FEW, self.tile[2]), np.float32)]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("maps", ["host", "off"])
+def test_what_warps_read_is_none_of_it(maps: str, schedule: str) -> None:
+    """Their product reads it beside the one in flight, and threads meet for it."""
+    one = Mixed(tile=_TILE, most=_STEPS)
+    text = str(made(one, maps).stage("ptx"))
+    assert "mma.sync" in text
+    assert "tcgen05.mma" in text
+    for first, last in ((0, _STEPS), (2, 4)):
+        arguments = one.arguments(first, last)
+        a, b = (x[first:last].astype(np.float32) for x in arguments[:2])
+        report = tile_sim.Module(text).launch(
+            "k", (1, 1, 1), None, arguments, check=True, schedule=schedule
+        )
+        assert not report.findings
+        meant = (a @ (b * b)).sum(0)
+        np.testing.assert_array_equal(arguments[-2], meant)
+        np.testing.assert_array_equal(arguments[-1], meant[:_FEW])
 
 
 #: What later ones cover: the meeting behind the initialisation of barriers, and where `cp.async`

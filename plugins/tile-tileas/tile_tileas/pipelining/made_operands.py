@@ -16,12 +16,15 @@ from collections.abc import Iterator, Sequence
 from tile_cute.atoms.records import SHARED
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.accumulators import together_with
 from tile_tileas.analysis.buffers import ALLOC, stage_bytes
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dot_plan import family_of
+from tile_tileas.mma.families import TENSOR
 from tile_tileas.pipelining.carrying import carrying, hand_on
 from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.multistage import PIPELINED
-from tile_tileas.pipelining.wgmma_in_flight import VIEWS
+from tile_tileas.pipelining.wgmma_in_flight import VIEWS, Kept
 from tile_tileas.pipelining.writer import Writer
 
 _COPY = "nv_tileas.copy"
@@ -32,7 +35,7 @@ _MULTIPLIED = 2
 
 def made_by_threads(loop: ir.OpView, filled: Sequence[ir.Value]) -> list[ir.OpView]:
     """Buffers that a loop allocates, that threads fill once in a step, and that only products of it
-    read; not those that loads fill ahead (`filled`).
+    by tcgen05 read; not those that loads fill ahead (`filled`).
     """
     body = loop.regions[0].blocks[0].operations
     return [
@@ -46,7 +49,7 @@ def _is_made(alloc: ir.OpView) -> bool:
     buffer = Buffer.of(alloc.results[0].type)
     users = list(_users(alloc.results[0]))
     stores = [op for op in users if op.name == _COPY]
-    reads = [op for op in users if op.name == PRODUCT]
+    reads = [op for op in users if op.name == PRODUCT and family_of(op) == TENSOR]
     here = all(op.block == alloc.operation.block for op in users)
     return (
         buffer is not None
@@ -57,6 +60,16 @@ def _is_made(alloc: ir.OpView) -> bool:
         and here
         and len(stores) + len(reads) == len(users)
     )
+
+
+def read_by(made: Sequence[ir.OpView], products: Sequence[Kept]) -> list[ir.OpView]:
+    """Those of `made` that `products` read, and no others."""
+    kept = [op.operation for one in products for op in together_with(one.op)]
+    return [
+        op
+        for op in made
+        if all(user.name == _COPY or user in kept for user in _users(op.results[0]))
+    ]
 
 
 def is_multiplied(alloc: ir.OpView) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.mlir import ir
+from tile_tileas.dot_plan import family_of
+from tile_tileas.mma.families import TENSOR
 from tile_tileas.mma.warpgroup import WARPS
 from tile_tileas.pipelining import met_ring, tcgen05_in_flight
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
@@ -41,12 +43,19 @@ def with_tensor_memory(
     if not stages:
         return None
     fillings = one.engines.fillings(one.loads)
-    made = Multistage(one.loop, fillings, stages, lag, phased=True, by_one_thread=bool(lag))
+    alone = bool(lag) and _are_by_tensor(one.loop)
+    made = Multistage(one.loop, fillings, stages, lag, phased=True, by_one_thread=alone)
     new = made.run()
     if lag:
         new = alternate(new, by_threads)
         tcgen05_in_flight.keep_in_flight(one.func, new, made, products)
     return Pipelined(stages, len(products) if lag else 0)
+
+
+def _are_by_tensor(loop: ir.OpView) -> bool:
+    """Whether one thread begins all products of a loop: what warps multiply, each reads itself."""
+    body = loop.regions[0].blocks[0].operations
+    return all(family_of(op) == TENSOR for op in body if op.operation.name == _DOT)
 
 
 def pipelined(one: Candidate, *, fragments_ahead: bool) -> Pipelined | None:

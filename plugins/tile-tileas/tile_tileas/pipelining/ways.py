@@ -16,7 +16,7 @@ from tile_tileas.pipelining import (
     together,
 )
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
-from tile_tileas.pipelining.made_operands import made_by_threads
+from tile_tileas.pipelining.made_operands import made_by_threads, read_by
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Ways:
         ready = [*one.filled, *(op.results[0] for op in by_threads)]
         by_tensor = tcgen05_in_flight.products_to_keep(func, loop, ready)
         if by_tensor:
+            by_threads = read_by(by_threads, by_tensor)
             made = tcgen05_led.pipelined(
                 one, by_tensor, in_turn=self.in_turn, across=self.across
             ) or together.with_tensor_memory(one, by_tensor, by_threads)
