@@ -1,5 +1,6 @@
-"""Products with block scales beyond those of speed_kernels.py: scales as `tcgen05` wants them, B with
-its rows in memory, 16 numbers of four bits to a scale."""
+"""Products with block scales beyond those of speed_kernels.py: scales as `tcgen05` wants them, B
+with its rows in memory.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ ROWS, PARTS, BLOCKS = 32, 4, 4
 
 
 def together(scale, row, k, extent: Int, blocks: Int):
-    """A tile of scales that lie as cuTile's example has them: (extent / 128, blocks / 4, 32, 16)."""
+    """A tile of scales, which lie as in cuTile's example: (extent / 128, blocks / 4, 32, 16)."""
     high, wide = extent // (ROWS * PARTS), blocks // BLOCKS
     found = ct.load(scale, index=(row, k, 0, 0), shape=(high, wide, ROWS, PARTS * BLOCKS))
     found = ct.reshape(found, (high, wide, ROWS, PARTS, BLOCKS))
@@ -52,7 +53,7 @@ def packed_interleaved_matmul(a, a_scale, b, b_scale, c, tm: Int, tn: Int, tk: I
 
 @ct.kernel
 def rows_matmul(a, a_scale, b, b_scale, c, tm: Int, tn: Int, tk: Int, block: Int):
-    """a @ b of 8-bit floats, with rows of `b` and of its scales in memory, as in cuTile's example."""
+    """a @ b of 8-bit floats, with rows of `b` and of its scales in memory: cuTile's example."""
     rows, columns = ct.cdiv(a.shape[0], tm), ct.cdiv(b.shape[1], tn)
     row, column = place(ct.bid(0), rows, columns)
     total = ct.full((tm, tn), 0, dtype=ct.float32)

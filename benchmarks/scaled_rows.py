@@ -1,8 +1,8 @@
 """Products with block scales as users have them: `speed.py --rows scaled_rows:ROWS`.
 
 All have 4096 rows, columns and elements along K. "MXFP8" and "MXFP4" have a power of two for 32
-elements (OCP Microscaling Formats), "NVFP4" an e4m3 for 16; "interleaved" scales lie as `tcgen05` wants
-them, others in rows.
+elements (OCP Microscaling Formats), "NVFP4" an e4m3 for 16; "interleaved" scales lie as `tcgen05`
+wants them, others in rows.
 """
 
 from __future__ import annotations

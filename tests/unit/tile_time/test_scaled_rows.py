@@ -87,6 +87,9 @@ _CASES = [
     # By warps, in blocks that share nothing.
     ("sm_120", "NVFP4", "rows", "128x256x128", 1, _PAIR, "f64"),
     ("sm_120", "MXFP8", "interleaved", "128x128x128", 1, "block_scale", _ALONE),
+    ("sm_120", "MXFP8", "rows", "256x256x128", 2, ".reqnctapercluster 4", "f64"),
+    # Threads make B's scales of the next step, as its rows are in memory.
+    ("sm_100", "MXFP8", "b in rows", "128x128x128", 1, "tcgen05.cp", _ALONE),
 ]
 
 

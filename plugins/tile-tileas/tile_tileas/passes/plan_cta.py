@@ -61,7 +61,8 @@ class PlanCta(Pass):
     In kernels without products the tiles that loops carry are cut. How many blocks is what the
     kernel's hint `num_cta_in_cga` says, else the module; 0 there leaves it to the compiler, which
     takes as few as let sums stay in registers. A hint that makes a kernel slower (`cluster.worth`)
-    is given up, unless hints are to be followed; what the module says is not. A kernel that several
+    is given up, unless hints are to be followed; what the module says is not. Where blocks of a
+    cluster share nothing, a hint may get more of them than it asks for. A kernel that several
     blocks cannot share runs in one. A remark says why in both cases. On targets without clusters
     one block makes the parts of such sums one after the other. Products of tcgen05 that are cut
     along rows are made by pairs of blocks together where both can: each then has half of the
@@ -91,6 +92,8 @@ class PlanCta(Pass):
             return
         asked = self._worthwhile(op, asked_ctas(op, cx.target.name), cx)
         parts = asked or self._chosen(op, cx.target)
+        if self._is_free_to_add(op, asked, cx.target):
+            parts = max(parts, self._chosen(op, cx.target))
         # Blocks that load by themselves what they share read least for squares, so that each
         # halving cuts what is longer by then.
         steps = [parts] if cx.target.multicast else [2] * (parts.bit_length() - 1)
@@ -129,6 +132,16 @@ class PlanCta(Pass):
                 name="ClusterGivenUp",
             )
         return parts
+
+    def _is_free_to_add(self, func: ir.Operation, asked: int, target: Target) -> bool:
+        """Whether more blocks than a hint asks for may work on a tile block: where blocks of a
+        cluster share nothing, they are smaller blocks, and nothing else.
+
+        RTX 5090 (model), MXFP8 of 4096^3 in tiles of 256 x 256 x 128, 2 CTAs: 342 us with two
+        blocks, 249 with four.
+        """
+        hinted = asked > 1 and CTAS in hints_of(func, target.name)
+        return hinted and not self.follow_hints and not target.multicast
 
     def _in_turns(self, func: ir.Operation, parts: int, cx: PassContext) -> None:
         """Tiles whose sums one block cannot hold are made in parts, one after the other."""
