@@ -33,10 +33,12 @@ def with_tensor_memory(
     one: Candidate, products: Sequence[Kept], by_threads: Sequence[ir.OpView]
 ) -> Pipelined | None:
     """Keep `products` by tcgen05 in flight, which read what is loaded ahead, and buffers that
-    threads fill in each step; None if two stages do not fit.
+    threads fill in each step; None if two stages do not fit, or beside such buffers three.
     """
     lag, further, works = LAG, further_bytes(by_threads), any(map(is_multiplied, by_threads))
     stages = stages_of(one, lag, products, spared=-further, works=works)
+    if not stages and by_threads:
+        return None
     if not stages:
         lag, stages = 0, stages_of(one)
         _remark_on_no_room(one)

@@ -17,6 +17,7 @@ from tile_tileas.pipelining import (
 )
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.made_operands import made_by_threads, read_by
+from tile_tileas.pipelining.wgmma_in_flight import Kept
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,26 @@ class Ways:
         made = tcgen05_turned.pipelined(one) or specialized.pipelined(one, self.strategy)
         if made is not None:
             return made
-        by_threads = made_by_threads(loop, one.filled)
-        ready = [*one.filled, *(op.results[0] for op in by_threads)]
-        by_tensor = tcgen05_in_flight.products_to_keep(func, loop, ready)
+        by_tensor, by_threads = _in_flight(one)
         if by_tensor:
-            by_threads = read_by(by_threads, by_tensor)
             made = tcgen05_led.pipelined(
                 one, by_tensor, in_turn=self.in_turn, across=self.across
             ) or together.with_tensor_memory(one, by_tensor, by_threads)
-        else:
+        if not by_tensor or (made is None and by_threads):
             made = tcgen05_in_step.pipelined(one)
             made = made or together.pipelined(one, fragments_ahead=self.fragments_ahead)
         return made or refilled.pipelined(one)
+
+
+def _in_flight(one: Candidate) -> tuple[list[Kept], list[ir.OpView]]:
+    """Products by tcgen05 that may stay in flight, and the buffers that threads fill for them, and
+    for no others, in each step.
+    """
+    by_threads = made_by_threads(one.loop, one.filled)
+    while True:
+        ready = [*one.filled, *(op.results[0] for op in by_threads)]
+        products = tcgen05_in_flight.products_to_keep(one.func, one.loop, ready)
+        alone = read_by(by_threads, products)
+        if not products or len(alone) == len(by_threads):
+            return products, by_threads
+        by_threads = alone
