@@ -90,17 +90,18 @@ def _rows(given: argparse.Namespace, cuobjdump: Path, tileiras: Path) -> Iterato
             yield Found(name, inspect(ours.cubin, cuobjdump), theirs, spent)
 
 
-def programs(target: str, sms: int, only: Sequence[str] = ()) -> Iterator[tuple[str, bytes]]:
-    """(row, bytecode) of rows that `only` takes and the target has types for, no program twice."""
+def programs(
+    target: str, sms: int, only: Sequence[str] = (), rows: Sequence[str] = ("speed_rows:ROWS",)
+) -> Iterator[tuple[str, bytes]]:
+    """(row, bytecode) of `rows` that `only` takes and the target can run, no program twice."""
     import cuda.tile as ct
-    from speed import kernel_of
-    from speed_rows import ROWS
+    from speed import kernel_of, rows_of
     from tile_sim import cutile
 
     seen: list[bytes] = []
     cutile.settings.arch, cutile.settings.compiler = target, "none"
     cutile.compiler.watch = lambda done: seen.append(done.bytecode)
-    for row in ROWS:
+    for row in (row for module in rows for row in rows_of(module)):
         wanted = not only or any(part in row.name for part in only)
         if not wanted or int(target.removeprefix("sm_")) < row.capability:
             continue

@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from row_code import programs
+
 import tile_core
 from tile_core.diagnostics import TileError
 from tile_core.machines import builtin_machines, find_machine
@@ -30,6 +32,7 @@ _GPUS = {"sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the lines; one process for each target, as cuTile asks for the GPU once."""
+    sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
     given = _parser().parse_args(argv)
     if len(given.targets) > 1:
         lines = b"".join(_of_target(target, given.rows) for target in given.targets)
@@ -55,31 +58,13 @@ def _of_target(target: str, rows: Sequence[str]) -> bytes:
 
 def _lines(target: str, rows: Sequence[str]) -> Iterator[str]:
     sms = int(find_machine(_GPUS[target], builtin_machines()).chip.sms)
-    for name, bytecode in _programs(target, sms, rows):
+    for name, bytecode in programs(target, sms, rows=rows):
         try:
             made = tile_core.compile(bytecode, target, opt_level=_LEVEL, emit="ptx")
             digest = sha256(str(made.output).encode()).hexdigest()[:16]
         except TileError as error:
             digest = f"refused: {error.message}"
         yield f"{target} {digest} {name}"
-
-
-def _programs(target: str, sms: int, rows: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
-    import cuda.tile as ct
-    from speed import kernel_of, rows_of
-    from tile_sim import cutile
-
-    seen: list[bytes] = []
-    cutile.settings.arch, cutile.settings.compiler = target, "none"
-    cutile.compiler.watch = lambda done: seen.append(done.bytecode)
-    for row in (row for module in rows for row in rows_of(module)):
-        if int(target.removeprefix("sm_")) < row.capability:
-            continue
-        seen.clear()
-        launch = row.launch(sms)
-        ct.launch(None, launch.grid, kernel_of(row, None), launch.arguments)
-        yield from ((row.name, bytecode) for bytecode in seen)
 
 
 if __name__ == "__main__":

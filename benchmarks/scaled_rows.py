@@ -14,12 +14,12 @@ from speed_rows import Launch, Row, Tile, zeros
 
 _EXTENT = 4096
 #: Format -> elements of memory, those of a byte, bits that count, of scales, elements of a block.
-_FORMATS = {
+FORMATS = {
     "MXFP8": ("e4m3", 1, 8, "e8m0", 32),
     "MXFP4": ("u8", 2, 4, "e8m0", 32),
     "NVFP4": ("u8", 2, 4, "e4m3", 16),
 }
-_KERNELS = {
+KERNELS = {
     ("MXFP8", "rows"): "speed_kernels:scaled_matmul",
     ("MXFP8", "interleaved"): "scaled_kernels:interleaved_matmul",
     ("MXFP8", "b in rows"): "scaled_kernels:rows_matmul",
@@ -31,7 +31,7 @@ _KERNELS = {
 
 
 def row(form: str, scales: str, tile: Tile, ctas: int = 1) -> Row:
-    kind, in_byte, bits, scale, block = _FORMATS[form]
+    kind, in_byte, bits, scale, block = FORMATS[form]
     tm, tn, _ = tile
     n = _EXTENT
 
@@ -49,7 +49,7 @@ def row(form: str, scales: str, tile: Tile, ctas: int = 1) -> Row:
     name = f"{form}, {scales}, {'x'.join(map(str, tile))}" + (f", {ctas} CTAs" * (ctas > 1))
     moved = 2.0 * n * n / in_byte + 2.0 * n * n / block + 2.0 * n * n
     hints = {"num_ctas": ctas} if ctas > 1 else {}
-    return Row(name, _KERNELS[form, scales], launch, 2.0 * n**3, moved, bits, hints=hints,
+    return Row(name, KERNELS[form, scales], launch, 2.0 * n**3, moved, bits, hints=hints,
                capability=100)  # fmt: skip
 
 

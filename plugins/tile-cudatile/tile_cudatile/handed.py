@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from tile_core.mlir import ir
-from tile_core.passes import PassContext
-from tile_cudatile.dialect.read import from_mlir
 from tile_cudatile.tree import Module
+
+if TYPE_CHECKING:
+    from tile_core.mlir import ir
+    from tile_core.passes import PassContext
 
 
 class Handed:
@@ -28,4 +29,8 @@ def tree_of(program: ir.Operation, cx: PassContext) -> Module:
     """The tree of a `cuda_tile.module`, to be changed: its reader's where that is still true."""
     handed = cx.accepted(Handed.name, program)
     tree = None if handed is None else handed.take()
-    return from_mlir(program) if tree is None else tree
+    if tree is not None:
+        return tree
+    from tile_cudatile.dialect.read import from_mlir
+
+    return from_mlir(program)

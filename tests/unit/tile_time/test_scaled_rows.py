@@ -27,11 +27,11 @@ import ml_dtypes
 import numpy as np
 import tile_core
 from importlib import import_module
-from scaled_rows import _FORMATS, _KERNELS
+from scaled_rows import FORMATS, KERNELS
 
 made = []
 cutile.compiler.watch = lambda done: made.append(done.bytecode)
-kind, in_byte, _, scale_kind, block = _FORMATS[form]
+kind, in_byte, _, scale_kind, block = FORMATS[form]
 tm, tn, tk = map(int, tile.split("x"))
 m, n, k = 2 * tm, tn, 6 * tk
 draw = np.random.default_rng(1)
@@ -63,7 +63,7 @@ def factors(rows):
 (sfa, by), (sfb, others) = factors(m), factors(n)
 if scales == "b in rows":
     b, sfb = np.ascontiguousarray(b.T), np.ascontiguousarray(sfb.T)
-where, name = _KERNELS[form, scales].split(":")
+where, name = KERNELS[form, scales].split(":")
 kernel = getattr(import_module(where), name)
 kernel = kernel.replace_hints(num_ctas=int(ctas)) if int(ctas) > 1 else kernel
 c = np.zeros((m, n), np.float32)

@@ -93,7 +93,7 @@ class PlanCta(Pass):
         asked = self._worthwhile(op, asked_ctas(op, cx.target.name), cx)
         parts = asked or self._chosen(op, cx.target)
         if self._is_free_to_add(op, asked, cx.target):
-            parts = max(parts, self._chosen(op, cx.target))
+            parts = self._with_more(op, asked, cx)
         # Blocks that load by themselves what they share read least for squares, so that each
         # halving cuts what is longer by then.
         steps = [parts] if cx.target.multicast else [2] * (parts.bit_length() - 1)
@@ -141,7 +141,22 @@ class PlanCta(Pass):
         blocks, 249 with four.
         """
         hinted = asked > 1 and CTAS in hints_of(func, target.name)
-        return hinted and not self.follow_hints and not target.multicast
+        shares_nothing = target.clusters and not target.multicast
+        return hinted and shares_nothing and not self.follow_hints
+
+    def _with_more(self, func: ir.Operation, asked: int, cx: PassContext) -> int:
+        """As many blocks as are best, if those are more than a hint asks for."""
+        best = self._chosen(func, cx.target)
+        if best <= asked:
+            return asked
+        cx.passed(
+            func,
+            f"{_blocks(best)} on each tile block, not the {asked} of its hint: they share nothing, "
+            f"and smaller ones are faster ({self.name}.follow-hints makes what it asks for)",
+            category="schedule",
+            name="ClusterEnlarged",
+        )
+        return best
 
     def _in_turns(self, func: ir.Operation, parts: int, cx: PassContext) -> None:
         """Tiles whose sums one block cannot hold are made in parts, one after the other."""

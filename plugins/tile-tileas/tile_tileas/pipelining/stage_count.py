@@ -68,8 +68,9 @@ def stages_of(
     """Stages, `lag` of which are still read while the next one is; 0 if too few fit beside the
     bytes that copies take for themselves. `kept`: products of tcgen05 that stay in flight; `led`:
     by one thread alone, while others wait behind the loop. `apart`: another agent copies, ahead of
-    all that comes before the loop. `spared`: bytes that what else lives then does without. `works`:
-    threads make operands in each step, which another block's hide.
+    all that comes before the loop. `spared`: bytes that what else lives then does without,
+    negative for bytes that it takes besides. `works`: threads make operands in each step, which
+    another block's hide.
     """
     macs = sum(_macs(op) for op in one.loop.regions[0].blocks[0].operations)
     tensor = bool(kept)
