@@ -8,8 +8,9 @@ width that wrap around.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tile_cute import tensor_map
@@ -83,6 +84,8 @@ OPERATIONS: dict[str, Callable[..., int]] = {
 #: Those whose result has 64 bits, whatever their operand has.
 WIDENING = ("extui", "extsi")
 _WORD = (1 << 64) - 1
+#: Rows of a box are so many bytes, or several times as many.
+_ROW_BYTES = 16
 
 
 def evaluate(expression: Expression, argument: Callable[[Argument], int]) -> int:
@@ -99,12 +102,31 @@ def evaluate(expression: Expression, argument: Callable[[Argument], int]) -> int
             return result & (_WORD if expression.name in WIDENING else mask)
 
 
+def joined_problem(box: Sequence[int], joined: int, element_bits: int) -> str | None:
+    """Why a box, innermost first, cannot be in rows along so many dimensions; None if it can."""
+    if not 2 <= joined <= len(box):
+        return f"expects 2 to {len(box)} dimensions to be joined, but got {joined}"
+    run = prod(box[:joined])
+    row = min(run, tensor_map.MAX_BOX)
+    bits = row * element_bits
+    if run % row or run // row > tensor_map.MAX_BOX or element_bits < 8 or bits % (8 * _ROW_BYTES):
+        return (
+            f"expects joined dimensions to have rows of {_ROW_BYTES} bytes, but got {run} elements"
+        )
+    return None
+
+
 @dataclass(frozen=True)
 class MapRecipe:
     """The tensor map that kernel `kernel` expects in its hidden parameter `parameter`.
 
     `dims` are extents in elements, innermost first; `strides` are bytes along dimension 1 and up;
     all of 64 bits, as is `address`. The rest is as in `tile_cute.tensor_map`.
+
+    Along the first `joined` dimensions copies are at 0 while no extent is 0. If the tensor of such
+    a launch has all of the box along each of them, without gaps between, their box is one run of
+    memory: the map gets that run in rows of up to 256 elements. Engines copy it in less time than
+    short rows, to the same place.
     """
 
     kernel: str
@@ -118,18 +140,53 @@ class MapRecipe:
     atomicity: str = "16B"
     fill: str = "zero"
     l2_promotion: str = "128B"
+    joined: int = 0
 
     def __post_init__(self) -> None:
         rank = len(self.dims)
         if not 1 <= rank <= tensor_map.MAX_RANK or len(self.strides) != rank - 1:
             raise ValueError(f"a tensor map of {rank} extents and {len(self.strides)} strides")
-        if len(self.box) != rank or any(not 1 <= extent <= 256 for extent in self.box):
+        if len(self.box) != rank or any(
+            not 1 <= extent <= tensor_map.MAX_BOX for extent in self.box
+        ):
             raise ValueError(f"box {self.box} needs {rank} extents of 1 to 256")
         if self.type not in tensor_map.TYPE_BY_NAME:
             raise ValueError(f"no element type {self.type!r} of tensor maps")
+        problem = self.joined and joined_problem(self.box, self.joined, self.element_bits)
+        if problem or (self.joined and self.swizzle != "none"):
+            raise ValueError(problem or f"{self.joined} dimensions with swizzle {self.swizzle}")
+
+    @property
+    def _run(self) -> int:
+        """Elements of the box along joined dimensions."""
+        return prod(self.box[: self.joined])
+
+    @property
+    def joined_box(self) -> tuple[int, ...]:
+        """The box along joined dimensions, and their extents, where they are one run."""
+        row = min(self._run, tensor_map.MAX_BOX)
+        return (row, self._run // row, *[1] * (self.joined - 2))
+
+    @property
+    def joined_strides(self) -> tuple[int, ...]:
+        """Bytes along joined dimensions but the innermost, where they are one run."""
+        row, run = (n * self.element_bits // 8 for n in (self.joined_box[0], self._run))
+        return (row, *[run] * (self.joined - 2))
+
+    @property
+    def dense_strides(self) -> tuple[int, ...]:
+        """Bytes along joined dimensions but the innermost in a tensor without gaps."""
+        sizes = (prod(self.box[:n]) for n in range(1, self.joined))
+        return tuple(size * self.element_bits // 8 for size in sizes)
+
+    def _is_one_run(self, dims: Sequence[int], strides: Sequence[int]) -> bool:
+        """Whether a launch with these extents and strides has joined dimensions in rows."""
+        inside = all(have >= box for have, box in zip(dims, self.box[: self.joined], strict=False))
+        dense = tuple(strides[: max(0, self.joined - 1)]) == self.dense_strides
+        return self.joined > 0 and inside and dense and all(dims)
 
     def fixed_bits(self) -> int:
-        """All that does not depend on the launch, in place."""
+        """All that does not depend on the launch, in place; boxes of joined dimensions do."""
         kind = tensor_map.TYPE_BY_NAME[self.type]
         swizzle = tensor_map.SWIZZLES.index(self.swizzle)
         rank = len(self.dims)
@@ -144,7 +201,7 @@ class MapRecipe:
             "l2_promotion": tensor_map.L2_PROMOTIONS.index(self.l2_promotion),
             "swizzle_atomicity": tensor_map.ATOMICITIES.index(self.atomicity),
             "element_stride": (1,) * rank,
-            "box_dim": self.box,
+            "box_dim": (*[1] * self.joined, *self.box[self.joined :]),
         }
         return int.from_bytes(tensor_map.pack(values, rank), "little")
 
@@ -157,6 +214,12 @@ class MapRecipe:
         value = [evaluate(e, argument) for e in (self.address, *self.dims, *self.strides)]
         rank = len(self.dims)
         dims, strides = value[1 : 1 + rank], value[1 + rank :]
+        box = self.box[: self.joined]
+        if self._is_one_run(dims, strides):
+            box = self.joined_box
+            dims[: self.joined], strides[: self.joined - 1] = box, self.joined_strides
+        for at, extent in enumerate(box):
+            bits |= _cut("box_dim", extent - 1, at)
         bits |= _cut("global_address", value[0] >> 4)
         for at, extent in enumerate(dims):
             bits |= _cut("global_dim", extent - 1, at)
@@ -183,6 +246,8 @@ class MapRecipe:
             "swizzle": self.swizzle, "atomicity": self.atomicity, "fill": self.fill,
             "l2_promotion": self.l2_promotion,
         }  # fmt: skip
+        if self.joined:
+            fields["joined"] = self.joined
         return json.dumps(fields, separators=(",", ":"))
 
     @staticmethod

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 SIZE = 128
 ALIGNMENT = 64
 MAX_RANK = 5
+#: Elements of a box along one dimension at most.
+MAX_BOX = 256
 #: A tensor from this many bytes on has `large` set.
 LARGE_BYTES = 128 * 1024
 #: The value of `kind` in every map that was seen. What it means is not known; maps that a kernel

@@ -26,6 +26,23 @@ func.func @arguments(%p: !ptr, %n: i32, %s: i32, %i: i32) attributes {nv_tileaa.
   return
 }
 // -----
+// Axes along which copies are at 0 are said to the host.
+// CHECK: func.func @joined
+// CHECK-SAME: \22box\22:[8,32,4],\22swizzle\22:\22none\22
+// CHECK-SAME: \22joined\22:2
+!ptr = !nv_tileaa.ptr<f16, 1 : i32>
+!mem = !nv_tileaa.memref<f16, array<i64: 64, 32, 8>, array<i64: 256, 8, 1>>
+!view = !nv_tileaa.tiled_view<!mem, array<i32: 4, 32, 8>, array<i32: 0, 1, 2>, "zero">
+!desc = !nv_tileas.tma_desc<tensor<4x32x8xf16>, "none">
+func.func @joined(%p: !ptr) attributes {nv_tileaa.kernel} {
+  %a = "nv_tileaa.assume"(%p) {predicate = {kind = "div_by", divisor = 16 : i64}} : (!ptr) -> !ptr
+  %m = "nv_tileaa.make_memref"(%a) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !mem
+  %v = "nv_tileaa.block_tile"(%m) : (!mem) -> !view
+  %d = "nv_tileas.make_tiled_tma_desc"(%v) {joined = 2 : i32, oob_mode = "zero"} : (!view) -> !desc
+  "nv_tileas.prefetch_tma_desc"(%d) : (!desc) -> ()
+  return
+}
+// -----
 // An extent that depends on the block: the kernel makes the map itself.
 // CHECK: func.func @block
 // CHECK-SAME: "nv_tileas.num-device-tmas" = 1 : i32

@@ -53,6 +53,47 @@ def test_words_are_those_of_the_encoder(seed: int) -> None:
     assert not any(expected[64:])
 
 
+#: Extents and strides of launches with rows of 16 bytes, 32 of them to a box, and whether its box
+#: is one run then.
+LAUNCHES = [
+    ((16, 32, 7, 9), (16, 512, 4096), True),
+    ((16, 48, 7, 9), (16, 1024, 512), True),
+    ((16, 24, 7, 9), (16, 512, 4096), False),
+    ((8, 32, 7, 9), (16, 512, 4096), False),
+    ((16, 32, 7, 9), (32, 1024, 4096), False),
+    ((16, 32, 0, 9), (16, 512, 4096), False),
+    ((0, 32, 7, 9), (16, 512, 4096), False),
+]
+
+
+@pytest.mark.parametrize(("dims", "strides", "is_run"), LAUNCHES)
+@pytest.mark.parametrize("joined", [2, 3])
+def test_boxes_that_are_one_run_have_long_rows(
+    dims: tuple[int, ...], strides: tuple[int, ...], is_run: bool, joined: int
+) -> None:
+    """Three dimensions are a run of four tiles if these follow each other, too."""
+    box = (16, 32, 4, 2)
+    made = recipe(
+        type="u8", dims=ARGUMENTS[1:5], strides=ARGUMENTS[6:9], box=box, swizzle="none",
+        joined=joined,
+    )  # fmt: skip
+    values = dict(zip(ARGUMENTS, [1 << 20, *dims, 0, *strides], strict=False))
+    if is_run and joined == 2:
+        dims, strides, box = (256, 2, *dims[2:]), (256, *strides[1:]), (256, 2, 4, 2)
+    elif is_run and strides[1] == 512:
+        dims, strides, box = (256, 8, 1, dims[3]), (256, 2048, strides[2]), (256, 8, 1, 2)
+    if not all(dims):
+        dims = tuple(extent or 1 << 32 for extent in dims)
+    encoder = TensorMap(None, box, dims, strides, type="u8", swizzle="none")
+    words = made.words(lambda argument: values[argument])
+    found = b"".join(word.to_bytes(8, "little") for word in words)
+    large = 85  # of what is there: extents of 0 are counted as they are
+    mask = ~(1 << large)
+    expected = int.from_bytes(encoder.encode(1 << 20)[:64], "little")
+    assert int.from_bytes(found, "little") & mask == expected & mask
+    assert MapRecipe.from_json(made.to_json()) == made
+
+
 def test_an_extent_of_zero_is_stored_as_all_ones() -> None:
     values = {ARGUMENTS[0]: 0, ARGUMENTS[1]: 0, ARGUMENTS[2]: 4, ARGUMENTS[6]: 64}
     assert recipe().words(lambda a: values[a])[4] == 3 << 32 | 0xFFFFFFFF
@@ -101,6 +142,9 @@ def test_text_is_read_back() -> None:
         recipe().to_json().replace('"f16"', '"f17"'),
         recipe().to_json().replace("[64,8]", "[64]"),
         recipe().to_json().replace("[64,8]", "[64,257]"),
+        recipe(swizzle="none").to_json()[:-1] + ',"joined":1}',
+        recipe(swizzle="none").to_json()[:-1] + ',"joined":3}',
+        recipe().to_json()[:-1] + ',"joined":2}',
         recipe().to_json().replace('{"arg":0,"bits":64}', "[" * 5000 + "]" * 5000),
     ],
 )

@@ -161,6 +161,27 @@ def test_the_callback_writes_what_the_recipe_says(target: str) -> None:
         assert after[: placed[-1].offset] == before[: placed[-1].offset]
 
 
+@pytest.mark.skipif(not HOST_RUNS_HERE, reason="the host code is for x86-64 Linux")
+def test_the_callback_joins_dimensions_where_the_recipe_does() -> None:
+    """Launches with one run along 16 x 32 elements, and with almost one."""
+    rows = Apply("muli", 64, (Argument(2, 32), Constant(1)))
+    made = MapRecipe(
+        "k", 3, "u8", Argument(0, 64), (Argument(1, 32), Constant(32), Argument(2, 32)),
+        (Constant(16), rows), (16, 32, 2), joined=2,
+    )  # fmt: skip
+    ptx = ptx_of(made)
+    host = HostCode(sections(CubinEmitter().emit(ptx, context()))[".nv.host"])
+    placed = parameters_of(ptx, builtin_targets()["sm_90"].parameter_base)["k"]
+    seen: set[int] = set()
+    for values in [(4096, n, m) for n in (0, 15, 16, 17) for m in (0, 16, 512, 1 << 20)]:
+        before = struct.pack("<QII", *values).ljust(placed[-1].offset + 128, b"\0")
+        after = host.call("k", before)
+        expected = made.words(lambda argument: values[argument.index])  # noqa: B023
+        assert struct.unpack_from("<16Q", after, placed[-1].offset) == (*expected, *[0] * 8)
+        seen.add(expected[7] & 0xFF)
+    assert len(seen) == 2  # of the box's second dimension: 32 rows, and 2
+
+
 COPY = """
 gpu.module @kernels {
   llvm.mlir.global internal @smem() {addr_space = 3 : i32, alignment = 128 : i64} :

@@ -437,6 +437,16 @@ REFUSED = [
         "expects unit element stride along the last axis, but got [64, 2]",
     ),
     (
+        make("!d").replace("{oob", "{joined = 3 : i32, oob"),
+        "nv_tileas.make_tiled_tma_desc",
+        "expects 2 to 2 dimensions to be joined, but got 3",
+    ),
+    (
+        make(desc("8x8xf32", "32B")).replace("{oob", "{joined = 2 : i32, oob"),
+        "nv_tileas.make_tiled_tma_desc",
+        "expects no swizzle of joined axes, but got 32B",
+    ),
+    (
         make("!d", mode="one"),
         "nv_tileas.make_tiled_tma_desc",
         "expects an oob_mode of zero, nan, constant, but got 'one'",

@@ -14,9 +14,8 @@ from tile_cute.int_tuple import Basis
 from tile_cute.layout import Layout
 from tile_cute.layout_algebra import coalesce, composition, right_inverse
 from tile_cute.swizzle import BYTE_SWIZZLES, ComposedLayout
+from tile_cute.tensor_map import MAX_BOX, MAX_RANK
 
-MAX_RANK = 5
-MAX_BOX = 256
 STRIDE_BYTES = 16
 _SPANS = {"none": None, "32B": 32, "64B": 64, "128B": 128, "128B_32B_atom": 128}
 

@@ -52,9 +52,14 @@ class MapCode:
         """(field, number in it, what is stored): all that depends on arguments."""
         dims = [self._value(expression) for expression in recipe.dims]
         strides = [self._value(expression) for expression in recipe.strides]
+        box: list[str] = []
+        if recipe.joined:
+            dims, strides, box = self._joined(recipe, dims, strides)
         lessened = [self._line(f"add i64 {extent}, -1") for extent in dims]
         found = [("global_address", 0, self._line(f"lshr i64 {self._value(recipe.address)}, 4"))]
         found += [("global_dim", at, extent) for at, extent in enumerate(lessened)]
+        for at, extent in enumerate(box):
+            found.append(("box_dim", at, self._line(f"add i64 {extent}, -1")))
         for at, stride in enumerate(strides):
             found.append(("stride_low", at, self._line(f"lshr i64 {stride}, 4")))
             found.append(("stride_high", at, self._line(f"lshr i64 {stride}, 36")))
@@ -64,6 +69,29 @@ class MapCode:
             span = self._line(f"add i64 {span}, {self._line(f'mul i64 {extent}, {stride}')}")
         large = self._line(f"icmp uge i64 {span}, {tensor_map.LARGE_BYTES}")
         return [*found, ("large", 0, self._line(f"zext i1 {large} to i64"))]
+
+    def _joined(
+        self, recipe: MapRecipe, dims: list[str], strides: list[str]
+    ) -> tuple[list[str], list[str], list[str]]:
+        """Extents and strides of the map, and boxes of joined dimensions."""
+        count, others = recipe.joined, recipe.joined - 1
+        boxes = zip(dims[:count], recipe.box[:count], strict=True)
+        steps = zip(strides[:others], recipe.dense_strides, strict=True)
+        flags = [self._line(f"icmp uge i64 {extent}, {box}") for extent, box in boxes]
+        flags += [self._line(f"icmp eq i64 {stride}, {dense}") for stride, dense in steps]
+        flags += [self._line(f"icmp ne i64 {extent}, 0") for extent in dims[count:]]
+        run = flags[0]
+        for flag in flags[1:]:
+            run = self._line(f"and i1 {run}, {flag}")
+
+        def chosen(rows: Sequence[int], own: Sequence[str | int]) -> list[str]:
+            pairs = zip(rows, own, strict=True)
+            return [self._line(f"select i1 {run}, i64 {row}, i64 {old}") for row, old in pairs]
+
+        box = chosen(recipe.joined_box, recipe.box[:count])
+        extents = chosen(recipe.joined_box, dims[:count])
+        rows = chosen(recipe.joined_strides, strides[:others])
+        return [*extents, *dims[count:]], [*rows, *strides[others:]], box
 
     def _line(self, text: str) -> str:
         name = f"%v{len(self._lines)}"

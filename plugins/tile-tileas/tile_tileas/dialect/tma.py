@@ -18,7 +18,8 @@ from typing import Any
 
 from tile_cute.atoms.descriptors import SPANS
 from tile_cute.atoms.records import SHARED
-from tile_cute.atoms.tma import MAX_BOX, MAX_RANK
+from tile_cute.map_recipe import joined_problem
+from tile_cute.tensor_map import MAX_BOX, MAX_RANK
 from tile_cute.tensor_map import SIZE as MAP_BYTES
 from tile_tileaa.dialect.types import bits_of, is_token, memref_parts, view_parts
 
@@ -43,6 +44,8 @@ from tile_tileas.dialect.pipelines import is_producer_token
 from tile_tileas.dialect.staging import buffer_problem, is_index
 
 OOB_MODES = ("zero", "nan", "constant")
+#: On a tensor map: along so many of its innermost axes its copies are at 0 (i32).
+JOINED = "joined"
 CACHE_HINTS = ("evict_first", "evict_last", "no_allocate")
 #: What a reduction does in memory (PTX ISA, "cp.reduce.async.bulk.tensor").
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
@@ -121,10 +124,31 @@ def _made(op: ir.OpView) -> str | None:
         return f"tma box-dim and copy atom box-dim mismatch: {parts[0]} of {view[0]}"
     if memref[2][axes[-1]] != 1:
         return f"expects unit element stride along the last axis, but got {memref[2]}"
+    problem = _joined_problem(op, *parts)
+    if problem is not None:
+        return problem
     mode = op.oob_mode.value
     if mode not in OOB_MODES:
         return f"expects an oob_mode of {', '.join(OOB_MODES)}, but got '{mode}'"
     return None if mode != "constant" else "TmaLoad only support zero padding now"
+
+
+def _joined_problem(op: ir.OpView, box: ir.RankedTensorType, swizzle: str) -> str | None:
+    if JOINED not in op.attributes:
+        return None
+    if swizzle != "none":
+        return f"expects no swizzle of {JOINED} axes, but got {swizzle}"
+    return joined_problem(box.shape[::-1], joined_of(op), bits_of(box.element_type) or 0)
+
+
+def joined_of(op: ir.OpView | ir.Operation) -> int:
+    """Along how many of its innermost axes a map's copies are at 0, while no extent is 0, and may
+    be one run of memory; 0 if nothing says.
+    """
+    if JOINED not in op.attributes:
+        return 0
+    given = op.attributes[JOINED]
+    return given.value if isinstance(given, ir.IntegerAttr) else 0
 
 
 def _copied_as(memory: ir.Type, box: ir.Type) -> bool:
@@ -328,7 +352,9 @@ SPECS = (
     OperationSpec(
         "make_tiled_tma_desc",
         {"view": Operand[Any], "result": Result[Any], "oob_mode": ir.StringAttr},
-        "The tensor map of a view's memory, for boxes of the result's tile.",
+        "The tensor map of a view's memory, for boxes of the result's tile. Along so many `joined` "
+        "axes, the innermost ones, copies are at 0 (but where the tensor has no elements): host "
+        "code may find that the box is one run along them.",
         (Pure,),
         (_made,),
     ),

@@ -18,7 +18,7 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
 from tile_tileas.analysis.host_values import NotOnHost, host_expression
 from tile_tileas.analysis.views import maker, view_of_memref
-from tile_tileas.dialect.tma import axes_of, descriptor_parts
+from tile_tileas.dialect.tma import axes_of, descriptor_parts, joined_of
 from tile_tileas.tma.element_types import map_type
 from tile_tileas.tma.refusals import SOURCES
 
@@ -101,6 +101,7 @@ def recipe_of(descriptor: ir.OpView, kernel: ir.Operation) -> MapRecipe:
         swizzle=mode,
         atomicity=atomicity,
         fill="nan" if descriptor.oob_mode.value == "nan" else "zero",
+        joined=joined_of(descriptor),
     )
 
 

@@ -14,9 +14,9 @@ from math import prod
 
 from tile_cute import gf2
 from tile_cute.atoms.descriptors import SPANS
-from tile_cute.atoms.tma import MAX_BOX
 from tile_cute.linear import LinearLayout
 from tile_cute.swizzle import BYTE_SWIZZLES
+from tile_cute.tensor_map import MAX_BOX
 
 #: Swizzle modes, those of long rows first.
 _MODES = tuple(sorted(SPANS, key=lambda mode: -SPANS[mode]))

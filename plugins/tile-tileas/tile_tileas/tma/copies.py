@@ -7,18 +7,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import takewhile
 
+from tile_cute.map_recipe import joined_problem
 from tile_tileaa.dialect.base import MemTokenType
+from tile_tileaa.dialect.types import bits_of
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.caches import handed_on
+from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.analysis.ranges import Range
 from tile_tileas.analysis.views import TiledView, tiled_view
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.buffers import Buffer, async_token
 from tile_tileas.dialect.staging import subtile_layout
-from tile_tileas.dialect.tma import box_bytes, descriptor, shared_layout
+from tile_tileas.dialect.tma import JOINED, box_bytes, descriptor, shared_layout
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.storage import storage_bits
 from tile_tileas.tma.boxes import Boxes, boxes_of
@@ -26,6 +30,8 @@ from tile_tileas.tma.refusals import MOST_ELEMENTS, innermost, map_axes
 
 _STORE = "nv_tileas.async_tiled_tma_store"
 _ULE, _NE, _EQ = 7, 1, 0  # arith.CmpIPredicate
+#: Rows of a box, bytes, of which the copy engine makes no fewer than fill the port of an SM.
+_LONG_ROW = 128
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,8 @@ class TileCopy:
         bytes. With `shared`, this block's part of them, to all blocks. `how`: more attributes,
         which say whose barrier it is and who begins them.
         """
-        map_, sizes = self._map(at, view), [1, 1, len(self.axes), 1, 1, int(shared is not None)]
+        map_ = self._map(at, view, coords)
+        sizes = [1, 1, len(self.axes), 1, 1, int(shared is not None)]
         attributes = {
             "tx_count": ir.IntegerAttr.get(at.i32, box_bytes(self._type)),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes),
@@ -174,7 +181,7 @@ class TileCopy:
         token: Sequence[ir.Value],
     ) -> list[ir.Operation]:
         """Copies of `source` to the tile at `coords` of `view`, each behind `token`, if any."""
-        map_, starts = self._map(at, view), self._starts(at, coords)
+        map_, starts = self._map(at, view, coords), self._starts(at, coords)
         sizes = [1, 1, len(self.axes), len(token)]
         attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes), **self.hints}
         types = [async_token(), MemTokenType.get()]
@@ -185,12 +192,35 @@ class TileCopy:
             found.append(at.create(_STORE, operands, types, attributes))
         return found
 
-    def _map(self, at: Writer, view: ir.Value) -> ir.Value:
-        attributes = {
+    def _map(self, at: Writer, view: ir.Value, coords: Sequence[ir.Value]) -> ir.Value:
+        attributes: dict[str, ir.Attribute] = {
             "oob_mode": ir.StringAttr.get("zero"),
             "axes": ir.DenseI32ArrayAttr.get(list(self.axes)),
         }
+        joined = self._joined(coords)
+        if joined:
+            attributes[JOINED] = ir.IntegerAttr.get(at.i32, joined)
         return at.create("nv_tileas.make_tiled_tma_desc", [view], [self._type], attributes).result
+
+    def _joined(self, coords: Sequence[ir.Value]) -> int:
+        """Along how many axes, inner ones, all copies are at 0, where their rows are short; 0 where
+        joining them gives no longer ones.
+        """
+        extents, bits = self.boxes.extents, bits_of(self.element) or 0
+        inner = [self._tile_axis(axis) for axis in reversed(self.axes)]
+        if self.boxes.swizzle != "none" or extents[inner[0]] * bits // 8 >= _LONG_ROW:
+            return 0
+        at_zero = takewhile(
+            lambda axis: (
+                splat_integer(coords[axis]) == 0
+                and not any(origin[axis] for origin in self.boxes.origins)
+            ),
+            inner,
+        )
+        box = [extents[axis] for axis in at_zero]
+        while box and (box[-1] == 1 or joined_problem(box, len(box), bits)):
+            box.pop()
+        return len(box)
 
     def _part(
         self,
