@@ -34,6 +34,7 @@ class Chip:
     shared: float = number("B/SM")  # all CTAs together, 1 KiB of the system for each included
     shared_cta: float = number("B/CTA")
     shared_reserved: float = number("B/CTA", 1024)
+    data_cache: float = number("B/SM")  # of which L1 has what is not shared memory
     l2: float = number("B")
     l2_parts: float = number("1", 1)  # partitions or dies; a line has one home
     tensor_memory_columns: float = number("column/SM", 0)

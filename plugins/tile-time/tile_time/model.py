@@ -266,7 +266,7 @@ def _run(
     few = min(wanted, max(int(budget * wanted // max(whole, 1)), 2 * resident + 1))
     if few < wanted:  # a whole number of rounds is left out, so that the tail is the real one
         few = min(few + (wanted - few) % resident, wanted)
-    l1 = machine.chip.shared - room.ctas * (demand.shared + machine.chip.shared_reserved)
+    l1 = machine.chip.data_cache - room.ctas * (demand.shared + machine.chip.shared_reserved)
     run = replace(load, clusters=few)
     mhz = machine.clock.boost
     most = budget * 2

@@ -8,7 +8,7 @@ from tile_core.machines import Machine
 from tile_time.engine.ops import COPY, DRAM, L2, LATENCY, SHARED
 from tile_time.engine.state import Sm
 
-_SECTOR = 32
+SECTOR = 32
 
 
 class Traffic:
@@ -37,17 +37,19 @@ class L1:
         self.size = 0.0
         self.held: OrderedDict[int, tuple[int, float, int]] = OrderedDict()
 
-    def hit(self, address: int) -> tuple[float, int] | None:
-        """When a line is there, and what that waits for; None where nobody has asked for it."""
+    def hit(self, address: int, size: float) -> tuple[float, int] | None:
+        """When so many bytes from a sector on are there, and what that waits for; None where nobody
+        has asked for as many.
+        """
         found = self.held.get(address)
-        if found is None:
+        if found is None or found[0] < size:
             return None
         self.held.move_to_end(address)
         return found[1:]
 
-    def fill(self, address: int, size: int, done: float, cause: int) -> None:
-        """Bytes of a line that was not held, which are there from `done` on."""
-        self.size += size
+    def fill(self, address: int, size: float, done: float, cause: int) -> None:
+        """Bytes from a sector on that were not held, which are there from `done` on."""
+        self.size += size - (self.held.pop(address)[0] if address in self.held else 0.0)
         self.held[address] = size, done, cause
         while self.size > self.capacity and self.held:
             self.size -= self.held.popitem(last=False)[1][0]
@@ -141,4 +143,4 @@ class Requests:
 
 
 def sectors_bytes(sectors: int) -> int:
-    return sectors * _SECTOR
+    return sectors * SECTOR

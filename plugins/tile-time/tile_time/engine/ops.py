@@ -70,6 +70,10 @@ class Op:
     offset: int = 0
 
 
+#: What SASS says of accesses that take nothing from L1: ordered loads, `cp.async.cg`.
+_PAST_L1 = {"load": (".STRONG.GPU", ".STRONG.SYS"), "async_copy": (".BYPASS",)}
+
+
 def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, line: int) -> Op:
     """The op of a SASS instruction; `ins` is the PTX instruction it comes from."""
     sass = item.sass
@@ -111,8 +115,8 @@ def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, line: int
     elif kind in ("local_load", "local_store"):
         words = next((n for name, n in _SPILL.items() if f".{name}" in sass.opcode), 1)
         op.amount = 4 * words
-    elif kind == "load":
-        op.flag = ".STRONG.GPU" in sass.opcode or ".STRONG.SYS" in sass.opcode  # not from L1
+    elif kind in _PAST_L1:
+        op.flag = any(one in sass.opcode for one in _PAST_L1[kind])
     elif kind == "fence":
         op.latency = _fence(machine, sass.opcode)
     return op
