@@ -13,7 +13,7 @@ from tile_tileas.copying.engines import EngineLoads
 from tile_tileas.dot_plan import family_of
 from tile_tileas.kernel_spec import num_warps
 from tile_tileas.mma.families import TENSOR
-from tile_tileas.pipelining.loads_ahead import prefetches
+from tile_tileas.pipelining.loads_ahead import left_to_threads, numbers_of_places, prefetches
 from tile_tileas.pipelining.loops import PRODUCT
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.remedies import remedy
@@ -37,6 +37,7 @@ class Candidate:
         func: the kernel.
         loop: an `scf.for` with products of its own.
         loads: those of its loads that can run ahead.
+        numbers: loads that nothing but places of those is made of.
         engines: who copies which of them.
         num_stages: iterations in flight at most, by the options.
         cx: the target, and where remarks go.
@@ -45,6 +46,7 @@ class Candidate:
     func: ir.Operation
     loop: ir.OpView
     loads: Sequence[Prefetch]
+    numbers: Sequence[ir.OpView]
     engines: EngineLoads
     num_stages: int
     cx: PassContext
@@ -56,7 +58,11 @@ class Candidate:
         body = loop.regions[0].blocks[0].operations
         families = {family_of(op) for op in body if op.operation.name == PRODUCT}
         loads = prefetches(loop, engines.takes, cx, meets=families == {TENSOR}, numbers=True)
-        return Candidate(func, loop, loads, engines, num_stages, cx)
+        numbers = numbers_of_places(loads)
+        left_to_threads(numbers, "who copies what it is the place of loads it")
+        loads = [load for load in loads if load not in numbers]
+        placing = [number.load for number in numbers]
+        return Candidate(func, loop, loads, placing, engines, num_stages, cx)
 
     @property
     def maps(self) -> TmaLoads:

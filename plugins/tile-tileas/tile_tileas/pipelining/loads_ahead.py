@@ -41,6 +41,30 @@ def prefetches(
     return found
 
 
+def numbers_of_places(loads: Sequence[Prefetch]) -> list[Prefetch]:
+    """Those of the loads that places of others are made of, and nothing else: who copies those
+    loads such a number again.
+    """
+    return [load for load in loads if _is_for_places(load, loads)]
+
+
+def _is_for_places(load: Prefetch, loads: Sequence[Prefetch]) -> bool:
+    """Whether nothing but the places of other loads depends on what is loaded."""
+    others = [other for other in loads if other is not load]
+    placing = {op.operation for other in others for op in other.slice.ops}
+    placed = {other.load.operation for other in others}
+    tile, *tokens = load.load.results
+    if load.load.operation not in placing or any(len(list(token.uses)) for token in tokens):
+        return False
+    pending = [tile]
+    while pending:
+        users = {use.owner.operation for use in pending.pop().uses} - placed
+        if not users <= placing:
+            return False
+        pending += [result for user in users for result in user.results]
+    return True
+
+
 def left_to_threads(loads: Sequence[Prefetch], why: str) -> None:
     """Write into the plans of loads that they do not run ahead after all."""
     for load in loads:

@@ -80,13 +80,21 @@ def products_to_keep(func: ir.Operation, loop: ir.OpView, filled: Sequence[ir.Va
     return found if found and fit_together(func, num_warps(func)) else []
 
 
-def is_led(loop: ir.OpView, loads: Sequence[Prefetch], kept: Sequence[Kept], taken: int) -> bool:
+def is_led(
+    loop: ir.OpView,
+    loads: Sequence[Prefetch],
+    kept: Sequence[Kept],
+    taken: int,
+    numbers: Sequence[ir.OpView] = (),
+) -> bool:
     """Whether one thread may run `loop` for all: `taken` of its `loads`, all of them, are copied by
-    tensor maps into buffers that products `kept` read, and all else is arithmetic of scalars.
+    tensor maps into buffers that products `kept` read, and all else is arithmetic of scalars, or
+    loads `numbers` for places of those.
     """
     if taken != len(loads) or not kept or any(load.target is None for load in loads):
         return False
     known = [op.operation for kept_one in kept for op in together_with(kept_one.op)]
+    known += [op.operation for op in numbers]
     for load in loads:
         assert load.target is not None
         parts = (load.load, *load.target.views, load.target.copy, load.target.alloc)

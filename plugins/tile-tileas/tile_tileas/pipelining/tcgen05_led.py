@@ -23,7 +23,8 @@ def pipelined(
     is. One that runs again has two accumulators `in_turn`, or goes on `across` its runs, where that
     is allowed and possible.
     """
-    if not tcgen05_in_flight.is_led(one.loop, one.loads, products, len(one.maps.copies)):
+    taken = len(one.maps.copies)
+    if not tcgen05_in_flight.is_led(one.loop, one.loads, products, taken, one.numbers):
         return None
     made: Pipelined | None = None
     if is_inside_loop(one.loop):
