@@ -154,23 +154,23 @@ def convolution(fill: Fill, height: int, width: int, channels: int, filters: int
     )  # fmt: skip
 
 
-def _softmax(scores: Array) -> Array:
+def softmax(scores: Array) -> Array:
     """Of powers of two."""
     powers = np.exp2(scores - scores.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def _scale(depth: int) -> float:
+def scale_of(depth: int) -> float:
     return 1 / sqrt(depth) / log(2)
 
 
 def biased_attention(fill: Fill, heads: int, length: int, depth: int = 128) -> Case:
     q, k, v, out = (fill("f16", heads, length, depth) for _ in range(4))
     bias = fill("f16", length, length)
-    scale = _scale(depth)
+    scale = scale_of(depth)
     return Case(
         (ceil(length / 128), heads), (q, k, v, bias, out, scale, depth, 128, 128),
-        ((out, lambda: _softmax(f32(q) @ f32(k).swapaxes(1, 2) * scale + f32(bias)) @ f32(v)),),
+        ((out, lambda: softmax(f32(q) @ f32(k).swapaxes(1, 2) * scale + f32(bias)) @ f32(v)),),
         4.0 * heads * length * length * depth,
     )  # fmt: skip
 
@@ -179,11 +179,11 @@ def latent_attention(fill: Fill, heads: int, length: int) -> Case:
     depth, turned = 128, 64
     q, k, v, out = (fill("f16", heads, length, depth) for _ in range(4))
     turned_q, turned_k = fill("f16", heads, length, turned), fill("f16", length, turned)
-    scale = _scale(depth + turned)
+    scale = scale_of(depth + turned)
 
     def expected() -> Array:
         scores = f32(q) @ f32(k).swapaxes(1, 2) + f32(turned_q) @ f32(turned_k).T
-        return _softmax(scores * scale) @ f32(v)
+        return softmax(scores * scale) @ f32(v)
 
     arguments = (q, k, v, turned_q, turned_k, out, scale, depth, turned, 128, 128)
     return Case(
@@ -196,7 +196,7 @@ def window_attention(fill: Fill, heads: int, length: int, window: int) -> Case:
     depth = 128
     q, k, v, out = (fill("bf16", heads, length, depth) for _ in range(4))
     sums = fill("f32", heads, length)
-    scale = _scale(depth)
+    scale = scale_of(depth)
 
     def scores() -> Array:
         lag = np.arange(length)[:, None] - np.arange(length)
@@ -210,7 +210,7 @@ def window_attention(fill: Fill, heads: int, length: int, window: int) -> Case:
 
     return Case(
         (ceil(length / 128), heads), (q, k, v, out, sums, scale, window, depth, 128, 128),
-        ((out, lambda: _softmax(scores()) @ f32(v)), (sums, logarithms)),
+        ((out, lambda: softmax(scores()) @ f32(v)), (sums, logarithms)),
         4.0 * heads * length * window * depth,
     )  # fmt: skip
 
@@ -220,7 +220,7 @@ def _gradients(q: Array, k: Array, v: Array, d: Array, scale: float) -> tuple[Ar
     scores = f32(q) @ f32(k).swapaxes(1, 2) * scale
     top = scores.max(axis=-1)
     sums = top + np.log2(np.exp2(scores - top[..., None]).sum(axis=-1))
-    weights = _softmax(scores)
+    weights = softmax(scores)
     of_weights = f32(d) @ f32(v).swapaxes(1, 2)
     delta = (weights * of_weights).sum(axis=-1)
     of_scores = weights * (of_weights - delta[..., None]) * (scale * log(2))
@@ -232,7 +232,7 @@ def _backward(fill: Fill, heads: int, length: int, depth: int) -> tuple[Any, ...
     """q, k, v, the gradient of the result, the sums' logarithms, delta, and all that is right."""
     q, k, v, d = (fill("f16", heads, length, depth) for _ in range(4))
     sums, delta = fill("f32", heads, length), fill("f32", heads, length)
-    return q, k, v, d, sums, delta, lambda: _gradients(q, k, v, d, _scale(depth))
+    return q, k, v, d, sums, delta, lambda: _gradients(q, k, v, d, scale_of(depth))
 
 
 def _sums_and_delta(arrays: Sequence[Array], right: Callable[[], tuple[Array, ...]]) -> None:
@@ -245,7 +245,7 @@ def attention_gradient_of_keys(fill: Fill, heads: int, length: int, depth: int =
     *arrays, right = _backward(fill, heads, length, depth)
     dk, dv = fill("f16", heads, length, depth), fill("f16", heads, length, depth)
     return Case(
-        (ceil(length / tn), heads), (*arrays, dk, dv, _scale(depth), depth, tm, tn),
+        (ceil(length / tn), heads), (*arrays, dk, dv, scale_of(depth), depth, tm, tn),
         ((dk, lambda: right()[3]), (dv, lambda: right()[4])), 8.0 * heads * length * length * depth,
         prepare=partial(_sums_and_delta, arrays, right),
     )  # fmt: skip
@@ -256,7 +256,7 @@ def attention_gradient_of_queries(fill: Fill, heads: int, length: int, depth: in
     *arrays, right = _backward(fill, heads, length, depth)
     dq = fill("f16", heads, length, depth)
     return Case(
-        (ceil(length / tm), heads), (*arrays, dq, _scale(depth), depth, tm, tn),
+        (ceil(length / tm), heads), (*arrays, dq, scale_of(depth), depth, tm, tn),
         ((dq, lambda: right()[2]),), 6.0 * heads * length * length * depth,
         prepare=partial(_sums_and_delta, arrays, right),
     )  # fmt: skip
@@ -266,10 +266,10 @@ def float8_attention(fill: Fill, heads: int, length: int) -> Case:
     depth = 128
     q, k = fill("e4m3", heads, length, depth), fill("e4m3", heads, length, depth)
     v, out = fill("e4m3", heads, depth, length), fill("f16", heads, length, depth)
-    scale = _scale(depth)
+    scale = scale_of(depth)
 
     def expected() -> Array:
-        weights = _softmax(f32(q) @ f32(k).swapaxes(1, 2) * scale)
+        weights = softmax(f32(q) @ f32(k).swapaxes(1, 2) * scale)
         return weights @ f32(v).swapaxes(1, 2)
 
     return Case(
@@ -413,9 +413,9 @@ def paged_attention(fill: Fill, batch: int, groups: int, length: int) -> Case:
         return found.reshape(batch, groups, each * page, depth)[:, :, :there]
 
     def expected() -> Array:
-        return _softmax(f32(q) @ of(k).swapaxes(2, 3) * _scale(depth)) @ of(v)
+        return softmax(f32(q) @ of(k).swapaxes(2, 3) * scale_of(depth)) @ of(v)
 
-    arguments = (q, k, v, table, lengths, out, _scale(depth), depth, heads, page)
+    arguments = (q, k, v, table, lengths, out, scale_of(depth), depth, heads, page)
     return Case(
         (batch, groups), arguments, ((out, expected),),
         4.0 * batch * groups * heads * length * depth, bits=0,
@@ -447,11 +447,11 @@ def sparse_attention(fill: Fill, heads: int, length: int) -> Case:
 
     def expected() -> Array:
         seen = np.kron(chosen, np.ones((128, 128)))[:length, :length] > 0
-        scores = f32(q) @ f32(k).swapaxes(1, 2) * _scale(depth)
-        return _softmax(np.where(seen, scores, -1e30)) @ f32(v)
+        scores = f32(q) @ f32(k).swapaxes(1, 2) * scale_of(depth)
+        return softmax(np.where(seen, scores, -1e30)) @ f32(v)
 
     return Case(
-        (tiles, heads), (q, k, v, chosen, out, _scale(depth), depth, 128, 128),
+        (tiles, heads), (q, k, v, chosen, out, scale_of(depth), depth, 128, 128),
         ((out, expected),), 2.0 * heads * length * length * depth,
     )  # fmt: skip
 
@@ -467,10 +467,11 @@ class Sized:
     compared: tuple[int, ...]
     capability: int = 80
     within: float = 0.01
+    module: str = "user_kernels"
 
     @property
     def kernel(self) -> str:
-        """Its kernel in user_kernels.py."""
+        """Its kernel in its module."""
         return self.case.__name__
 
     @property
@@ -487,7 +488,7 @@ class Sized:
         # Asked of arrays that take no memory, since tables are made of all rows.
         asked = self.case(_shapes, *self.timed)
         return Row(
-            f"{self.name} {'x'.join(map(str, self.timed))}", f"user_kernels:{self.kernel}",
+            f"{self.name} {'x'.join(map(str, self.timed))}", f"{self.module}:{self.kernel}",
             launch, asked.flops, asked.bytes, asked.bits, capability=self.capability,
         )  # fmt: skip
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 from support.functions import function
-from tile_tileas.pipelining.sliced import Dependents
+from tile_tileas.pipelining.sliced import Dependents, Part
+from tile_tileas.pipelining.writer import Writer
+
+from tile_core.mlir import ir
 
 HEAD = """
 #s = #nv_tileas.layout<"register=[[0,1],[0,2],[0,4],[0,8]] lane=ROWS : 32x16">
@@ -63,3 +66,35 @@ def test_what_needs_a_fold_of_all_parts_is_reached_by_it(ends: str, reached: boo
         (end,) = (op for op in ops if op.operation.name == "arith.mulf")
         known = Dependents(made.regions[0].blocks[0].arguments[0], result.results[0], end)
         assert known.folds_reach(end) == reached
+
+
+@pytest.mark.parametrize(
+    ("change", "made_again"),
+    [("arith.addf %tile, %tile", 2), ("arith.divf %tile, %other", 0)],
+)
+def test_parts_are_made_of_what_a_fold_sees_where_that_takes_long(
+    change: str, made_again: int
+) -> None:
+    """`%score` is whole for the largest one, and once more for each part where it is cheap."""
+    body = (
+        BODY.replace("SUM", "")
+        .replace('"(%tile) ({', '"(%score) ({')
+        .replace("%less = arith.subf %tile", "%less = arith.subf %score")
+    )
+    text = (
+        f"{HEAD}func.func @f(%tile: !s, %other: !s) {{\n%score = {change} : !s\n{body}\nreturn\n}}"
+    )
+    with function(text) as made:
+        block = made.regions[0].blocks[0]
+        ops = list(block.operations)
+        result, end = (op for op in ops if op.operation.name == "arith.negf")
+        known = Dependents(block.arguments[0], result.results[0], end)
+        assert known.is_divisible(8)
+        score = ops[0].results[0]
+        assert known.kept == (set() if made_again else {score})
+        at = Writer(end.location)
+        at.move(ir.InsertionPoint(end))
+        for number in range(2):
+            Part(at, known, number, 8, known.tile).of(result.results[0])
+        kind = change.split()[0]
+        assert sum(op.operation.name == kind for op in block.operations) == 1 + made_again

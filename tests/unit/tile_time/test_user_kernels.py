@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,17 +18,16 @@ sys.path[:0] = PATHS
 #: program: floats around zero, whole numbers of few bits.
 _LAUNCH = """
 import sys
-name, target, schedule = sys.argv[1:4]
-sys.path[:0] = sys.argv[4:]
+rows, name, target, schedule = sys.argv[1:5]
+sys.path[:0] = sys.argv[5:]
 from tile_sim import cutile
 cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = target, "tilec", 3
 cutile.settings.strict = True
 cutile.settings.launch.update(schedule=schedule)
 import cuda.tile as ct
 import numpy as np
-import user_kernels
+from importlib import import_module
 from speed_rows import named
-from user_rows import CASES
 
 draw = np.random.default_rng(1)
 
@@ -36,47 +36,52 @@ def fill(kind, *shape):
     found = draw.integers(0, 100, shape) if whole else draw.standard_normal(shape) / 2
     return found.astype(np.float32).astype(named(kind))
 
-one = next(case for case in CASES if case.name == name)
+one = next(case for case in import_module(rows).CASES if case.name == name)
 made = one.case(fill, *one.compared)
 made.prepare()
 wanted = [expected() for _, expected in made.written]
-ct.launch(None, (*made.grid, 1, 1)[:3], getattr(user_kernels, one.kernel), made.arguments)
+kernel = getattr(import_module(one.module), one.kernel)
+ct.launch(None, (*made.grid, 1, 1)[:3], kernel, made.arguments)
 for (found, _), meant in zip(made.written, wanted, strict=True):
     scale = np.abs(meant).max()
     np.testing.assert_allclose(found.astype(np.float32), meant, rtol=0, atol=one.within * scale)
 """
 
 
-def check(name: str, target: str, schedule: str) -> None:
-    command = [sys.executable, "-c", _LAUNCH, name, target, schedule, *PATHS]
+COLLECTIONS = {"user_rows": 26, "model_rows": 16}
+TARGETS = ("sm_100", "sm_90", "sm_120", "sm_100", "sm_90", "sm_80")
+
+
+def check(rows: str, name: str, target: str, schedule: str) -> None:
+    command = [sys.executable, "-c", _LAUNCH, rows, name, target, schedule, *PATHS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def cases() -> list[str]:
+def cases(rows: str) -> list[Any]:
     pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
-    return [case.name for case in import_module("user_rows").CASES]
+    return list(import_module(rows).CASES)
 
 
-@pytest.mark.parametrize("number", range(26))
-def test_against_numpy(number: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "number"), [(rows, n) for rows, count in COLLECTIONS.items() for n in range(count)]
+)
+def test_against_numpy(rows: str, number: int) -> None:
     """By one target after the other, those with products of warpgroups and tcgen05 twice as often
     as the others.
     """
-    names = cases()
-    assert len(names) == 26
-    targets = ("sm_100", "sm_90", "sm_120", "sm_100", "sm_90", "sm_80")
-    wanted = import_module("user_rows").CASES[number].capability
-    target = next(
-        t for t in targets[number % 6 :] + targets if int(t.removeprefix("sm_")) >= wanted
-    )
-    check(names[number], target, ("late", "early", "random")[number % 3])
+    found = cases(rows)
+    assert len(found) == COLLECTIONS[rows]
+    one, order = found[number], TARGETS[number % 6 :] + TARGETS
+    target = next(t for t in order if int(t.removeprefix("sm_")) >= one.capability)
+    check(rows, one.name, target, ("late", "early", "random")[number % 3])
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rows", COLLECTIONS)
 @pytest.mark.parametrize("schedule", ["late", "early", "random"])
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100", "sm_120"])
-def test_all_of_them(target: str, schedule: str) -> None:
-    for case in import_module("user_rows").CASES:
+def test_all_of_them(target: str, schedule: str, rows: str) -> None:
+    for case in cases(rows):
         if int(target.removeprefix("sm_")) >= case.capability:
-            check(case.name, target, schedule)
+            check(rows, case.name, target, schedule)

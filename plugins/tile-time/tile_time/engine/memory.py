@@ -35,7 +35,7 @@ class L1:
     def __init__(self, capacity: float) -> None:
         self.capacity = capacity
         self.size = 0.0
-        self.held: OrderedDict[int, tuple[int, float, int]] = OrderedDict()
+        self.held: OrderedDict[int, tuple[float, float, int]] = OrderedDict()
 
     def hit(self, address: int, size: float) -> tuple[float, int] | None:
         """When so many bytes from a sector on are there, and what that waits for; None where nobody

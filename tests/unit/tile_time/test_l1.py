@@ -1,0 +1,54 @@
+"""What L1 serves in the timing model: words of a sector that was there, to loads and `cp.async.ca`;
+nothing to `cp.async.cg`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tile_time.model import load_kernel, time_kernel
+
+from tile_core.machines import builtin_machines
+
+_STEPS = 64
+_WAYS = {
+    "load": "ld.global.u32 %r3, [%rd2]; xor.b32 %r4, %r4, %r3;"
+    "cvt.u64.u32 %rd3, %r3; add.u64 %rd2, %rd2, %rd3;",
+    "cp.async.ca": "cp.async.ca.shared.global [%r2], [%rd2], 4;"
+    "cp.async.commit_group; cp.async.wait_group 0;",
+    "cp.async.cg": "cp.async.cg.shared.global [%r2], [%rd2], 16;"
+    "cp.async.commit_group; cp.async.wait_group 0;",
+}
+
+
+def _clk(way: str, apart: int) -> float:
+    """Of a warp whose lanes read the same, one place behind the other, `apart` bytes each."""
+    text = f""".version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 x, .param .u64 .ptr .global .align 16 out)
+.reqntid 32 {{
+.reg .b64 %rd<5>; .reg .b32 %r<6>; .reg .pred %p;
+.shared .align 128 .b8 s[128];
+ld.param.u64 %rd1, [x]; ld.param.u64 %rd4, [out]; mov.u64 %rd2, %rd1; mov.u32 %r2, s;
+mov.u32 %r4, 0; mov.u32 %r5, 0;
+LOOP: {_WAYS[way]}
+add.u64 %rd2, %rd2, {apart}; add.u32 %r5, %r5, 1; setp.lt.u32 %p, %r5, {_STEPS}; @%p bra LOOP;
+st.global.u32 [%rd4], %r4; ret;
+}}
+"""
+    machine = builtin_machines()["h100-sxm"]
+    arguments = [np.zeros(_STEPS * 512, np.uint8), np.zeros(8, np.uint32)]
+    return time_kernel(load_kernel(text, machine, "k"), (1, 1, 1), None, arguments).cycles
+
+
+@pytest.mark.parametrize("way", ["load", "cp.async.ca"])
+def test_neighbours_come_from_l1(way: str) -> None:
+    """Of eight words of a sector one comes from L2, and the others sooner by most of the way."""
+    memory = builtin_machines()["h100-sxm"].memory
+    sooner = memory.l2_latency - memory.l1_latency
+    assert _clk(way, 128) - _clk(way, 4) > 0.9 * sooner * _STEPS * 7 / 8
+
+
+def test_what_passes_l1_by_finds_nothing_there() -> None:
+    assert _clk("cp.async.cg", 16) == pytest.approx(_clk("cp.async.cg", 128), rel=0.02)
