@@ -79,6 +79,8 @@ def store_loss(op: ir.OpView) -> str | None:
         return f"it does not pay: the tile has {size} bytes, less than {LEAST_STORE}"
     if comes_from_product(value) or is_copy(value):
         return None
+    if is_sum_of_products(value) and not is_in_a_loop(op):
+        return None  # whose threads, too, would go through shared memory for whole rows
     return "it does not pay: no product made the tile, or it was reshaped since, and it is no copy"
 
 
