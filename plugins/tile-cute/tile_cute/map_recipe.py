@@ -123,10 +123,10 @@ class MapRecipe:
     `dims` are extents in elements, innermost first; `strides` are bytes along dimension 1 and up;
     all of 64 bits, as is `address`. The rest is as in `tile_cute.tensor_map`.
 
-    Along the first `joined` dimensions copies are at 0 while no extent is 0. If the tensor of such
-    a launch has all of the box along each of them, without gaps between, their box is one run of
-    memory: the map gets that run in rows of up to 256 elements. Engines copy it in less time than
-    short rows, to the same place.
+    Along the first `joined` dimensions copies are at 0, but those that bring nothing, which begin
+    before all rows. If the tensor of a launch has all of the box along each of them, without gaps
+    between, and elements at all, their box is one run of memory: the map gets that run in rows of
+    up to 256 elements. Engines copy it in less time than short rows, to the same place.
     """
 
     kernel: str

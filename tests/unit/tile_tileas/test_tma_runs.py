@@ -31,32 +31,51 @@ def tile_of(element: t.Scalar) -> Extents:
     return 8, 32, ROW_BYTES * 8 // element.width
 
 
-def _view(p: Program, element: t.Scalar) -> Value:
-    """Tiles of an array of any extents and strides, whose rows lie without gaps."""
+def _view(p: Program, element: t.Scalar, *, single: bool = False) -> Value:
+    """Tiles of an array of any extents and strides, whose rows lie without gaps. `single`: with one
+    more axis, of extent 1.
+    """
     base = p.argument(t.Tile((), t.Pointer(element)))
     base = p.emit("assume", [base], base.type, predicate=DivBy(16))
     numbers = [p.argument(I32) for _ in range(5)]
     numbers = [p.emit("assume", [one], I32, predicate=Bounded(0, None)) for one in numbers]
     row = DivBy(tile_of(element)[2])
     steps = [p.emit("assume", [one], I32, predicate=row) for one in numbers[3:]]
-    tensor = t.TensorView(element, (None, None, None), (None, None, 1))
+    more = (1,) if single else ()
+    tensor = t.TensorView(element, (*more, None, None, None), (*more, None, None, 1))
     view = p.emit("make_tensor_view", [base, tuple(numbers[:3]), tuple(steps)], tensor)
-    kind = t.PartitionView(tile_of(element), tensor, (0, 1, 2), "zero")
+    axes = tuple(range(3 + single))
+    kind = t.PartitionView((*more, *tile_of(element)), tensor, axes, "zero")
     return p.emit("make_partition_view", [view], kind)
 
 
 @cache
-def ptx(element: t.Scalar, target: str, *, maps: str = "host", inner: bool = False) -> str:
-    """X's tiles (i, 0, 0) to Y's, in a loop; `inner`: tiles (i, 0, j), j an argument."""
+def ptx(
+    element: t.Scalar,
+    target: str,
+    *,
+    maps: str = "host",
+    inner: bool = False,
+    single: bool = False,
+) -> str:
+    """X's tiles (i, 0, 0) to Y's, in a loop; `inner`: tiles (i, 0, j), j an argument; `single`:
+    tiles (j, i, 0, 0) of X, which has one along the first axis.
+    """
     p = Program()
-    source, other = _view(p, element), _view(p, element)
+    source, other = _view(p, element, single=single), _view(p, element)
     count, zero, one = p.argument(I32), p.constant(I32, 0), p.constant(I32, 1)
-    along = p.argument(I32) if inner else zero
+    number = p.argument(I32) if inner or single else zero
     before = p.emit("make_token", [], t.TOKEN)
 
     def body(i: Value, _: Value) -> list[Value]:
-        place, kind = (i, zero, along), t.Tile(tile_of(element), element)
-        tile = p.emit("load_view_tko", [source, place, None], kind, t.TOKEN, **WEAK)
+        place, kind = (i, zero, number if inner else zero), t.Tile(tile_of(element), element)
+        if single:
+            first = t.Tile((1, *tile_of(element)), element)
+            there = (number, i, zero, zero)
+            tile = p.emit("load_view_tko", [source, there, None], first, t.TOKEN, **WEAK)
+            tile = p.emit("reshape", [tile], kind)
+        else:
+            tile = p.emit("load_view_tko", [source, place, None], kind, t.TOKEN, **WEAK)
         return [p.emit("store_view_tko", [tile, other, place, None], t.TOKEN, **WEAK)]
 
     region = p.region([I32, t.TOKEN], body, "continue")
@@ -100,10 +119,6 @@ CASES = (
 )  # fmt: skip
 
 
-#: Those in which all of a tile is one run.
-RUNS = ("one run", "gaps between tiles", "more rows")
-
-
 @pytest.mark.parametrize("target", ["sm_90", "sm_100", "sm_120"])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("element", ELEMENTS, ids=lambda element: element.name)
@@ -144,7 +159,7 @@ def _copied(x: np.ndarray, y: np.ndarray, tile: Extents) -> None:
 def test_a_launch_that_takes_any_array_for_one_run_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What the cases above are for; those of `RUNS` are runs."""
+    """What the cases above are for: those whose tiles are no runs."""
     monkeypatch.setattr(MapRecipe, "_is_one_run", lambda self, dims, strides: self.joined > 0)
     wrong: list[str] = []
     for name in CASES:
@@ -152,7 +167,21 @@ def test_a_launch_that_takes_any_array_for_one_run_is_found_out(
             test_tiles_arrive_whatever_the_array_is(name, "sm_90", t.I8)
         except (AssertionError, SimError):
             wrong.append(name)
-    assert wrong == [name for name in CASES if name not in RUNS]
+    assert wrong == ["gaps between rows", "fewer rows", "longer rows", "shorter rows"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_tiles_that_are_outside_are_zero_whichever_rows_a_map_has(number: int) -> None:
+    """Maps leave out an axis of extent 1: what lies beyond it begins before all rows."""
+    text = ptx(t.I8, "sm_90", single=True)
+    assert recipes(text)[0].joined == 2
+    shape, _ = case("one run", ROW_BYTES)
+    x = np.random.default_rng(0).integers(1, 100, shape).astype(np.int8)
+    y, wanted = np.ones(shape, np.int8), np.ones(shape, np.int8)
+    _copied(x * np.int8(number == 0), wanted, tile_of(t.I8))
+    arguments = [*_flat(x, shape), *_flat(y, shape), np.int32(STEPS), np.int32(number)]
+    Module(text).launch("k", (1, 1, 1), None, arguments, check=True)
+    np.testing.assert_array_equal(y, wanted)
 
 
 def test_a_tile_that_may_be_further_inside_keeps_its_rows() -> None:

@@ -142,8 +142,8 @@ def _joined_problem(op: ir.OpView, box: ir.RankedTensorType, swizzle: str) -> st
 
 
 def joined_of(op: ir.OpView | ir.Operation) -> int:
-    """Along how many of its innermost axes a map's copies are at 0, while no extent is 0, and may
-    be one run of memory; 0 if nothing says.
+    """Along how many of its innermost axes the box of a map may be one run of memory, as copies
+    are at 0 there; 0 if nothing says.
     """
     if JOINED not in op.attributes:
         return 0
@@ -353,8 +353,8 @@ SPECS = (
         "make_tiled_tma_desc",
         {"view": Operand[Any], "result": Result[Any], "oob_mode": ir.StringAttr},
         "The tensor map of a view's memory, for boxes of the result's tile. Along so many `joined` "
-        "axes, the innermost ones, copies are at 0 (but where the tensor has no elements): host "
-        "code may find that the box is one run along them.",
+        "axes, the innermost ones, copies are at 0, or bring nothing and begin before all rows "
+        "that there may be: host code may find that the box is one run along them.",
         (Pure,),
         (_made,),
     ),

@@ -59,7 +59,7 @@ class Candidate:
         families = {family_of(op) for op in body if op.operation.name == PRODUCT}
         loads = prefetches(loop, engines.takes, cx, meets=families == {TENSOR}, numbers=True)
         numbers = numbers_of_places(loads)
-        left_to_threads(numbers, "who copies what it is the place of loads it")
+        left_to_threads(numbers, "it places other tiles, and who copies those loads it")
         loads = [load for load in loads if load not in numbers]
         placing = [number.load for number in numbers]
         return Candidate(func, loop, loads, placing, engines, num_stages, cx)

@@ -10,6 +10,7 @@ from functools import reduce
 from itertools import takewhile
 
 from tile_cute.map_recipe import joined_problem
+from tile_cute.tensor_map import MAX_BOX
 from tile_tileaa.dialect.base import MemTokenType
 from tile_tileaa.dialect.types import bits_of
 
@@ -265,7 +266,10 @@ class TileCopy:
         empty = self._nothing_inside(at, coords)
         found = [self._start(at, axis, coords[self._tile_axis(axis)]) for axis in self.axes]
         if empty is not None:
-            before = at.constant(-self.view.tile[self._tile_axis(self.axes[-1])])
+            row = self.view.tile[self._tile_axis(self.axes[-1])]
+            if self._joined(coords):
+                row = max(row, MAX_BOX)  # whichever rows the map has
+            before = at.constant(-row)
             found[-1] = at.create("arith.select", [empty, before, found[-1]], [at.i32]).result
         return found
 
