@@ -176,6 +176,22 @@ def softcap_attention(
     ct.store(out, (head, block, 0), (total / powers).astype(out.dtype).reshape((1, tm, depth)))
 
 
+@ct.kernel(occupancy=2)
+def sigmoid_attention(q, k, v, bias, out, scale: float, depth: Int, tm: Int, tn: Int):
+    """Weights that do not depend on each other: nothing is folded, and no sum scaled."""
+    block, head = ct.bid(0), ct.bid(1)
+    query = ct.load(q, (head, block, 0), (1, tm, depth)).reshape((tm, depth))
+    added = ct.load(bias, (head,), (1,)).reshape((1, 1))
+    total = ct.full((tm, depth), 0.0, dtype=ct.float32)
+    for j in range(ct.cdiv(k.shape[1], tn)):
+        key = ct.load(k, (head, 0, j), (1, depth, tn), order=(0, 2, 1)).reshape((depth, tn))
+        scores = ct.mma(query, key, ct.full((tm, tn), 0.0, dtype=ct.float32)) * scale + added
+        weights = 1.0 / (1.0 + ct.exp(-scores))
+        value = ct.load(v, (head, j, 0), (1, tn, depth)).reshape((tn, depth))
+        total = ct.mma(weights.astype(q.dtype), value, total)
+    ct.store(out, (head, block, 0), total.astype(out.dtype).reshape((1, tm, depth)))
+
+
 @ct.kernel
 def column_sums(x, out, rows: Int, columns: Int, each: Int):
     """The gradient of a bias."""

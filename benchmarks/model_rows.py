@@ -169,6 +169,20 @@ def softcap_attention(fill: Fill, heads: int, length: int, window: int) -> Case:
     return Case((length // 128, heads), arguments, ((out, expected),), flops)
 
 
+def sigmoid_attention(fill: Fill, heads: int, length: int) -> Case:
+    depth = 128
+    q, k, v, out = (fill("f16", heads, length, depth) for _ in range(4))
+    bias = fill("f32", heads)
+
+    def expected() -> Array:
+        scores = f32(q) @ f32(k).swapaxes(1, 2) * scale_of(depth) + bias[:, None, None]
+        return 1 / (1 + np.exp(-scores)) @ f32(v)
+
+    arguments = (q, k, v, bias, out, scale_of(depth), depth, 128, 128)
+    flops = 4.0 * heads * length * length * depth
+    return Case((length // 128, heads), arguments, ((out, expected),), flops)
+
+
 def column_sums(fill: Fill, m: int, n: int) -> Case:
     x, out = fill("bf16", m, n), fill("f32", n)
 
@@ -278,6 +292,7 @@ CASES = (
     _sized(selective_scan, (8, 2048, 4096), (2, 20, 128)),
     _sized(sampling, (1024, 128256), (4, 5000)),
     _sized(softcap_attention, (32, 4096, 1024), (4, 384, 200)),
+    _sized(sigmoid_attention, (16, 4096), (2, 384)),
     _sized(column_sums, (65536, 4096), (512, 512)),
     _sized(heads_first, (8, 4096, 32), (2, 40, 8)),
     _sized(silu_gradient, (1 << 25,), (4096,)),

@@ -98,3 +98,15 @@ def test_parts_are_made_of_what_a_fold_sees_where_that_takes_long(
             Part(at, known, number, 8, known.tile).of(result.results[0])
         kind = change.split()[0]
         assert sum(op.operation.name == kind for op in block.operations) == 1 + made_again
+
+
+def test_all_is_made_in_parts_where_nothing_is_folded() -> None:
+    """Weights of a sigmoid: each by itself."""
+    text = f"{HEAD}func.func @f(%tile: !s) {{\n%a = math.exp %tile : !s\n"
+    text += "%b = arith.negf %a : !s\n%end = arith.negf %b : !s\nreturn\n}"
+    with function(text) as made:
+        block = made.regions[0].blocks[0]
+        first, last, end = list(block.operations)[:3]
+        known = Dependents(block.arguments[0], last.results[0], end)
+        assert known.is_divisible(8)
+        assert [op.operation for op in known.late] == [first.operation, last.operation]

@@ -95,8 +95,8 @@ class Dependents:
             if op.operation.name == _FOLD and op.operands[0] in made
         ]
         behind = self._needing(self.first)
-        #: Made behind a fold of what they are made of.
-        self.late = [op for op in self.ops if op.operation in behind]
+        #: Made behind a fold of what they are made of, or all where nothing is folded.
+        self.late = [op for op in self.ops if op.operation in behind or not self.first]
         late = {value for op in self.late for value in op.results}
         self.folds = [op for op in self.first if op.operands[0] in late]
         seen = {op.operands[0] for op in self.first} - late - {tile}

@@ -56,7 +56,8 @@ def _columns(one: Candidate, chain: Chain) -> int:
     products = sums(one.func)
     if all(carried_place(op) is None for op in products):
         products = [chain.late]
-    return sum(tensor_plan_of(op, one.warps).taken for op in (*products, chain.early))
+    others = [op for op in products if op.operation != chain.early.operation]
+    return sum(tensor_plan_of(op, one.warps).taken for op in (*others, chain.early))
 
 
 def _problem(one: Candidate, chain: Chain, shares: tuple[int, int]) -> str | None:
