@@ -38,6 +38,7 @@ _MOST_CLUSTERS = 512
 _WAVE_THREADS = 1 << 15
 _WAVE_BYTES = 64 << 20  # of registers
 _PROBE_BLOCKS = 1000  # loads behind so many blocks of a warp are not looked for
+_BEHIND = 8  # blocks behind the last load in which stores are looked for, too
 _UNSEEN = np.iinfo(np.int64).min
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it lie evenly
 _ADDRESSES = ("values", "products", "copies", "memory")  # what is skipped where only they count
@@ -172,7 +173,8 @@ def _stores(kernel: Kernel) -> set[int]:
 
 
 class _Wanted(NamedTuple):
-    """Which warps load at which instruction, and how many blocks of PTX a probe may take to see."""
+    """Which warps load at which instruction, or store soon after, and how many blocks of PTX a
+    probe may take to see."""
 
     warps: dict[int, Array]
     blocks: int
@@ -184,9 +186,9 @@ def _wanted(accesses: Sequence[Access], stores: set[int], warps: int) -> _Wanted
     for a in accesses:
         if a.step >= _PROBE_BLOCKS:
             break
-        if a.pos not in stores:
+        if a.pos not in stores or a.step <= last + _BEHIND:
             which = found.setdefault(a.pos, np.zeros(warps, bool))
-            last = last if which[a.warp] else a.step
+            last = last if which[a.warp] or a.pos in stores else a.step
             which[a.warp] = True
     return _Wanted(found, 4 * (last + 1) + 100)  # warps that go apart run their own blocks
 

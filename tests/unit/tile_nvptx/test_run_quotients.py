@@ -1,9 +1,9 @@
-"""Divisions by divisors that elements share, against NumPy's, bit for bit."""
+"""Divisions of several elements at once, against NumPy's, bit for bit."""
 
 import numpy as np
 import pytest
 from support.tiles import Kernel, tile
-from tile_nvptx.passes.tileas.device.division import DIVISORS, NUMERATORS
+from tile_nvptx.passes.tileas.device.division import DIVISORS, NUMERATORS, QUOTIENTS, RECIPROCALS
 
 ROWS, COLUMNS = 32, 64
 SHAPE, ROW = (ROWS, COLUMNS), (ROWS, 1)
@@ -14,16 +14,31 @@ EDGES = np.array(
 
 
 def divided(numerators: np.ndarray, divisors: np.ndarray, target: str = "sm_90") -> np.ndarray:
-    """Each row by its own divisor, as compiled code does it."""
-    kernel = Kernel()
+    """As compiled code does it: each row by its own divisor, or each element."""
+    kernel, shape = Kernel(), divisors.shape
     kernel.load("%a", SHAPE, "f32")
-    kernel.load("%d", ROW, "f32")
-    whole, row = tile(SHAPE, "f32"), tile(ROW, "f32")
-    kernel.op(f'%b = "nv_tileaa.broadcast"(%d) : ({row}) -> {whole}')
-    kernel.op(f'%q = "nv_tileaa.divf"(%a, %b) : ({whole}, {whole}) -> {whole}')
+    kernel.load("%d", shape, "f32")
+    whole, held = tile(SHAPE, "f32"), tile(shape, "f32")
+    kernel.op(f'%b = "nv_tileaa.broadcast"(%d) : ({held}) -> {whole}' if shape == ROW else "")
+    by = "%b" if shape == ROW else "%d"
+    kernel.op(f'%q = "nv_tileaa.divf"(%a, {by}) : ({whole}, {whole}) -> {whole}')
     kernel.store("%q", SHAPE, "f32")
+    assert "rcp.approx" in kernel.ptx(target, 2)
     out = np.zeros(numerators.size, np.float32)
-    kernel.run(numerators.ravel(), divisors, out, target=target)
+    kernel.run(numerators.ravel(), divisors.ravel(), out, target=target)
+    return out.reshape(SHAPE)
+
+
+def inverted(divisors: np.ndarray, target: str = "sm_90") -> np.ndarray:
+    """1 / d, as compiled code does it."""
+    kernel, whole = Kernel(), tile(SHAPE, "f32")
+    kernel.load("%d", SHAPE, "f32")
+    kernel.op(f"%a = arith.constant dense<1.0> : {whole}")
+    kernel.op(f'%q = "nv_tileaa.divf"(%a, %d) : ({whole}, {whole}) -> {whole}')
+    kernel.store("%q", SHAPE, "f32")
+    assert "rcp.approx" in kernel.ptx(target, 1)
+    out = np.zeros(divisors.size, np.float32)
+    kernel.run(divisors.ravel(), out, target=target)
     return out.reshape(SHAPE)
 
 
@@ -36,26 +51,56 @@ def spread(seed: int, least: int, most: int, size: tuple[int, ...]) -> np.ndarra
 
 def same(found: np.ndarray, numerators: np.ndarray, divisors: np.ndarray) -> None:
     with np.errstate(all="ignore"):
-        expected = numerators / divisors.reshape(ROW)
+        expected = numerators / divisors
     nan = np.isnan(expected)
     assert np.isnan(found[nan]).all()
     np.testing.assert_array_equal(found.view("u4")[~nan], expected.view("u4")[~nan])
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_100"])
-def test_what_lies_within_the_bounds(target):
-    numerators = spread(1, -NUMERATORS, NUMERATORS, SHAPE)
+def within(seed: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Numerators and divisors that are divided together: with exponents of quotients, and those of
+    divisors, over all of the bounds."""
+    divisors = np.abs(spread(seed, *DIVISORS, shape))
+    quotients = spread(seed + 1, -QUOTIENTS + 1, QUOTIENTS - 1, SHAPE)
+    numerators = (quotients.astype("f8") * divisors).clip(-(2.0**127), 2.0**127).astype("f4")
+    numerators[np.abs(numerators) < 2.0**NUMERATORS] = 2.0**NUMERATORS
     numerators[::3, ::5], numerators[1::3, ::5] = 0.0, -0.0
-    divisors = np.abs(spread(2, -DIVISORS, DIVISORS, (ROWS,)))
+    return numerators, divisors
+
+
+@pytest.mark.parametrize("shape", [ROW, SHAPE], ids=["rows", "each"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_100"])
+def test_what_lies_within_the_bounds(target, shape):
+    numerators, divisors = within(1, shape)
     same(divided(numerators, divisors, target), numerators, divisors)
 
 
-def test_what_lies_beyond_is_divided_one_by_one():
+@pytest.mark.parametrize("shape", [ROW, SHAPE], ids=["rows", "each"])
+def test_what_lies_beyond_is_divided_one_by_one(shape):
     numerators = spread(3, -149, 127, SHAPE)
     numerators[:, 7] = np.resize(EDGES, ROWS)
-    divisors = spread(4, -149, 127, (ROWS,))
-    divisors[: len(EDGES)] = EDGES
+    divisors = spread(4, -149, 127, shape)
+    divisors[: len(EDGES), 0] = EDGES
     same(divided(numerators, divisors), numerators, divisors)
+
+
+@pytest.mark.parametrize("place", range(8))
+@pytest.mark.parametrize("edge", ["numerator", "divisor"])
+def test_one_element_beyond_is_enough(edge, place):
+    """Whichever of those that are tested together."""
+    numerators, divisors = within(5, SHAPE)
+    (numerators if edge == "numerator" else divisors)[:, place::8] = 2.0**-149
+    same(divided(numerators, divisors), numerators, divisors)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_100"])
+def test_reciprocals(target):
+    within = spread(6, -RECIPROCALS, RECIPROCALS, SHAPE)
+    within[0, :4] = 2 - 2.0**-23, -(2 - 2.0**-23), 1, 4 - 2.0**-22
+    same(inverted(within, target), np.ones(SHAPE, "f4"), within)
+    beyond = spread(7, -149, 128, SHAPE)
+    beyond[:, 7] = np.resize(EDGES, ROWS)
+    same(inverted(beyond, target), np.ones(SHAPE, "f4"), beyond)
 
 
 def test_one_divisor_for_all_elements():
@@ -68,7 +113,7 @@ def test_one_divisor_for_all_elements():
     assert "rcp.approx" in kernel.ptx("sm_90", 1)
     numerators, out = spread(5, -90, 90, SHAPE), np.zeros(ROWS * COLUMNS, np.float32)
     kernel.run(numerators.ravel(), out)
-    same(out.reshape(SHAPE), numerators, np.full(ROWS, 3, np.float32))
+    same(out.reshape(SHAPE), numerators, np.float32(3))
 
 
 @pytest.mark.parametrize("off", [-1, 0, 1])

@@ -1,39 +1,69 @@
-"""Divisions of a fragment whose elements share divisors, as rows that are divided by their sums."""
+"""Divisions of a fragment, several elements at once: by divisors that they share, as rows that are
+divided by their sums, or by their own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.device.division import quotients
+from tile_nvptx.passes.tileas.device.division import quotients, reciprocals
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of
 
-#: Elements with one divisor that are worth a reciprocal and a test of their own.
+#: Elements that are worth a reciprocal and a test of their own.
 _LEAST = 4
 #: Elements that are tested together: as many are divided one by one if one of them has to be.
 #: Windowed attention of 32 heads, 8192 x 1024 (model, us): B200 183 with 8 of them, 174 with 16 and
 #: with 32; H100 294, 288, 302.
 _MOST = 16
+#: The same of those with divisors of their own. Model, us, one by one and with 4 or 8 of them:
+#: attention by sigmoids, 16 heads, 4096 x 4096, B200 289, 214, 214; H100 826, 372, 371; norms to
+#: e4m3 of 16384 x 4096, B200 63, 43, 43; convolutions through SiLU, B200 393, 410, 417.
+_MOST_EACH = 4
 
 
 def divided(cx: Kernel, numerators: ir.Value, divisors: ir.Value) -> ir.Value | None:
-    """f32 quotients to nearest even, by reciprocals; None where elements share no divisor."""
-    if not isinstance(element_of(numerators.type), ir.F32Type):
+    """f32 quotients to nearest even, by reciprocals; None of few elements."""
+    type_ = numerators.type
+    if not isinstance(element_of(type_), ir.F32Type) or count_of(type_) < _LEAST:
         return None
-    groups = [group for one in _sharing(divisors) for group in _cut(one)]
-    if not groups or any(len(group) < _LEAST for group in groups):
-        return None
+    groups = [group for one in _sharing(divisors) for group in _cut(one, _MOST)]
+    if groups and all(len(group) >= _LEAST for group in groups):
+        return _in_groups(cx, groups, partial(_by_one, cx, numerators, divisors))
+    groups = _cut(range(count_of(type_)), _MOST_EACH)
+    return _in_groups(cx, groups, partial(_by_each, cx, numerators, divisors))
+
+
+def _by_one(cx: Kernel, numerators: ir.Value, divisors: ir.Value, group: Sequence[int]) -> ir.Value:
+    """Quotients by the divisor that all of a group have."""
     b = Builder(cx)
-    parts = [_quotients(cx, b.shuffle(numerators, group), b.extract(divisors, group[0]))
-             for group in groups]  # fmt: skip
-    return _in_order(b, parts, groups)
+    operands = [b.shuffle(numerators, group), b.extract(divisors, group[0])]
+    return _call(cx, quotients(len(group), shared=True), operands)
 
 
-def _quotients(cx: Kernel, numerators: ir.Value, divisor: ir.Value) -> ir.Value:
-    name, text = quotients(count_of(numerators.type))
-    return cx.state.helpers.call(cx, name, text, [numerators, divisor], numerators.type).result
+def _by_each(
+    cx: Kernel, numerators: ir.Value, divisors: ir.Value, group: Sequence[int]
+) -> ir.Value:
+    """Quotients by divisors of their own."""
+    b = Builder(cx)
+    held = b.shuffle(divisors, group)
+    if _is_one(numerators):
+        return _call(cx, reciprocals(len(group)), [held])
+    return _call(cx, quotients(len(group), shared=False), [b.shuffle(numerators, group), held])
+
+
+def _call(cx: Kernel, helper: tuple[str, str], operands: list[ir.Value]) -> ir.Value:
+    return cx.state.helpers.call(cx, *helper, operands, operands[0].type).result
+
+
+def _is_one(vector: ir.Value) -> bool:
+    """Whether all its elements are known to be 1."""
+    if isinstance(vector.owner, ir.Block) or vector.owner.name != "arith.constant":
+        return False
+    value = ir.DenseElementsAttr(vector.owner.attributes["value"])
+    return value.is_splat and ir.FloatAttr(value.get_splat_value()).value == 1
 
 
 def _sharing(divisors: ir.Value) -> list[list[int]]:
@@ -65,12 +95,16 @@ def _equal(items: Sequence[int] | Sequence[ir.Value]) -> list[list[int]]:
     return list(found.values())
 
 
-def _cut(group: Sequence[int]) -> list[Sequence[int]]:
-    return [group[at : at + _MOST] for at in range(0, len(group), _MOST)]
+def _cut(group: Sequence[int], most: int) -> list[Sequence[int]]:
+    return [group[at : at + most] for at in range(0, len(group), most)]
 
 
-def _in_order(b: Builder, parts: list[ir.Value], groups: list[Sequence[int]]) -> ir.Value:
-    """One vector of the elements of `parts`, each where its group says."""
+def _in_groups(
+    cx: Kernel, groups: list[Sequence[int]], made: Callable[[Sequence[int]], ir.Value]
+) -> ir.Value:
+    """One vector of what is made of each group, elements where the groups say."""
+    b = Builder(cx)
+    parts = [made(group) for group in groups]
     order = [at for group in groups for at in group]
     picks = [order.index(at) for at in range(len(order))]
     if len({count_of(part.type) for part in parts}) == 1 and len(parts).bit_count() == 1:
