@@ -38,6 +38,7 @@ _MOST_CLUSTERS = 512
 _WAVE_THREADS = 1 << 15
 _WAVE_BYTES = 64 << 20  # of registers
 _PROBE_BLOCKS = 1000  # loads behind so many blocks of a warp are not looked for
+_SECTOR = 32  # bytes
 _BEHIND = 8  # blocks behind the last load in which stores are looked for, too
 _UNSEEN = np.iinfo(np.int64).min
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it lie evenly
@@ -129,7 +130,8 @@ def accesses_of(recorder: Recorder, ctas: int) -> tuple[list[Access], set[int]]:
                 for pos, notes in (step.notes or {}).items():
                     for note in notes:
                         if isinstance(note, Global):
-                            found.append(Access(n, key, pos, note.address, note.sectors * 32))
+                            size = note.sectors * _SECTOR
+                            found.append(Access(n, key, pos, note.address, size))
                         elif isinstance(note, Bulk) and note.address >= 0:
                             found.append(Access(n, key, pos, note.address, note.size))
                             if not note.ends:
@@ -241,15 +243,20 @@ def _through_l2(
     cache = _Cache(machine.chip.l2 * share)
     asked: dict[int, float] = {}
     missed: dict[int, float] = {}
-    stored = written = 0.0  # bytes, and those of them that L2 did not hold
+    stored = added = written = 0.0  # bytes; that L2 did not hold; that it did not hold as written
     for first in range(0, probed, wave):
         last = min(first + wave, probed)
         for _, warp, pos, address, size in kept:
             far = moved[pos][first:last, warp] if pos in moved else None
             for there in _places(far, address, range(first, last), pos in stores):
                 if pos in stores:
+                    sector = _sector(there)  # of loads, L1 has the other half
+                    was = cache.is_written(sector)
+                    held = cache.hit(sector, size)
+                    cache.write(sector)
                     stored += size
-                    written += 0.0 if cache.hit(there, size) else size
+                    added += 0.0 if held else size
+                    written += 0.0 if was else size
                     continue
                 asked[pos] = asked.get(pos, 0.0) + size
                 if not cache.hit(there, size):
@@ -259,28 +266,36 @@ def _through_l2(
     fits = warm and read < machine.chip.l2
     miss = {pos: 0.0 if fits else missed.get(pos, 0.0) / total for pos, total in asked.items()}
     # L2 is full of what was written before, by the launch before this one or by what flushed it:
-    # where a line is written that is not there, another one leaves.
-    kept = not stored or (warm and read + written * scale < machine.chip.l2)
+    # where a line is written that was not yet, another one leaves.
+    kept = not stored or (warm and read + added * scale < machine.chip.l2)
     return Traffic(miss, 0.0 if kept else written / stored)
 
 
 def _sampled(accesses: list[Access], thin: int) -> tuple[list[Access], float]:
     """The accesses of about one in `thin` addresses, and their share of all bytes touched.
 
-    An address is kept or left out whole, in all clusters alike, so what is shared stays shared;
+    A sector is kept or left out whole, in all clusters alike, so what is shared stays shared;
     each instruction keeps one at least. What is hashed is when an address is first accessed, not
     where it lies: arrays lie elsewhere in each process.
     """
     if thin <= 1:
         return accesses, 1.0
     sizes = {a.address: a.size for a in accesses}
-    hashed = {at: (n + 1) * _GOLDEN % (1 << 64) for n, at in enumerate(sizes)}
-    lowest: dict[int, int] = {}  # address, by instruction
+    sectors = dict.fromkeys(map(_sector, sizes))
+    hashed = {at: (n + 1) * _GOLDEN % (1 << 64) for n, at in enumerate(sectors)}
+    lowest: dict[int, int] = {}  # sector, by instruction
     for a in accesses:
-        lowest[a.pos] = min(a.address, lowest.get(a.pos, a.address), key=hashed.__getitem__)
-    touched = {at for at in sizes if hashed[at] < (1 << 64) // thin} | set(lowest.values())
-    kept = [a for a in accesses if a.address in touched]
-    return kept, sum(sizes[at] for at in touched) / sum(sizes.values())
+        at = _sector(a.address)
+        lowest[a.pos] = min(at, lowest.get(a.pos, at), key=hashed.__getitem__)
+    touched = {at for at in sectors if hashed[at] < (1 << 64) // thin} | set(lowest.values())
+    kept = [a for a in accesses if _sector(a.address) in touched]
+    size = sum(size for at, size in sizes.items() if _sector(at) in touched)
+    return kept, size / sum(sizes.values())
+
+
+def _sector(address: int) -> int:
+    """Where the sector begins: halves of sectors, by two instructions, are the same ones."""
+    return address // _SECTOR * _SECTOR
 
 
 def _places(
@@ -295,11 +310,12 @@ def _places(
 
 
 class _Cache:
-    """Least recently used extents, by their first bytes."""
+    """Least recently used extents, by their first bytes, and which of them were written."""
 
     def __init__(self, capacity: float) -> None:
         self.capacity, self.size = capacity, 0.0
         self.held: OrderedDict[int, int] = OrderedDict()
+        self._written: set[int] = set()
 
     def hit(self, address: int, size: int) -> bool:
         if address in self.held:
@@ -308,5 +324,14 @@ class _Cache:
         self.held[address] = size
         self.size += size
         while self.size > self.capacity:
-            self.size -= self.held.popitem(last=False)[1]
+            gone, its = self.held.popitem(last=False)
+            self._written.discard(gone)
+            self.size -= its
         return False
+
+    def is_written(self, address: int) -> bool:
+        return address in self._written
+
+    def write(self, address: int) -> None:
+        """Of an extent that is held."""
+        self._written.add(address)

@@ -54,8 +54,10 @@ add.u64 %rd3, %rd3, %rd5; st.global.u32 [%rd3], %r8; ret;
 """
 
 
-def _misses(monkeypatch: pytest.MonkeyPatch, how: str, between: int = 1) -> list[float]:
-    """Shares of the loads of K and V, in order, that miss in L2."""
+def _traffic(
+    monkeypatch: pytest.MonkeyPatch, ptx: str, arrays: list[np.ndarray]
+) -> traffic.Traffic:
+    """What 1024 CTAs find in the L2 of an H100."""
     made: list[traffic.Traffic] = []
     through = traffic._through_l2
 
@@ -65,10 +67,16 @@ def _misses(monkeypatch: pytest.MonkeyPatch, how: str, between: int = 1) -> list
 
     monkeypatch.setattr(traffic, "_through_l2", kept)
     machine: Machine = builtin_machines()["h100-sxm"]
+    time_kernel(load_kernel(ptx, machine), (1024, 1, 1), None, arrays)
+    return made[-1]
+
+
+def _misses(monkeypatch: pytest.MonkeyPatch, how: str, between: int = 1) -> list[float]:
+    """Shares of the loads of K and V, in order, that miss in L2."""
     kv = [np.zeros((_HEADS, _TILES, _TILE), np.uint8) for _ in range(2)]
     out = np.zeros(4 * _THREADS, np.uint32)
-    time_kernel(load_kernel(_kernel(how, between), machine), (1024, 1, 1), None, [*kv, out])
-    return [made[-1].miss[pos] for pos in sorted(made[-1].miss)]
+    found = _traffic(monkeypatch, _kernel(how, between), [*kv, out])
+    return [found.miss[pos] for pos in sorted(found.miss)]
 
 
 # 1024 CTAs of 8 heads: one in 128 is the first to touch its head's tiles.
@@ -121,3 +129,48 @@ def test_a_sample_does_not_depend_on_where_arrays_lie() -> None:
         return [(a.step, a.pos) for a in traffic._sampled(accesses, 6)[0]]
 
     assert kept(0, 1 << 20) == kept(1 << 30, 4096) == kept(0x7F0000000010, 0x7F0001234010)
+
+
+def _updating(halves: int, apart: int, behind: str) -> str:
+    """Each thread reads 32 bytes, or 16 that no other instruction has a part of, and writes as many
+    `apart`; `behind`: what is done before.
+    """
+    part = """ld.global.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd1 + {at}];"""
+    loads = "\n".join(part.format(at=16 * n) for n in range(halves))
+    stores = "\n".join(
+        f"st.global.v4.u32 [%rd1 + {apart + 16 * n}], {{%r4, %r5, %r6, %r7}};"
+        for n in range(halves)
+    )
+    return f""".version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 x) .reqntid {_THREADS} {{
+.reg .b64 %rd<4>; .reg .b32 %r<12>; .reg .pred %p<2>;
+ld.param.u64 %rd1, [x]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;
+mad.lo.u32 %r1, %r1, {_THREADS}, %r2; mul.wide.u32 %rd2, %r1, {16 * halves};
+add.u64 %rd1, %rd1, %rd2;
+{loads}
+{behind}
+{stores}
+ret;
+}}
+"""
+
+
+_BRANCH = "setp.eq.u32 %p1, %r4, 0; @%p1 bra NEXT; xor.b32 %r5, %r5, %r4;\nNEXT:"
+
+
+@pytest.mark.parametrize("behind", ["", _BRANCH], ids=["straight", "branch"])
+@pytest.mark.parametrize("apart", [0, 16 * 2 * 1024 * _THREADS], ids=["in place", "elsewhere"])
+@pytest.mark.parametrize("halves", [1, 2])
+@pytest.mark.parametrize("most", [1_000_000, 2_000])
+def test_what_is_written_goes_to_memory_once(
+    monkeypatch: pytest.MonkeyPatch, most: int, halves: int, apart: int, behind: str
+) -> None:
+    """Whether L2 has what was there or not; by two instructions, both halves of a sector."""
+    monkeypatch.setattr(traffic, "_MOST_ACCESSES", most)
+    array = np.zeros(4 * 16 * 1024 * _THREADS + 128, np.uint8)
+    first = -array.ctypes.data % 128
+    found = _traffic(monkeypatch, _updating(halves, apart, behind), [array[first:]])
+    assert found.write_back == pytest.approx(1 / halves)
+    assert set(found.miss.values()) == {1.0}
