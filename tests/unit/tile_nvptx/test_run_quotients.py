@@ -58,12 +58,14 @@ def same(found: np.ndarray, numerators: np.ndarray, divisors: np.ndarray) -> Non
 
 
 def within(seed: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Numerators and divisors that are divided together: with exponents of quotients, and those of
-    divisors, over all of the bounds."""
-    divisors = np.abs(spread(seed, *DIVISORS, shape))
-    quotients = spread(seed + 1, -QUOTIENTS + 1, QUOTIENTS - 1, SHAPE)
-    numerators = (quotients.astype("f8") * divisors).clip(-(2.0**127), 2.0**127).astype("f4")
-    numerators[np.abs(numerators) < 2.0**NUMERATORS] = 2.0**NUMERATORS
+    """Numerators and divisors that are divided together: exponents over all of the bounds."""
+    shared = shape == ROW
+    divisors = np.abs(spread(seed, -DIVISORS if shared else -QUOTIENTS, DIVISORS, shape))
+    numerators = spread(seed + 1, -NUMERATORS, NUMERATORS, SHAPE)
+    if not shared:
+        quotients = spread(seed + 1, -QUOTIENTS + 1, QUOTIENTS - 1, SHAPE)
+        numerators = (quotients.astype("f8") * divisors).clip(-(2.0**127), 2.0**127).astype("f4")
+        numerators[np.abs(numerators) < 2.0**-NUMERATORS] = 2.0**-NUMERATORS
     numerators[::3, ::5], numerators[1::3, ::5] = 0.0, -0.0
     return numerators, divisors
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 #: Exponents between which nothing on the way to a quotient leaves f32's normal numbers. Of
 #: numerators from 2**-90 on and divisors up to 2**34, quotients are 2**-124 or more, and remainders
 #: a - d * q, of which no bit lies below 2**-149, are exact. Quotients are up to 2**124, and so are
-#: reciprocals of divisors from 2**-124 on.
-NUMERATORS, DIVISORS, QUOTIENTS = -90, (-124, 34), 124
+#: reciprocals of divisors from 2**-124 on. Of a divisor from 2**-34 on, numerators up to 2**90 have
+#: such quotients: that is looked at where it is shared, which takes an instruction less.
+NUMERATORS, DIVISORS, QUOTIENTS = 90, 34, 124
 #: The same of reciprocals: numbers in 2**-125 .. 2**125.
 RECIPROCALS = 125
 _BIAS, _MANTISSA = 127, 23
@@ -33,11 +34,11 @@ def quotients(count: int, *, shared: bool) -> tuple[str, str]:
     """
     name, vector, words = _named("quotients", count, shared), _floats(count), _words(count)
     held, bits, s = ("f32", "i32", "s") if shared else (vector, words, "")
-    least, most = (_bits(exponent) << 1 for exponent in (NUMERATORS, QUOTIENTS))
+    most_of, most, low = ("a", NUMERATORS, -DIVISORS) if shared else ("q", QUOTIENTS, -QUOTIENTS)
     text = f"""
 llvm.func internal @{name}(%a: {vector}, %d: {held}) -> {vector} attributes {{always_inline}} {{
-  %least = llvm.mlir.constant({least - 1} : i32) : i32
-  %most = llvm.mlir.constant({_signed(most)} : i32) : i32
+  %least = llvm.mlir.constant({(_bits(-NUMERATORS) << 1) - 1} : i32) : i32
+  %most = llvm.mlir.constant({_signed(_bits(most) << 1)} : i32) : i32
 {_reciprocal("y", 0 if shared else count)}
   %z = llvm.fneg %y : {held}
 {"".join(_splat(one, count) for one in "dyz" if shared)}
@@ -46,14 +47,14 @@ llvm.func internal @{name}(%a: {vector}, %d: {held}) -> {vector} attributes {{al
   %over = llvm.intr.fma(%d{s}, %q, %negative) : ({vector}, {vector}, {vector}) -> {vector}
   %quick = llvm.intr.fma(%over, %z{s}, %q) : ({vector}, {vector}, {vector}) -> {vector}
 {_twice("a", count)}
-{_twice("q", count)}
+{"" if shared else _twice("q", count)}
   %less = llvm.sub %a_twice, %a_by : {words}
   %smallest = "llvm.intr.vector.reduce.umin"(%less) : ({words}) -> i32
-  %largest = "llvm.intr.vector.reduce.umax"(%q_twice) : ({words}) -> i32
+  %largest = "llvm.intr.vector.reduce.umax"(%{most_of}_twice) : ({words}) -> i32
   %not_small = llvm.icmp "uge" %smallest, %least : i32
   %not_large = llvm.icmp "ult" %largest, %most : i32
   %divisor = llvm.bitcast %d : {held} to {bits}
-{_within("divisor", 0 if shared else count, *map(_bits, DIVISORS))}
+{_within("divisor", 0 if shared else count, _bits(low), _bits(DIVISORS))}
   %both = llvm.and %not_small, %not_large : i1
   %all = llvm.and %both, %within : i1
 {_end("%all", "%a", f"%d{s}", count)}
