@@ -115,7 +115,7 @@ def test_one_divisor_for_all_elements():
     assert "rcp.approx" in kernel.ptx("sm_90", 1)
     numerators, out = spread(5, -90, 90, SHAPE), np.zeros(ROWS * COLUMNS, np.float32)
     kernel.run(numerators.ravel(), out)
-    same(out.reshape(SHAPE), numerators, np.float32(3))
+    same(out.reshape(SHAPE), numerators, np.full(SHAPE, 3, np.float32))
 
 
 @pytest.mark.parametrize("off", [-1, 0, 1])
