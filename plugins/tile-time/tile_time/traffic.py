@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from tile_sim.errors import SimError
 
-from tile_time.engine.memory import Traffic
-from tile_time.record import Bulk, Global, Recorder
+from tile_time.engine.memory import SECTOR, Traffic
+from tile_time.record import Bulk, Global, Recorder, bytes_of
 
 if TYPE_CHECKING:
     from tile_sim.machine.access import Part
@@ -38,7 +38,6 @@ _MOST_CLUSTERS = 512
 _WAVE_THREADS = 1 << 15
 _WAVE_BYTES = 64 << 20  # of registers
 _PROBE_BLOCKS = 1000  # loads behind so many blocks of a warp are not looked for
-_SECTOR = 32  # bytes
 _BEHIND = 8  # blocks behind the last load in which stores are looked for, too
 _UNSEEN = np.iinfo(np.int64).min
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it lie evenly
@@ -130,8 +129,7 @@ def accesses_of(recorder: Recorder, ctas: int) -> tuple[list[Access], set[int]]:
                 for pos, notes in (step.notes or {}).items():
                     for note in notes:
                         if isinstance(note, Global):
-                            size = note.sectors * _SECTOR
-                            found.append(Access(n, key, pos, note.address, size))
+                            found.append(Access(n, key, pos, note.address, bytes_of(note)))
                         elif isinstance(note, Bulk) and note.address >= 0:
                             found.append(Access(n, key, pos, note.address, note.size))
                             if not note.ends:
@@ -250,13 +248,11 @@ def _through_l2(
             far = moved[pos][first:last, warp] if pos in moved else None
             for there in _places(far, address, range(first, last), pos in stores):
                 if pos in stores:
-                    sector = _sector(there)  # of loads, L1 has the other half
-                    was = cache.is_written(sector)
-                    held = cache.hit(sector, size)
-                    cache.write(sector)
+                    # Of loads, L1 has the other half of the sectors.
+                    held, was_written = cache.store(_sector(there), size)
                     stored += size
                     added += 0.0 if held else size
-                    written += 0.0 if was else size
+                    written += 0.0 if was_written else size
                     continue
                 asked[pos] = asked.get(pos, 0.0) + size
                 if not cache.hit(there, size):
@@ -295,7 +291,7 @@ def _sampled(accesses: list[Access], thin: int) -> tuple[list[Access], float]:
 
 def _sector(address: int) -> int:
     """Where the sector begins: halves of sectors, by two instructions, are the same ones."""
-    return address // _SECTOR * _SECTOR
+    return address // SECTOR * SECTOR
 
 
 def _places(
@@ -329,9 +325,9 @@ class _Cache:
             self.size -= its
         return False
 
-    def is_written(self, address: int) -> bool:
-        return address in self._written
-
-    def write(self, address: int) -> None:
-        """Of an extent that is held."""
+    def store(self, address: int, size: int) -> tuple[bool, bool]:
+        """Whether the extent was held, and whether as written."""
+        held = self.hit(address, size)
+        was_written = address in self._written
         self._written.add(address)
+        return held, was_written

@@ -65,14 +65,22 @@ def _global_load(e: Engine, w: Warp, op: Op, t: float, note: Global) -> tuple[fl
     size = e.asked(op, note)
     m = e.machine.memory
     start = e.requests.front(w.sm, t, max(note.lines / op.share, size / m.l1_bandwidth))
+    return _through_l1(e, w, op, start, note, size, m.l2_latency)
+
+
+def _through_l1(
+    e: Engine, w: Warp, op: Op, start: float, note: Global, size: float, latency: float
+) -> tuple[float, int]:
+    """When bytes are there that L1 may have, `latency` of them from L2, and what that waits for."""
     if op.flag:  # not from L1
-        return e.requests.fetch(w.sm, start, size, op.pos)
+        return e.requests.fetch(w.sm, start, size, op.pos, latency)
     l1: L1 = e.l1_of(w.cta)
     address = (note.address + op.offset) // SECTOR
     if held := l1.hit(address, size):
-        there = start + m.l1_latency
+        memory = e.machine.memory
+        there = start + latency - memory.l2_latency + memory.l1_latency
         return held if held[0] > there else (there, LATENCY)
-    found = e.requests.fetch(w.sm, start, size, op.pos)
+    found = e.requests.fetch(w.sm, start, size, op.pos, latency)
     l1.fill(address, size, *found)
     return found
 
@@ -148,29 +156,14 @@ def _async_copy(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> 
             size = e.asked(op, note)
             turns = max(note.lines / op.share, size / e.machine.memory.shared_bandwidth)
             start = e.requests.front(w.sm, t, turns)
-            done, cause = _async_fetch(e, w, op, start, note, size)
+            latency = e.machine.copies.cp_async_latency
+            done, cause = _through_l1(e, w, op, start, note, size, latency)
             w.sm.use("shared", size / e.machine.memory.shared_bandwidth)
             if done > w.copies_open:
                 w.copies_open, w.copies_cause = done, cause
     _release(w, op.read, start + 8, LATENCY)
     _release(w, op.write, start + 8, LATENCY)
     return False
-
-
-def _async_fetch(
-    e: Engine, w: Warp, op: Op, start: float, note: Global, size: float
-) -> tuple[float, int]:
-    """When a `cp.async` has its bytes: `.ca` takes them from L1, as loads do, if they are there."""
-    latency = e.machine.copies.cp_async_latency
-    if op.flag:
-        return e.requests.fetch(w.sm, start, size, op.pos, latency)
-    l1, address = e.l1_of(w.cta), (note.address + op.offset) // SECTOR
-    if held := l1.hit(address, size):
-        there = start + latency - e.machine.memory.l2_latency + e.machine.memory.l1_latency
-        return held if held[0] > there else (there, LATENCY)
-    found = e.requests.fetch(w.sm, start, size, op.pos, latency)
-    l1.fill(address, size, *found)
-    return found
 
 
 def _async_commit(e: Engine, w: Warp, op: Op, t: float, notes: Sequence[Note]) -> bool:

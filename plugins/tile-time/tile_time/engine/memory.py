@@ -140,7 +140,3 @@ class Requests:
             for since, until, rate in sm.fills
             if since < end and until > start
         )
-
-
-def sectors_bytes(sectors: int) -> int:
-    return sectors * SECTOR

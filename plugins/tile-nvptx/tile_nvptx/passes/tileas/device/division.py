@@ -32,7 +32,8 @@ def quotients(count: int, *, shared: bool) -> tuple[str, str]:
     numerator lies beyond those bounds and is not zero, or a quotient or a divisor does, or that is
     negative, all are divided one by one.
     """
-    name, vector, words = _named("quotients", count, shared), _floats(count), _words(count)
+    name = f"__tile_quotients_by_{'one' if shared else 'each'}_v{count}"
+    vector, words = _floats(count), _words(count)
     held, bits, s = ("f32", "i32", "s") if shared else (vector, words, "")
     most_of, most, low = ("a", NUMERATORS, -DIVISORS) if shared else ("q", QUOTIENTS, -QUOTIENTS)
     text = f"""
@@ -65,8 +66,10 @@ llvm.func internal @{name}(%a: {vector}, %d: {held}) -> {vector} attributes {{al
 def reciprocals(count: int) -> tuple[str, str]:
     """Name and text of `(vector<count x f32> d) -> vector`: 1 / d, rounded to nearest even.
 
-    One step of Newton on what `rcp.approx` gives, as ptxas makes of `rcp.rn.f32`. All are divided
-    one by one where one of them lies beyond the bounds.
+    One step of Newton on what `rcp.approx` gives: the instructions that ptxas makes of
+    `rcp.rn.f32`, which rests on `rcp.approx` being right where one step is not enough (2 - 2**-23,
+    and 31 others if that were a unit too large). All are divided one by one where one of them lies
+    beyond the bounds.
     """
     name, vector = f"__tile_reciprocals_v{count}", _floats(count)
     low, high = (_bits(sign * RECIPROCALS) << 1 for sign in (-1, 1))
@@ -78,10 +81,6 @@ llvm.func internal @{name}(%d: {vector}) -> {vector} attributes {{always_inline}
 {_end("%within", "%one", "%d", count)}
 }}"""
     return name, text
-
-
-def _named(what: str, count: int, shared: bool) -> str:
-    return f"__tile_{what}_{'by_one' if shared else 'each'}_v{count}"
 
 
 def _reciprocal(name: str, count: int) -> str:
