@@ -137,12 +137,16 @@ def selective_scan(fill: Fill, batch: int, length: int, channels: int) -> Case:
     )  # fmt: skip
 
 
-def _uniform(m: int, n: int, seed: int) -> Array:
-    x = np.arange(m * n, dtype=np.uint32).reshape(m, n) + np.uint32(seed)
+def hashed(x: Array) -> Array:
+    """`model_kernels.uniform` of u32."""
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
     x = (x ^ (x >> np.uint32(15))) * np.uint32(0x846CA68B)
     x = (x ^ (x >> np.uint32(16))) >> np.uint32(8)
     return f32(x) * np.float32(1 / 16777216)
+
+
+def _uniform(m: int, n: int, seed: int) -> Array:
+    return hashed(np.arange(m * n, dtype=np.uint32).reshape(m, n) + np.uint32(seed))
 
 
 def sampling(fill: Fill, m: int, n: int) -> Case:

@@ -19,7 +19,7 @@ from tile_time.accesses import Accesses, Made, accesses, expected, size_of
 from tile_time.graph import PtxGraph, SassGraph
 from tile_time.sass.code import NEVER, Sass, SassKernel
 from tile_time.sass.cold import cold_code
-from tile_time.sass.opcodes import ANCHORS, NOTED, kind_of, ptx_kind
+from tile_time.sass.opcodes import ANCHORS, NOTED, kind_of, ptx_kind, takes_from_l1
 
 _FLOAT = ("fma", "half", "packed", "mufu", "fp64", "convert", "convert_slow")
 
@@ -65,6 +65,13 @@ class Listing:
     rank: tuple[int, ...]
     loops: frozenset[int]
     unknown: tuple[str, ...]  # opcodes that the table does not have
+
+    @property
+    def cached(self) -> frozenset[int]:
+        """Places of the PTX whose loads L1 may serve."""
+        items = [item for chain in self.chains.values() for item in chain.items]
+        items += [item for entered in self.entered.values() for item in entered]
+        return frozenset(item.pos for item in items if takes_from_l1(item.sass))
 
 
 def make_listing(ptx: PtxGraph, kernel: SassKernel) -> Listing:

@@ -151,20 +151,27 @@ def time_kernel(
         record(kernel, recorders[-1], grid, block, args, [number], options)
     plan = Plan(kernel.graph, kernel.listing)
     typical = variety.typical
-    traffic = traffic_of(
-        kernel, recorders[typical], grid, block, args, options, clusters,
-        variety.clusters[typical], resident, warm,
-    )  # fmt: skip
     most = variety.count or each
     load = make_load(machine, plan, recorders, size, min(room.ctas, most), variety, most)
+    l1 = _l1(machine, demand, room) / load.resident
+    traffic = traffic_of(
+        kernel, recorders[typical], grid, block, args, options, clusters,
+        variety.clusters[typical], resident, l1, warm,
+    )  # fmt: skip
     check_plan(kernel.graph, recorders, load)
     active = float(min(machine.chip.sms, ctas))
-    runs = _run(machine, kernel.graph, load, traffic, active, demand, room, trace_clk)
+    runs = _run(machine, kernel.graph, load, traffic, active, l1, trace_clk)
     launch = Launch(
         kernel.entry, grid, threads, size, ctas, clusters, places, each, resources,
         demand, room,
     )  # fmt: skip
     return make_result(machine, kernel.graph, launch, runs, traffic, kernel.listing.unknown)
+
+
+def _l1(machine: Machine, demand: Demand, room: Occupancy) -> float:
+    """Bytes of an SM that shared memory leaves for L1."""
+    taken = room.ctas * (demand.shared + machine.chip.shared_reserved)
+    return max(machine.chip.data_cache - taken, 0.0)
 
 
 def _steps(
@@ -254,8 +261,7 @@ def _run(
     load: Load,
     traffic: Traffic,
     active: float,
-    demand: Demand,
-    room: Occupancy,
+    l1: float,
     trace_clk: float,
 ) -> Runs:
     """Run all clusters of an SM, or as many as show how long another one takes."""
@@ -266,11 +272,10 @@ def _run(
     few = min(wanted, max(int(budget * wanted // max(whole, 1)), 2 * resident + 1))
     if few < wanted:  # a whole number of rounds is left out, so that the tail is the real one
         few = min(few + (wanted - few) % resident, wanted)
-    l1 = machine.chip.data_cache - room.ctas * (demand.shared + machine.chip.shared_reserved)
     run = replace(load, clusters=few)
     mhz = machine.clock.boost
     most = budget * 2
-    engine = Engine(machine, run, traffic, active, max(l1, 0.0), mhz, trace_clk, most)
+    engine = Engine(machine, run, traffic, active, l1, mhz, trace_clk, most)
     last = engine.run()
     check_run(graph, engine)
     if last.issued >= most:  # time goes by how much of the work was done

@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from tile_sim.ptx.syntax import Instr
 
 Array = np.ndarray
-_SECTOR, _WORD, _BANKS = 32, 4, 32
+SECTOR, _WORD, _BANKS = 32, 4, 32
 
 
 class Global(NamedTuple):
-    """A warp's access of global memory: 32-byte sectors, 128-byte lines, the lowest address."""
+    """A warp's access of global memory: its lowest address, the sectors of 32 bytes from the one
+    with that address on, and the lines of 128 bytes.
+    """
 
-    sectors: int
-    lines: int
     address: int
+    sectors: tuple[int, ...]
+    lines: int
 
 
 class Shared(NamedTuple):
@@ -88,7 +90,7 @@ Note = Global | Shared | Mbarrier | Bulk | Product | Commit | Barrier
 def bytes_of(note: Note) -> int:
     """Bytes that an access moves: whole sectors of global memory, wavefronts of shared memory."""
     if isinstance(note, Global):
-        return note.sectors * _SECTOR
+        return len(note.sectors) * SECTOR
     if isinstance(note, Shared):
         return note.wavefronts * _BANKS * _WORD
     return note.size if isinstance(note, Bulk) else 0
@@ -130,7 +132,7 @@ class Recorder:
     steps: int = 0
     per_cta: int = 0
     _now: dict[int, Step] = field(default_factory=dict)
-    _patterns: dict[Any, int] = field(default_factory=dict)
+    _patterns: dict[Any, Any] = field(default_factory=dict)
 
     def restart(self) -> None:
         self.warps.clear()
@@ -253,10 +255,9 @@ class Recorder:
                     self._patterns[key] = waves
                 step.note(ins.pos, Shared(waves))
             else:
-                found = self._patterns.get(key)
-                if found is None:
-                    found = self._patterns[key] = _sectors(relative + (low & 127), width)
-                step.note(ins.pos, Global(found >> 16, found & 0xFFFF, low))
+                if key not in self._patterns:
+                    self._patterns[key] = _sectors(relative + (low & 127), width)
+                step.note(ins.pos, Global(low, *self._patterns[key]))
 
 
 def _together(what: str, threads: int, count: int, extra: int) -> tuple[int, int]:
@@ -280,11 +281,10 @@ def _first_lanes(g: Group, values: Array) -> Array:
     return full[np.arange(len(g.rows)), at].astype(np.int64)
 
 
-def _sectors(start: Array, width: int) -> int:
-    """(Sectors of 32 bytes) << 16 | (lines of 128 bytes)."""
-    spans = start[:, None] // _SECTOR + np.arange(-(-width // _SECTOR) or 1)
-    sectors = np.unique(spans)
-    return len(sectors) << 16 | len(np.unique(sectors // 4))
+def _sectors(start: Array, width: int) -> tuple[tuple[int, ...], int]:
+    """Sectors, from the first on, and how many lines of four they are in."""
+    sectors = np.unique(start[:, None] // SECTOR + np.arange(-(-width // SECTOR) or 1))
+    return tuple((sectors - sectors[0]).tolist()), len(np.unique(sectors // 4))
 
 
 def _wavefronts(start: Array, lanes: Array, width: int) -> int:

@@ -1,25 +1,26 @@
 """Which bytes come from DRAM: the addresses of all CTAs, in the order in which they run.
 
-One cluster is recorded whole. Of the others the first accesses are enough: how far an instruction's
-first address lies from that of the recorded cluster is how far all its addresses lie. The accesses
-of the CTAs that are on the GPU at the same time are laid side by side, and go through an L2 of
-least recently used lines. Where they are many, a sample of the addresses goes through a cache that
-is smaller by as much (spatial sampling: Waldspurger et al., SHARDS, FAST 2015).
+One cluster is recorded whole, and what its CTAs' L1 serves is left out. Of the others the first
+accesses are enough: how far an instruction's first address lies from that of the recorded cluster
+is how far all its addresses lie. The accesses of the CTAs that are on the GPU at the same time are
+laid side by side, and go through an L2 of least recently used sectors. Where they are many, a
+sample of the sectors goes through a cache that is smaller by as much (spatial sampling: Waldspurger
+et al., SHARDS, FAST 2015).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from operator import length_hint
+from operator import itemgetter, length_hint
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from tile_sim.errors import SimError
 
-from tile_time.engine.memory import SECTOR, Traffic
-from tile_time.record import Bulk, Global, Recorder, bytes_of
+from tile_time.engine.memory import L1, Traffic
+from tile_time.record import SECTOR, Bulk, Global, Recorder
 
 if TYPE_CHECKING:
     from tile_sim.machine.access import Part
@@ -107,8 +108,9 @@ class _Probe:
 
 
 class Access(NamedTuple):
-    """An access of a recorded cluster: which warp in which of its steps, `pos` of the instruction,
-    first address and bytes."""
+    """What an access of a recorded cluster takes from L2 or stores there, a sector or all of a box:
+    which warp in which of its steps, `pos` of the instruction, an address in it and bytes.
+    """
 
     step: int
     warp: int
@@ -117,25 +119,64 @@ class Access(NamedTuple):
     size: int
 
 
-def accesses_of(recorder: Recorder, ctas: int) -> tuple[list[Access], set[int]]:
-    """The global accesses of a recorded cluster, step by step of its warps, and which store."""
-    found: list[Access] = []
-    stores: set[int] = set()
-    for cta in range(ctas):
-        for w in range(recorder.per_cta):
-            key = cta * recorder.per_cta + w
-            steps = recorder.warps.get((cta, w), ())
-            for n, step in enumerate(steps):
-                for pos, notes in (step.notes or {}).items():
-                    for note in notes:
-                        if isinstance(note, Global):
-                            found.append(Access(n, key, pos, note.address, bytes_of(note)))
-                        elif isinstance(note, Bulk) and note.address >= 0:
-                            found.append(Access(n, key, pos, note.address, note.size))
-                            if not note.ends:
-                                stores.add(pos)
-    found.sort(key=lambda access: access.step)
-    return found, stores
+class Accesses(NamedTuple):
+    """Those of a recorded cluster, step by step of its warps; places of stores; for each place one
+    of those that it shares sectors with in L1.
+    """
+
+    all: list[Access]
+    stores: set[int]
+    leaders: dict[int, int]
+
+
+def accesses_of(
+    recorder: Recorder, ctas: int, cached: Collection[int], capacity: float
+) -> Accesses:
+    """The global accesses of a recorded cluster, but for sectors that instructions at `cached`
+    places find in a CTA's L1, of `capacity` bytes.
+    """
+    found = Accesses([], set(), {})
+    held = [L1(capacity) for _ in range(ctas)]
+    fetched: dict[tuple[int, int], int] = {}  # by whom, of a CTA and a sector
+    for n, warp, pos, note in _noted(recorder, ctas):
+        leader = _leader(found.leaders, pos)
+        if isinstance(note, Bulk):
+            found.all.append(Access(n, warp, pos, note.address, note.size))
+            if not note.ends:
+                found.stores.add(pos)
+            continue
+        first, inside = divmod(note.address, SECTOR)
+        sectors = [first + sector for sector in note.sectors]
+        if pos in cached:
+            cta = warp // recorder.per_cta
+            missing, _ = held[cta].ask(sectors)
+            held[cta].fill(missing, (0.0, 0))
+            fetched.update(((cta, sector), pos) for sector in missing)
+            for by in {fetched[cta, sector] for sector in sectors}:
+                found.leaders[_leader(found.leaders, by)] = leader
+            sectors = missing
+        found.all.extend(Access(n, warp, pos, at * SECTOR + inside, SECTOR) for at in sectors)
+    return found._replace(leaders={pos: _leader(found.leaders, pos) for pos in found.leaders})
+
+
+def _leader(leaders: dict[int, int], pos: int) -> int:
+    while leaders.setdefault(pos, pos) != pos:
+        pos = leaders[pos]
+    return pos
+
+
+def _noted(recorder: Recorder, ctas: int) -> list[tuple[int, int, int, Global | Bulk]]:
+    """Accesses of global memory: step, warp of the cluster, place, note."""
+    found = [
+        (n, cta * recorder.per_cta + w, pos, note)
+        for cta in range(ctas)
+        for w in range(recorder.per_cta)
+        for n, step in enumerate(recorder.warps.get((cta, w), ()))
+        for pos, notes in (step.notes or {}).items()
+        for note in notes
+        if isinstance(note, Global) or (isinstance(note, Bulk) and note.address >= 0)
+    ]
+    return sorted(found, key=itemgetter(0))
 
 
 def traffic_of(
@@ -148,22 +189,26 @@ def traffic_of(
     clusters: int,
     recorded: int,
     resident: int,
+    l1: float,
     warm: bool,
 ) -> Traffic:
-    """Shares of misses in L2 by instruction; `recorded` is the cluster that was recorded."""
+    """Shares of misses in L2, by instruction, of what `l1` bytes for each CTA do not serve.
+
+    `recorded` is the cluster that was recorded.
+    """
     size = max((cta for cta, _ in recorder.warps), default=0) + 1
-    accesses, stores = accesses_of(recorder, size)
-    if not accesses:
+    accesses = accesses_of(recorder, size, kernel.listing.cached, l1)
+    if not accesses.all:
         return Traffic({}, 0.0)
-    stores |= _stores(kernel)
+    accesses.stores.update(_stores(kernel))
     machine = kernel.machine
     wave = max(int(machine.chip.sms) // size * resident, 1)
     probed = min(clusters, _WAVES * wave, max(wave, _MOST_CLUSTERS))
     warps = recorder.per_cta * size
-    wanted = _wanted(accesses, stores, warps)
+    wanted = _wanted(accesses.all, accesses.stores, warps)
     launch = (grid, block, args, options)
     moved = _distances(kernel, launch, probed, recorded, warps, wanted)
-    return _through_l2(accesses, stores, moved, wave, probed, clusters, machine, warm)
+    return _through_l2(accesses, moved, wave, probed, clusters, machine, warm)
 
 
 def _stores(kernel: Kernel) -> set[int]:
@@ -227,8 +272,7 @@ def _distances(
 
 
 def _through_l2(
-    accesses: list[Access],
-    stores: set[int],
+    accesses: Accesses,
     moved: dict[int, Array],
     wave: int,
     probed: int,
@@ -237,7 +281,9 @@ def _through_l2(
     warm: bool,
 ) -> Traffic:
     """Run the accesses of the clusters, wave by wave, through an L2."""
-    kept, share = _sampled(accesses, -(-len(accesses) * probed // _MOST_ACCESSES))
+    # Which of those that share sectors in L1 fetches one is the SASS's choice: all have one share.
+    stores, leaders = accesses.stores, accesses.leaders
+    kept, share = _sampled(accesses.all, -(-len(accesses.all) * probed // _MOST_ACCESSES))
     cache = _Cache(machine.chip.l2 * share)
     asked: dict[int, float] = {}
     missed: dict[int, float] = {}
@@ -248,19 +294,20 @@ def _through_l2(
             far = moved[pos][first:last, warp] if pos in moved else None
             for there in _places(far, address, range(first, last), pos in stores):
                 if pos in stores:
-                    # Of loads, L1 has the other half of the sectors.
-                    held, was_written = cache.store(_sector(there), size)
+                    held, was_written = cache.store(there, size)
                     stored += size
                     added += 0.0 if held else size
                     written += 0.0 if was_written else size
                     continue
-                asked[pos] = asked.get(pos, 0.0) + size
+                by = leaders[pos]
+                asked[by] = asked.get(by, 0.0) + size
                 if not cache.hit(there, size):
-                    missed[pos] = missed.get(pos, 0.0) + size
+                    missed[by] = missed.get(by, 0.0) + size
     scale = clusters / max(probed, 1) / share
     read = sum(missed.values()) * scale
     fits = warm and read < machine.chip.l2
-    miss = {pos: 0.0 if fits else missed.get(pos, 0.0) / total for pos, total in asked.items()}
+    shares = {by: 0.0 if fits else missed.get(by, 0.0) / total for by, total in asked.items()}
+    miss = {pos: shares[by] for pos, by in leaders.items() if by in shares}
     # L2 is full of what was written before, by the launch before this one or by what flushed it:
     # where a line is written that was not yet, another one leaves.
     kept = not stored or (warm and read + added * scale < machine.chip.l2)
@@ -270,54 +317,49 @@ def _through_l2(
 def _sampled(accesses: list[Access], thin: int) -> tuple[list[Access], float]:
     """The accesses of about one in `thin` addresses, and their share of all bytes touched.
 
-    A sector is kept or left out whole, in all clusters alike, so what is shared stays shared;
+    A sector is kept or left out in all clusters alike, so what is shared stays shared;
     each instruction keeps one at least. What is hashed is when an address is first accessed, not
     where it lies: arrays lie elsewhere in each process.
     """
     if thin <= 1:
         return accesses, 1.0
-    sizes = {a.address: a.size for a in accesses}
-    sectors = dict.fromkeys(map(_sector, sizes))
-    hashed = {at: (n + 1) * _GOLDEN % (1 << 64) for n, at in enumerate(sectors)}
+    sizes = {a.address // SECTOR: a.size for a in accesses}
+    hashed = {at: (n + 1) * _GOLDEN % (1 << 64) for n, at in enumerate(sizes)}
     lowest: dict[int, int] = {}  # sector, by instruction
     for a in accesses:
-        at = _sector(a.address)
+        at = a.address // SECTOR
         lowest[a.pos] = min(at, lowest.get(a.pos, at), key=hashed.__getitem__)
-    touched = {at for at in sectors if hashed[at] < (1 << 64) // thin} | set(lowest.values())
-    kept = [a for a in accesses if _sector(a.address) in touched]
-    size = sum(size for at, size in sizes.items() if _sector(at) in touched)
-    return kept, size / sum(sizes.values())
-
-
-def _sector(address: int) -> int:
-    """Where the sector begins: halves of sectors, by two instructions, are the same ones."""
-    return address // SECTOR * SECTOR
+    touched = {at for at in sizes if hashed[at] < (1 << 64) // thin} | set(lowest.values())
+    kept = [a for a in accesses if a.address // SECTOR in touched]
+    return kept, sum(sizes[at] for at in touched) / sum(sizes.values())
 
 
 def _places(
     far: Array | None, address: int, clusters: Sequence[int], stored: bool
 ) -> Sequence[int]:
-    """Where clusters make the access of the recorded one, `far` from it as their first ones were.
+    """Sectors where clusters make the access of the recorded one, `far` from it as their first ones
+    were.
 
     Where those were not seen, loads are taken for shared by all clusters, stores for own.
     """
     own = np.array(clusters, np.int64) << _APART if stored else np.zeros(len(clusters), np.int64)
-    return (address + (own if far is None else np.where(far == _UNSEEN, own, far))).tolist()
+    there = address + (own if far is None else np.where(far == _UNSEEN, own, far))
+    return (there // SECTOR).tolist()
 
 
 class _Cache:
-    """Least recently used extents, by their first bytes, and which of them were written."""
+    """Least recently used sectors and boxes, by their first sectors, and which were written."""
 
     def __init__(self, capacity: float) -> None:
         self.capacity, self.size = capacity, 0.0
         self.held: OrderedDict[int, int] = OrderedDict()
         self._written: set[int] = set()
 
-    def hit(self, address: int, size: int) -> bool:
-        if address in self.held:
-            self.held.move_to_end(address)
+    def hit(self, sector: int, size: int) -> bool:
+        if sector in self.held:
+            self.held.move_to_end(sector)
             return True
-        self.held[address] = size
+        self.held[sector] = size
         self.size += size
         while self.size > self.capacity:
             gone, its = self.held.popitem(last=False)
@@ -325,9 +367,9 @@ class _Cache:
             self.size -= its
         return False
 
-    def store(self, address: int, size: int) -> tuple[bool, bool]:
-        """Whether the extent was held, and whether as written."""
-        held = self.hit(address, size)
-        was_written = address in self._written
-        self._written.add(address)
+    def store(self, sector: int, size: int) -> tuple[bool, bool]:
+        """Whether it was held, and whether as written."""
+        held = self.hit(sector, size)
+        was_written = sector in self._written
+        self._written.add(sector)
         return held, was_written

@@ -174,4 +174,4 @@ st.global.u32 [%rd2], %r1; ret; }
     notes = [n for s in recorder.warps[0, 0] for few in (s.notes or {}).values() for n in few]
     assert [type(n).__name__ for n in notes] == ["Shared", "Global"]
     assert notes[0].wavefronts == 32  # type: ignore[union-attr]
-    assert notes[1].sectors == 4  # type: ignore[union-attr]
+    assert notes[1].sectors == (0, 1, 2, 3)  # type: ignore[union-attr]

@@ -135,11 +135,12 @@ def _updating(halves: int, apart: int, behind: str) -> str:
     """Each thread reads 32 bytes, or 16 that no other instruction has a part of, and writes as many
     `apart`; `behind`: what is done before.
     """
-    part = """ld.global.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd1 + {at}];"""
-    loads = "\n".join(part.format(at=16 * n) for n in range(halves))
+    words = ("{%r4, %r5, %r6, %r7}", "{%r8, %r9, %r10, %r11}")[:halves]
+    loads = "\n".join(
+        f"ld.global.v4.u32 {held}, [%rd1 + {16 * n}];" for n, held in enumerate(words)
+    )
     stores = "\n".join(
-        f"st.global.v4.u32 [%rd1 + {apart + 16 * n}], {{%r4, %r5, %r6, %r7}};"
-        for n in range(halves)
+        f"st.global.v4.u32 [%rd1 + {apart + 16 * n}], {held};" for n, held in enumerate(words)
     )
     return f""".version 8.3
 .target sm_90

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tile_time.engine.memory import L1, SECTOR, Requests
+from tile_time.engine.memory import Requests
 from tile_time.engine.ops import (
     BARRIER,
     FENCE,
@@ -17,7 +17,17 @@ from tile_time.engine.ops import (
     Op,
 )
 from tile_time.engine.state import Sm, Warp
-from tile_time.record import Barrier, Bulk, Commit, Global, Mbarrier, Note, Product, Shared
+from tile_time.record import (
+    SECTOR,
+    Barrier,
+    Bulk,
+    Commit,
+    Global,
+    Mbarrier,
+    Note,
+    Product,
+    Shared,
+)
 
 if TYPE_CHECKING:
     from tile_time.engine.run import Engine
@@ -74,15 +84,22 @@ def _through_l1(
     """When bytes are there that L1 may have, `latency` of them from L2, and what that waits for."""
     if op.flag:  # not from L1
         return e.requests.fetch(w.sm, start, size, op.pos, latency)
-    l1: L1 = e.l1_of(w.cta)
-    address = (note.address + op.offset) // SECTOR
-    if held := l1.hit(address, size):
-        memory = e.machine.memory
-        there = start + latency - memory.l2_latency + memory.l1_latency
-        return held if held[0] > there else (there, LATENCY)
-    found = e.requests.fetch(w.sm, start, size, op.pos, latency)
-    l1.fill(address, size, *found)
+    l1, memory = e.l1_of(w.cta), e.machine.memory
+    missing, held = l1.ask(_sectors(op, note))
+    found = max(held, (start + latency - memory.l2_latency + memory.l1_latency, LATENCY))
+    if missing:
+        came = e.requests.fetch(w.sm, start, len(missing) * SECTOR, op.pos, latency)
+        l1.fill(missing, came)
+        found = max(found, came)
     return found
+
+
+def _sectors(op: Op, note: Global) -> Iterator[int]:
+    """Numbers of the sectors of an instruction's part of an access, one at least."""
+    first, count = note.address // SECTOR, len(note.sectors)
+    begin = count * op.part // op.share
+    end = max(count * (op.part + 1) // op.share, begin + 1)
+    return (first + sector for sector in note.sectors[begin:end])
 
 
 def _remote(e: Engine, w: Warp, op: Op, t: float, note: Shared) -> tuple[float, int]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from tile_core.machines import Machine
 from tile_time.engine.ops import COPY, DRAM, L2, LATENCY, SHARED
 from tile_time.engine.state import Sm
-
-SECTOR = 32
+from tile_time.record import SECTOR
 
 
 class Traffic:
@@ -27,32 +27,35 @@ class Traffic:
 
 
 class L1:
-    """Lines of one CTA's accesses, by their first addresses; least recently used go first.
+    """The sectors of one CTA's accesses, by number; the least recently used go first.
 
-    A line is there when its bytes have come: who asks for it before waits with who fetched it.
+    A sector is there when its bytes have come: who asks for it before waits with who fetched it.
     """
 
     def __init__(self, capacity: float) -> None:
-        self.capacity = capacity
-        self.size = 0.0
-        self.held: OrderedDict[int, tuple[float, float, int]] = OrderedDict()
+        self._most = int(capacity // SECTOR)
+        self._held: OrderedDict[int, tuple[float, int]] = OrderedDict()
 
-    def hit(self, address: int, size: float) -> tuple[float, int] | None:
-        """When so many bytes from a sector on are there, and what that waits for; None where nobody
-        has asked for as many.
+    def ask(self, sectors: Iterable[int]) -> tuple[list[int], tuple[float, int]]:
+        """Which of them are not held; when the last of the others is there, and what that waits
+        for.
         """
-        found = self.held.get(address)
-        if found is None or found[0] < size:
-            return None
-        self.held.move_to_end(address)
-        return found[1:]
+        missing: list[int] = []
+        last = 0.0, LATENCY
+        for sector in sectors:
+            found = self._held.get(sector)
+            if found is None:
+                missing.append(sector)
+                continue
+            self._held.move_to_end(sector)
+            last = max(last, found)
+        return missing, last
 
-    def fill(self, address: int, size: float, done: float, cause: int) -> None:
-        """Bytes from a sector on that were not held, which are there from `done` on."""
-        self.size += size - (self.held.pop(address)[0] if address in self.held else 0.0)
-        self.held[address] = size, done, cause
-        while self.size > self.capacity and self.held:
-            self.size -= self.held.popitem(last=False)[1][0]
+    def fill(self, sectors: Iterable[int], found: tuple[float, int]) -> None:
+        """Sectors that were not held: when they are there, and what that waits for."""
+        self._held.update(dict.fromkeys(sectors, found))
+        while len(self._held) > self._most:
+            self._held.popitem(last=False)
 
 
 class Requests:

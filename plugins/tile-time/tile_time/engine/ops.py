@@ -10,7 +10,7 @@ from tile_sim.ptx.syntax import Instr
 from tile_core.machines import Machine
 from tile_time.listing import Item
 from tile_time.sass.code import NEVER, NO_SCOREBOARD
-from tile_time.sass.opcodes import NOTED, kind_of
+from tile_time.sass.opcodes import NOTED, kind_of, takes_from_l1
 
 # Causes of waiting: what a cycle of the critical path went to.
 CAUSES = (
@@ -46,7 +46,7 @@ class Op:
 
     `pipe` is an index of PIPES or -1, `gap` clk until the pipe of the sub-core is free again,
     `latency` until a scoreboard is released. `run` and `pos` say where its note is (-1: it has
-    none), of which it is one of `share` parts, `offset` bytes behind the first one.
+    none), of which it makes the `part`th of `share` parts.
     """
 
     kind: str
@@ -67,11 +67,7 @@ class Op:
     flops: float = 0.0
     flag: bool = False
     guarded: bool = False
-    offset: int = 0
-
-
-#: What SASS says of accesses that take nothing from L1: ordered loads, `cp.async.cg`.
-_PAST_L1 = {"load": (".STRONG.GPU", ".STRONG.SYS"), "async_copy": (".BYPASS",)}
+    part: int = 0
 
 
 def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, line: int) -> Op:
@@ -82,7 +78,7 @@ def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, line: int
         kind, -1, 0.0, 0.0, sass.stall, sass.wait, sass.write, sass.read, line << 4, sass.text,
         item.pos if kind not in NOTED or item.made.share else -1, run, max(item.made.share, 1),
     )  # fmt: skip
-    op.offset = item.made.part * item.made.width
+    op.part = item.made.part
     op.guarded = bool(sass.guard)
     if sass.opcode.startswith(("BAR.ARV", "BAR.SYNC", "BAR.RED")):
         op.flag = sass.opcode.startswith("BAR.ARV")
@@ -115,8 +111,8 @@ def make_op(machine: Machine, item: Item, ins: Instr | None, run: int, line: int
     elif kind in ("local_load", "local_store"):
         words = next((n for name, n in _SPILL.items() if f".{name}" in sass.opcode), 1)
         op.amount = 4 * words
-    elif kind in _PAST_L1:
-        op.flag = any(one in sass.opcode for one in _PAST_L1[kind])
+    elif kind in ("load", "async_copy"):
+        op.flag = not takes_from_l1(sass)
     elif kind == "fence":
         op.latency = _fence(machine, sass.opcode)
     return op

@@ -83,7 +83,7 @@ class Engine:
     load: Load
     traffic: Traffic
     active: float  # SMs at work
-    l1_capacity: float
+    l1: float  # bytes of it for a CTA
     mhz: float
     marking: float = 0.0  # clk of the trace
     most: float = float("inf")  # instructions to issue
@@ -308,7 +308,7 @@ class Engine:
     def l1_of(self, cta: Cta) -> L1:
         found = self._l1.get(id(cta))
         if found is None:
-            found = self._l1[id(cta)] = L1(self.l1_capacity / self.load.resident)
+            found = self._l1[id(cta)] = L1(self.l1)
         return found
 
     def mark(self, sm: Sm, row: str, start: float, end: float, name: str) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from tile_sim.ptx.syntax import Instr
 
+from tile_time.sass.code import Sass
+
 _PIPES = {
     "fma": "FFMA FADD FMUL FFMA32I FMUL32I FADD32I FSWZADD",
     "packed": "FFMA2 FADD2 FMUL2",
@@ -114,3 +116,13 @@ def ptx_kind(ins: Instr) -> str | None:
 def access_kind(ins: Instr) -> str:
     """The kind of SASS that makes the access of an instruction of PTX; generic ones are global."""
     return ptx_kind(ins) or _ACCESSES.get(ins.op, "")
+
+
+#: What SASS says of accesses that take nothing from L1: ordered loads, `cp.async.cg`.
+_PAST_L1 = {"load": (".STRONG.GPU", ".STRONG.SYS"), "async_copy": (".BYPASS",)}
+
+
+def takes_from_l1(sass: Sass) -> bool:
+    """Whether it loads what L1 may have."""
+    ways = _PAST_L1.get(kind_of(sass.name) or "")
+    return ways is not None and not any(way in sass.opcode for way in ways)
