@@ -3,8 +3,8 @@
 Arithmetic on single elements needs no whole tiles: ptxas computes the elements of one vector after
 another where registers are few, and what is computed so costs what it is computed from, until
 something asks for whole tiles. Loads do, as all of them are to be under way at once, and so do
-folds, loops, and what goes through shared memory: they end a section, and a tile that is used
-behind its section is held as it is.
+folds, loops, what goes through shared memory, and functions with branches, across which ptxas moves
+nothing: they end a section, and a tile that is used behind its section is held as it is.
 """
 
 from __future__ import annotations
@@ -19,6 +19,15 @@ from tile_tileas.tile_graph import is_tile, kind_of, only_computes
 #: Relations of layouts whose operations a thread does for a few elements at a time.
 _PIECEWISE = ("same", "broadcast", "view", "permute")
 _WITHIN = (*_PIECEWISE, "source", "load", "store")
+#: Functions that test their operands and branch, element by element or for a few of them, and
+#: registers that they compute in. Those of angles have a way for large ones, with all digits of
+#: 2 / pi.
+_BRANCHING = {
+    "arith.divf": 8, "nv_tileaa.divf": 8, "math.sqrt": 8, "nv_tileaa.sqrt": 8, "arith.remf": 8,
+    "nv_tileaa.atan2": 8,
+    **dict.fromkeys((f"{dialect}.{function}" for dialect in ("math", "nv_tileaa")
+                     for function in ("cos", "sin", "tan")), 32),
+}  # fmt: skip
 #: Registers of a thread for addresses, flags and the elements in work: with these, nothing in
 #: benchmarks/speed_rows.py spills, and nothing in 274 programs of cuTile's suite (every 19th) that
 #: did not before.
@@ -66,7 +75,8 @@ class _Sections:
         leaves = op.operation.name in ("scf.yield", "scf.condition", "func.return")
         for operand in op.operands:
             self.used.setdefault(operand, set()).add(_NOWHERE if leaves else self._now)
-        if any(is_tile(v) for v in (*op.operands, *op.results)) and kind_of(op) not in _WITHIN:
+        ends = kind_of(op) not in _WITHIN or _branches(op)
+        if ends and any(is_tile(v) for v in (*op.operands, *op.results)):
             self._now += 1
         if op.operation.name.startswith("scf."):
             for region in op.regions:
@@ -105,7 +115,8 @@ class _Held(Peak):
         tiles = [result for result in op.results if is_tile(result)]
         if tiles and all(self._sources(tile) != [tile] for tile in tiles):
             return sum(live.values())  # made where it is used
-        return super().operation(op, live)
+        inside = _BRANCHING[op.operation.name] if _branches(op) else 0
+        return super().operation(op, live) + inside
 
     def add(self, live: dict[ir.Value, int], values: list[ir.Value]) -> None:
         super().add(live, [source for value in values for source in self._sources(value)])
@@ -119,7 +130,7 @@ class _Held(Peak):
         return self._known[value]
 
     def _found(self, value: ir.Value, op: ir.OpView) -> list[ir.Value]:
-        if kind_of(op) not in _PIECEWISE or not only_computes(op):
+        if kind_of(op) not in _PIECEWISE or not only_computes(op) or _branches(op):
             return [value]
         tiles = [operand for operand in op.operands if is_tile(operand)]
         sources = list(dict.fromkeys(one for tile in tiles for one in self._sources(tile)))
@@ -128,6 +139,14 @@ class _Held(Peak):
             return sources
         within = self._sections.stays(value) and not _repeats_several(value)
         return sources if within and costs <= self.registers(value) else [value]
+
+
+def _branches(op: ir.OpView) -> bool:
+    """Whether it branches: where it rounds to nearest."""
+    if op.operation.name not in _BRANCHING:
+        return False
+    mode = op.attributes["rounding_mode"] if "rounding_mode" in op.attributes else None
+    return mode is None or ir.StringAttr(mode).value not in ("approx", "full")
 
 
 def _repeats_several(value: ir.Value) -> bool:
