@@ -347,7 +347,7 @@ def matrix_vector(fill: Fill, m: int, k: int) -> Case:
     return Case((ceil(m / 8),), arguments, written, 2.0 * m * k, bits=0)
 
 
-_sized = partial(Sized, module="science_kernels")
+_sized = partial(Sized, module="science_kernels", prepared=True)
 CASES = (
     _sized(double_product, (2048, 2048, 2048), (100, 136, 72), within=1e-6),
     _sized(complex_product, (4096, 4096, 4096), (200, 136, 200)),

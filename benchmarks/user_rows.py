@@ -460,6 +460,8 @@ def sparse_attention(fill: Fill, heads: int, length: int) -> Case:
 class Sized:
     """A case with the sizes that are timed, and those that are compared with NumPy, of whose
     largest number results are to be `within` so much.
+
+    `prepared` are those whose times depend on numbers, as what is gathered or branches.
     """
 
     case: Callable[..., Case]
@@ -468,6 +470,7 @@ class Sized:
     capability: int = 80
     within: float = 0.01
     module: str = "user_kernels"
+    prepared: bool = False
 
     @property
     def kernel(self) -> str:
@@ -483,6 +486,8 @@ class Sized:
 
         def launch(_: int) -> Launch:
             made = case(*self.timed)
+            if self.prepared:
+                made.prepare()
             return Launch((*made.grid, 1, 1)[:3], made.arguments)
 
         # Asked of arrays that take no memory, since tables are made of all rows.

@@ -17,6 +17,7 @@ from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.alike import COMPARISON, firsts
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.each import apply_each
+from tile_nvptx.passes.tileas.thread.functions import computed
 from tile_nvptx.passes.tileas.thread.quotients import divided
 from tile_nvptx.passes.tileas.thread.rounding import narrowed
 from tile_nvptx.passes.tileas.thread.state import Kernel
@@ -70,11 +71,18 @@ def rounded(op: ir.OpView, cx: Kernel) -> ir.Value:
     mode, ftz = text(op, "rounding_mode", "nearest_even"), "ftz" in op.attributes
     result = cx.type(op.results[0].type)
     if mode == "nearest_even" and not ftz:
-        shared = divided(cx, *op.operands) if op.name == "nv_tileaa.divf" else None
-        if shared is not None:
-            return shared
+        together = _together(op, cx)
+        if together is not None:
+            return together
         return cx.create(_PLAIN[op.name], list(op.operands), [result]).result
     return _special(op, cx, mode, ".ftz" if ftz else "")
+
+
+def _together(op: ir.OpView, cx: Kernel) -> ir.Value | None:
+    """What branches, of several elements at once, where they are enough."""
+    if op.name == "nv_tileaa.divf":
+        return divided(cx, *op.operands)
+    return computed(cx, op.name.rpartition(".")[2], op.operands[0])
 
 
 #: Approximations -> what has them, of f32 alone.
@@ -131,6 +139,9 @@ def libdevice(op: ir.OpView, cx: Kernel) -> ir.Value:
         raise error_at(op, f"does not round in mode '{mode}'")
     if mode == "approx" or "ftz" in op.attributes:
         return _approximate(op, cx)
+    together = _together(op, cx)
+    if together is not None:
+        return together
     element = str(element_of(op.operands[0].type))
     suffix = "" if element == "f64" else "f"
     return _apply(op, cx, _LIBDEVICE[op.name] + suffix, list(op.operands), intrinsic=False)

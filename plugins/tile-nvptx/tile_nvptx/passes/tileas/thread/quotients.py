@@ -3,44 +3,38 @@ divided by their sums, or by their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.device.division import quotients, reciprocals
 from tile_nvptx.passes.tileas.thread.build import Builder
+from tile_nvptx.passes.tileas.thread.groups import LEAST, MOST, call, cut, in_groups
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of
 
-#: Elements that are worth a reciprocal and a test of their own.
-_LEAST = 4
-#: Elements that are tested together: as many are divided one by one if one of them has to be.
-#: Windowed attention of 32 heads, 8192 x 1024 (model, us): B200 183 with 8 of them, 174 with 16 and
-#: with 32; H100 294, 288, 302.
+#: Elements with one divisor that are tested together. Windowed attention of 32 heads, 8192 x 1024
+#: (model, us): B200 183 with 8 of them, 174 with 16 and with 32; H100 294, 288, 302.
 _MOST = 16
-#: The same of those with divisors of their own. Model, us, one by one and with 4 or 8 of them:
-#: attention by sigmoids, 16 heads, 4096 x 4096, B200 289, 214, 214; H100 826, 372, 371; norms to
-#: e4m3 of 16384 x 4096, B200 63, 43, 43; convolutions through SiLU, B200 393, 410, 417.
-_MOST_EACH = 4
 
 
 def divided(cx: Kernel, numerators: ir.Value, divisors: ir.Value) -> ir.Value | None:
     """f32 quotients to nearest even, by reciprocals; None of few elements."""
     type_ = numerators.type
-    if not isinstance(element_of(type_), ir.F32Type) or count_of(type_) < _LEAST:
+    if not isinstance(element_of(type_), ir.F32Type) or count_of(type_) < LEAST:
         return None
-    groups = [group for one in _sharing(divisors) for group in _cut(one, _MOST)]
-    if groups and all(len(group) >= _LEAST for group in groups):
-        return _in_groups(cx, groups, partial(_by_one, cx, numerators, divisors))
-    groups = _cut(range(count_of(type_)), _MOST_EACH)
-    return _in_groups(cx, groups, partial(_by_each, cx, numerators, divisors))
+    groups = [group for one in _sharing(divisors) for group in cut(one, _MOST)]
+    if groups and all(len(group) >= LEAST for group in groups):
+        return in_groups(cx, groups, partial(_by_one, cx, numerators, divisors))
+    groups = cut(range(count_of(type_)), MOST)
+    return in_groups(cx, groups, partial(_by_each, cx, numerators, divisors))
 
 
 def _by_one(cx: Kernel, numerators: ir.Value, divisors: ir.Value, group: Sequence[int]) -> ir.Value:
     """Quotients by the divisor that all of a group have."""
     b = Builder(cx)
     operands = [b.shuffle(numerators, group), b.extract(divisors, group[0])]
-    return _call(cx, quotients(len(group), shared=True), operands)
+    return call(cx, quotients(len(group), shared=True), operands)
 
 
 def _by_each(
@@ -50,12 +44,8 @@ def _by_each(
     b = Builder(cx)
     held = b.shuffle(divisors, group)
     if _is_one(numerators):
-        return _call(cx, reciprocals(len(group)), [held])
-    return _call(cx, quotients(len(group), shared=False), [b.shuffle(numerators, group), held])
-
-
-def _call(cx: Kernel, helper: tuple[str, str], operands: list[ir.Value]) -> ir.Value:
-    return cx.state.helpers.call(cx, *helper, operands, operands[0].type).result
+        return call(cx, reciprocals(len(group)), [held])
+    return call(cx, quotients(len(group), shared=False), [b.shuffle(numerators, group), held])
 
 
 def _is_one(vector: ir.Value) -> bool:
@@ -93,21 +83,3 @@ def _equal(items: Sequence[int] | Sequence[ir.Value]) -> list[list[int]]:
     for at, item in enumerate(items):
         found.setdefault(item, []).append(at)
     return list(found.values())
-
-
-def _cut(group: Sequence[int], most: int) -> list[Sequence[int]]:
-    return [group[at : at + most] for at in range(0, len(group), most)]
-
-
-def _in_groups(
-    cx: Kernel, groups: list[Sequence[int]], made: Callable[[Sequence[int]], ir.Value]
-) -> ir.Value:
-    """One vector of what is made of each group, elements where the groups say."""
-    b = Builder(cx)
-    parts = [made(group) for group in groups]
-    order = [at for group in groups for at in group]
-    picks = [order.index(at) for at in range(len(order))]
-    if len({count_of(part.type) for part in parts}) == 1 and len(parts).bit_count() == 1:
-        return b.shuffle(b.concat(parts), picks)
-    scalars = [b.extract(part, at) for part in parts for at in range(count_of(part.type))]
-    return b.vector([scalars[pick] for pick in picks])

@@ -1,0 +1,45 @@
+"""Functions of several angles at once, as MLIR text (see `helpers`, `together`)."""
+
+from __future__ import annotations
+
+from tile_nvptx.passes.tileas.device.together import each, ending, f32s
+
+#: Up to here libdevice's functions of f32 angles have a way without branches. Beyond it they take
+#: as many digits of 2 / pi as an angle needs.
+LARGEST = 105615.0
+
+
+def of_angles(function: str, count: int) -> tuple[str, str]:
+    """Name and text of `(vector<count x f32> x) -> vector`: libdevice's `function`, as `__nv_cosf`.
+
+    The test of each angle is the one that libdevice makes, so that LLVM drops its other way where
+    all are known to be small.
+    """
+    name, vector = f"__tile{function}_v{count}", f32s(count)
+    call = f"llvm.call @{function}(%x) : (f32) -> f32"
+    text = f"""
+llvm.func @{function}(f32) -> f32
+llvm.func internal @{name}(%x: {vector}) -> {vector} attributes {{always_inline}} {{
+{_all_small(count)}
+{ending("%small", [each("x", "quick", count, call)], [each("x", "exact", count, call)], count)}
+}}"""
+    return name, text
+
+
+def _all_small(count: int) -> str:
+    """`%small`, whether all elements of `%x` are small, which libdevice says of what is no number,
+    too.
+    """
+    vector = f32s(count)
+    lines = [f"  %most = llvm.mlir.constant({LARGEST} : f32) : f32"]
+    for at in range(count):
+        lines += [
+            f"  %i{at} = llvm.mlir.constant({at} : i32) : i32",
+            f"  %x{at} = llvm.extractelement %x[%i{at} : i32] : {vector}",
+            f"  %size{at} = llvm.intr.fabs(%x{at}) : (f32) -> f32",
+            f'  %small{at} = llvm.fcmp "ult" %size{at}, %most : f32',
+        ]
+    for at in range(1, count):
+        left, made = "%small0" if at == 1 else f"%all{at - 1}", f"%all{at}"
+        lines.append(f"  {made} = llvm.and {left}, %small{at} : i1")
+    return "\n".join(lines).replace(f"%all{count - 1} ", "%small ")
