@@ -94,6 +94,29 @@ func.func @moved(%x: tensor<1024xf16, #l>) -> tensor<1024xf16, #l> attributes {n
   return %x : tensor<1024xf16, #l>
 }
 // -----
+// Functions that branch compute in registers of their own: 8 for roots, 32 for angles, beside the 16
+// of two tiles and the 16 for addresses. Approximations do not branch.
+// CHECK: func.func @approximate{{.*}}occupancy = 16 : i32
+// CHECK: func.func @roots{{.*}}occupancy = 12 : i32
+// CHECK: func.func @angles{{.*}}occupancy = 8 : i32
+#l = #nv_tileas.layout<"register=[[1],[2],[4]] lane=[[8],[16],[32],[64],[128]] warp=[[256],[512]] : 1024">
+!tile = tensor<1024xf32, #l>
+func.func @approximate(%a: !tile, %b: !tile) -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %c = "nv_tileaa.sqrt"(%a) {rounding_mode = "approx"} : (!tile) -> !tile
+  %d = "nv_tileaa.mulf"(%c, %b) : (!tile, !tile) -> !tile
+  return %d : !tile
+}
+func.func @roots(%a: !tile, %b: !tile) -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %c = "nv_tileaa.sqrt"(%a) : (!tile) -> !tile
+  %d = "nv_tileaa.mulf"(%c, %b) : (!tile, !tile) -> !tile
+  return %d : !tile
+}
+func.func @angles(%a: !tile, %b: !tile) -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %c = "nv_tileaa.cos"(%a) : (!tile) -> !tile
+  %d = "nv_tileaa.mulf"(%c, %b) : (!tile, !tile) -> !tile
+  return %d : !tile
+}
+// -----
 // Where tiles live is not clear without structure.
 // CHECK: loc("tileas-plan-occupancy.mlir":[[# @LINE + 1]]:1): error: 'func.func' op has branches; control flow must be structured (scf) here
 func.func @branches() attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
