@@ -145,8 +145,9 @@ def _branches(op: ir.OpView) -> bool:
     """Whether it branches: where it rounds to nearest."""
     if op.operation.name not in _BRANCHING:
         return False
-    mode = op.attributes["rounding_mode"] if "rounding_mode" in op.attributes else None
-    return mode is None or ir.StringAttr(mode).value not in ("approx", "full")
+    if "rounding_mode" not in op.attributes:
+        return True
+    return ir.StringAttr(op.attributes["rounding_mode"]).value not in ("approx", "full")
 
 
 def _repeats_several(value: ir.Value) -> bool:
