@@ -364,8 +364,10 @@ CASES: dict[str, list[tuple[Term, Term | None]]] = {
         (eq(ext(s, sign=UN), -1), FALSE),
         (ne(ext(b, sign=UN), 0), b),
         (ne(ext(b), 0), b),
-        (lt(ext(s), 5, UN), None),
-        (lt(ext(s), ext(variable("s1")), UN), None),
+        (lt(ext(s), 5, UN), lt(s, 5, UN)),
+        (lt(ext(s), -5, UN), lt(s, -5, UN)),
+        (lt(ext(s), 500, UN), None),
+        (lt(ext(s), ext(variable("s1")), UN), lt(s, variable("s1"), UN)),
         (lt(ext(s), ext(variable("s1"), sign=UN)), None),
     ],
     "compared_selection": [

@@ -27,7 +27,7 @@ from unit.tile_cudatile.integer_terms import (
 from unit.tile_cudatile.simplify_cases import CASES
 
 #: Rules about tiles, which terms are not.
-MOVES = {"moved_constant", "unmoved", "moved_twice"}
+MOVES = {"moved_constant", "unmoved", "moved_twice", "compared_motion"}
 ALL = [(name, before, after) for name, cases in CASES.items() for before, after in cases]
 
 
@@ -204,6 +204,30 @@ def test_moves() -> None:
     kept = "%a = iota : tile<4xi32>\n%b = reshape %a : tile<4xi32> -> tile<2x2xi32>\n" \
         "%d = permute %b [1, 0] : tile<2x2xi32> -> tile<2x2xi32>\n"  # fmt: skip
     same(kept + show("%d", "tile<2x2xi32>"), kept + show("%d", "tile<2x2xi32>"))
+
+
+@pytest.mark.parametrize("sign", ["signed", "unsigned"])
+@pytest.mark.parametrize("other", ["signed", "unsigned"])
+def test_comparisons_behind_moves_are_those_of_what_was_extended(sign: str, other: str) -> None:
+    """As of the indices of a gather with the size of its array, if both are extended alike."""
+    narrow, wide, shown = "tile<4x1xi32>", "tile<4x1xi64>", show("%k", "tile<4x8xi1>")
+    made = (
+        f"%a = iota : tile<4xi32>\n%r = reshape %a : tile<4xi32> -> {narrow}\n"
+        "%n = constant <i32: 3> : tile<4xi32>\n%d = addi %a, %n : tile<4xi32>\n"
+    )
+    long = (
+        f"%b = exti %r {sign} : {narrow} -> {wide}\n%e = broadcast %b : {wide} -> tile<4x8xi64>\n"
+        f"%f = exti %d {other} : tile<4xi32> -> tile<4xi64>\n"
+        f"%g = reshape %f : tile<4xi64> -> {wide}\n%h = broadcast %g : {wide} -> tile<4x8xi64>\n"
+        f"%k = cmpi less_than %e, %h, unsigned : tile<4x8xi64> -> tile<4x8xi1>\n"
+    )
+    short = (
+        f"%e = broadcast %r : {narrow} -> tile<4x8xi32>\n"
+        f"%g = reshape %d : tile<4xi32> -> {narrow}\n"
+        f"%h = broadcast %g : {narrow} -> tile<4x8xi32>\n"
+        f"%k = cmpi less_than %e, %h, unsigned : tile<4x8xi32> -> tile<4x8xi1>\n"
+    )
+    same(made + long + shown, made + (short if sign == other else long) + shown)
 
 
 def test_constants_that_are_not_alike_stay() -> None:

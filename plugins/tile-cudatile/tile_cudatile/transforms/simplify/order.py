@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tile_cudatile.transforms.selection import Questions, nearer_arms, one_of_its_parts
 from tile_cudatile.transforms.simplify.constants import COMPARE
 from tile_cudatile.transforms.simplify.expressions import (
@@ -9,6 +11,7 @@ from tile_cudatile.transforms.simplify.expressions import (
     Space,
     as_number,
     claims,
+    element_type,
     fits,
     inverse_of,
     is_integer,
@@ -18,6 +21,7 @@ from tile_cudatile.transforms.simplify.expressions import (
     signed,
 )
 from tile_cudatile.transforms.simplify.registry import simplifies
+from tile_cudatile.types import Scalar, Tile
 
 _HOLDS_FOR_EQUALS = ("equal", "less_than_or_equal", "greater_than_or_equal")
 _EXTREMUM = {
@@ -104,30 +108,57 @@ def order_of_sums(space: Space, expr: Expr) -> Expr | None:
 def compared_extension(space: Space, expr: Expr) -> Expr | None:
     """ext x == ext y => x == y, ext x == c => x == trunc c, or known if x cannot be c
 
-    Extended numbers compare like those they come from, by the signedness of the extension; zero
-    extended ones as signed numbers too.
+    Extended numbers compare like those they come from: zero extended ones as unsigned numbers,
+    signed ones either way, as the negative numbers of both widths are the largest unsigned ones.
     """
     predicate, signedness = str(expr.attrs[0]), expr.attrs[1]
     left, right = expr.operands
     if left.name != "exti" or not is_integer(left.operands[0].type):
         return None
     source, reading = left.operands[0], left.attrs[0]
-    if predicate not in ("equal", "not_equal") and reading == "signed" != signedness:
-        return None
-    attrs = (predicate, reading)
+    attrs = (predicate, signedness if reading == "signed" else reading)
     if right.name == "exti":
         same = right.attrs == left.attrs and right.operands[0].type == source.type
         return space.like(expr, "cmpi", source, right.operands[0], attrs=attrs) if same else None
-    order = "signed" if predicate in ("equal", "not_equal") and reading == "signed" else signedness
-    number = as_number(right, order)
+    number = as_number(right, reading if reading == "signed" else signedness)
     if number is None:
         return None
     if fits(number, source.width, reading):
         return space.like(expr, "cmpi", source, space.number(source, number), attrs=attrs)
     if predicate in ("equal", "not_equal"):
         return space.number(expr, int(predicate == "not_equal"))
+    if reading == "signed" != signedness:
+        return None  # between the numbers that are not negative and those that are
     low, _ = limits(source.width, reading)
     return space.number(expr, int(COMPARE[predicate](low, number)))
+
+
+@simplifies("cmpi")
+def compared_motion(space: Space, expr: Expr) -> Expr | None:
+    """moved (ext x) == moved (ext y) => moved (x) == moved (y), of broadcasts and reshapes"""
+    left, right = (_before_extension(space, operand) for operand in expr.operands)
+    if left is None or right is None or left[1:] != right[1:]:
+        return None
+    signedness = expr.attrs[1] if left[1] == "signed" else left[1]
+    return space.like(expr, "cmpi", left[0], right[0], attrs=(expr.attrs[0], signedness))
+
+
+def _before_extension(space: Space, value: Expr) -> tuple[Expr, object, Scalar] | None:
+    """What was extended and then moved, moved as it was; how it was, and of which type."""
+    if value.name == "exti":
+        (source,) = value.operands
+        if not is_integer(source.type):
+            return None
+        return source, value.attrs[0], element_type(source.type)
+    if not value.named("broadcast", "reshape"):
+        return None
+    found = _before_extension(space, value.operands[0])
+    if found is None:
+        return None
+    source, reading, element = found
+    assert isinstance(value.type, Tile)
+    moved = space.make(value.name, replace(value.type, element=element), [source], value.attrs)
+    return moved, reading, element
 
 
 @simplifies("cmpi")
