@@ -293,10 +293,14 @@ def block_sparse(fill: Fill, rows: int, k: int, n: int) -> Case:
 
 _sized = partial(Sized, module="model_kernels")
 CASES = (
-    _sized(mx_quantise, (16384, 4096), (32, 512), 100, within=0.05),  # e4m3 has 4 bits
-    _sized(nv_quantise, (16384, 4096), (32, 512), 100, within=0.001),  # two codes in a byte
+    _sized(
+        mx_quantise, (16384, 4096), (32, 512), 100, within=0.05, prepared=True
+    ),  # e4m3 has 4 bits
+    _sized(
+        nv_quantise, (16384, 4096), (32, 512), 100, within=0.001, prepared=True
+    ),  # two codes in a byte
     _sized(mx_experts, (8, 2048, 2048, 2048), (2, 200, 256, 256), 100),
-    _sized(float8_norm, (16384, 4096), (4, 1000), 89, within=0.05),  # the same
+    _sized(float8_norm, (16384, 4096), (4, 1000), 89, within=0.05, prepared=True),
     _sized(float8_layer, (4096, 4096, 4096), (200, 264, 256), 89),
     _sized(causal_convolution, (8, 4096, 4096), (2, 16, 600)),
     _sized(selective_scan, (8, 2048, 4096), (2, 20, 128)),

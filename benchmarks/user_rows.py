@@ -461,7 +461,8 @@ class Sized:
     """A case with the sizes that are timed, and those that are compared with NumPy, of whose
     largest number results are to be `within` so much.
 
-    `prepared` are those whose times depend on numbers, as what is gathered or branches.
+    `prepared` are those whose times depend on numbers, as what is gathered or branches: they have
+    ones, and what their case prepares, and not zeros.
     """
 
     case: Callable[..., Case]
@@ -482,13 +483,12 @@ class Sized:
         return self.kernel.replace("_", " ")
 
     def row(self) -> Row:
-        case = partial(self.case, zeros)
-
         def launch(_: int) -> Launch:
-            made = case(*self.timed)
+            made = self.case(_ones if self.prepared else zeros, *self.timed)
             if self.prepared:
                 made.prepare()
-            return Launch((*made.grid, 1, 1)[:3], made.arguments)
+            x, y, z = (*made.grid, 1, 1)[:3]
+            return Launch((x, y, z), made.arguments)
 
         # Asked of arrays that take no memory, since tables are made of all rows.
         asked = self.case(_shapes, *self.timed)
@@ -496,6 +496,13 @@ class Sized:
             f"{self.name} {'x'.join(map(str, self.timed))}", f"{self.module}:{self.kernel}",
             launch, asked.flops, asked.bytes, asked.bits, capability=self.capability,
         )  # fmt: skip
+
+
+def _ones(kind: str, *shape: int) -> Array:
+    found = zeros(kind, *shape)
+    if not np.issubdtype(found.dtype, np.integer):
+        found[...] = 1
+    return found
 
 
 def _shapes(kind: str, *shape: int) -> Array:

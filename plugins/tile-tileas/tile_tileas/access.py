@@ -39,7 +39,8 @@ class AccessPlan:
     tile axes along which a tile may reach past the end. `copy` is one of `WAYS`, `why` says what
     speaks for it, and `why_not` what speaks against each way that was asked before. Who cannot
     have it so falls back (`without`). With `near` sizes and all coordinates of elements along
-    checked axes are numbers of 31 bits, so that 32 suffice to compare them.
+    checked axes are numbers of 31 bits, so that 32 suffice to compare them. In aligned groups of
+    `run` elements along the first axis of `order`, addresses follow from the first one's.
     """
 
     order: tuple[int, ...]
@@ -50,6 +51,7 @@ class AccessPlan:
     why: str = ""
     why_not: tuple[tuple[str, str], ...] = ()
     near: bool = False
+    run: int = 1
 
     @property
     def by_threads(self) -> bool:
@@ -86,6 +88,8 @@ class AccessPlan:
             fields["whole_vectors"] = ir.UnitAttr.get()
         if self.near:
             fields["near"] = ir.UnitAttr.get()
+        if self.run > 1:
+            fields["run"] = ir.IntegerAttr.get(i32, self.run)
         if self.copy != UNDECIDED:
             fields["copy"] = ir.StringAttr.get(self.copy)
             fields["why"] = ir.StringAttr.get(self.why)
@@ -111,6 +115,7 @@ class AccessPlan:
             _word(fields, "why"),
             _against(fields),
             "near" in fields,
+            ir.IntegerAttr(fields["run"]).value if "run" in fields else 1,
         )
 
 

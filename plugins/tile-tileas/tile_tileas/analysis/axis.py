@@ -16,9 +16,9 @@ from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.analysis.forward import Forward
 from tile_tileas.dialect.buffers import Buffer
 
-# Values of arith.CmpIPredicate for which a run on the left stays on one side of the bound:
-# slt, sge, ult, uge.
-_ALIGNED_PREDICATES = frozenset({2, 5, 6, 9})
+# Values of arith.CmpIPredicate for which a run on the left stays on one side of the bound: slt,
+# sge, ult, uge; and one on the right: sgt, sle, ugt, ule.
+_LEFT_OF_BOUND, _RIGHT_OF_BOUND = frozenset({2, 5, 6, 9}), frozenset({4, 3, 8, 7})
 
 
 def shape_of(value: ir.Value) -> tuple[int, ...]:
@@ -114,8 +114,10 @@ def _divisible(info: AxisInfo, predicate: ir.DictAttr) -> AxisInfo:
 def _compare(op: ir.OpView, known: AxisAnalysis) -> AxisInfo:
     left, right = known[op.operands[0]], known[op.operands[1]]
     predicate = ir.IntegerAttr(op.attributes["predicate"]).value
-    if predicate in _ALIGNED_PREDICATES:
+    if predicate in _LEFT_OF_BOUND:
         return facts.ordered_compare(left, right)
+    if predicate in _RIGHT_OF_BOUND:
+        return facts.ordered_compare(right, left)
     return facts.pointwise([left, right])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
@@ -18,6 +18,7 @@ from tile_tileas.access import (
 )
 from tile_tileas.analysis.axis import AxisAnalysis
 from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.analysis.following import following
 from tile_tileas.analysis.tokens import LOADS, STORES
 from tile_tileas.copying.ways import WISHES, Ways, Wishes
 from tile_tileas.narrowness import Narrowness, narrowness_of_pointers, narrowness_of_tiled
@@ -96,6 +97,10 @@ class PlanAccesses(Pass):
                 narrow = narrowness_of_tiled(access.view, plan, known, bits)
             else:
                 plan = plan_pointers(access, known, bits)
+                if plan.order:
+                    bounds = cx.analysis(BoundsAnalysis, op)
+                    run = following(access, plan.order[0], known, bounds)
+                    plan = replace(plan, run=run if run > plan.vector else 1)
                 narrow = narrowness_of_pointers(access, plan, known, bits)
             if access.name in _PLANNED:
                 plan, refused = ways.chosen(access, plan)

@@ -14,6 +14,7 @@ from tile_cute.linear import (
 )
 
 SECTOR_BITS = 256  # what global memory moves at least, 32 bytes
+LINE_BITS = 1024  # what is looked for at a time in L1
 #: An access gets a layout of its own, and a conversion, if another one makes it touch so many
 #: times the sectors.
 WASTEFUL = 2
@@ -27,14 +28,28 @@ def touched_sectors(layout: LinearLayout, fast: int, vector: int, bits: int) -> 
     """Sectors that a warp's instructions touch, summed; elements of `bits` bits lie next to each
     other along axis `fast`, and up to `vector` of them move at a time.
     """
+    return instructions(layout, fast, vector) * _pieces(layout, fast, SECTOR_BITS // bits)
+
+
+def instructions(layout: LinearLayout, fast: int, vector: int) -> int:
+    """Accesses of a thread that move up to `vector` elements along axis `fast` each."""
     width = min(vector, layout.registers_contiguous_along(fast))
-    inside = max(1, SECTOR_BITS // bits)
+    copies = layout.free_mask("register").bit_count()
+    return max(1, (layout.elements_per_thread >> copies) // width)
+
+
+def lines(layout: LinearLayout, fast: int, bits: int) -> int:
+    """Lines of memory in which the lanes of a warp begin, in one access of elements of `bits`."""
+    return _pieces(layout, fast, LINE_BITS // bits)
+
+
+def _pieces(layout: LinearLayout, fast: int, inside: int) -> int:
+    """Pieces of memory, of `inside` elements along axis `fast`, in which lanes of a warp begin."""
     lanes = []
     for basis in layout.bases["lane"]:
-        place = [c // inside if axis == fast else c for axis, c in enumerate(basis)]
+        place = [c // max(1, inside) if axis == fast else c for axis, c in enumerate(basis)]
         lanes.append(sum(c << 32 * axis for axis, c in enumerate(place)))
-    copies = layout.free_mask("register").bit_count()
-    return max(1, (layout.elements_per_thread >> copies) // width) << gf2.rank(lanes)
+    return 1 << gf2.rank(lanes)
 
 
 def turned_by_matrices(

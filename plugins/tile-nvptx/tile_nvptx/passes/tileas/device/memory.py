@@ -97,16 +97,19 @@ class Manner(NamedTuple):
         return f"{instruction}{self.order}.global{self.cache}{suffix}{kind} {operands}{policy};"
 
 
-def predicated_load(size: int, manner: Manner) -> tuple[str, str]:
-    """Name and text of `(ptr<1>, i1) -> words`: reads `size` bytes if the flag is set, else 0."""
+def predicated_load(size: int, manner: Manner, behind: int = 0) -> tuple[str, str]:
+    """Name and text of `(ptr<1>, i1) -> words`: reads `size` bytes, so many `behind` the pointer,
+    if the flag is set, else 0.
+    """
     word, count = words_of(size)
-    name = f"__tile_load{manner.name}_b{8 * size}"
+    name = f"__tile_load{manner.name}_b{8 * size}{_suffix(behind)}"
     register, constraint = _asm_register(word), _WORD_CONSTRAINT[word]
     outputs = [f"${i}" for i in range(count)]
     vector = "" if count == 1 else f".v{count}"
     target = outputs[0] if count == 1 else "{" + ", ".join(outputs) + "}"
     zero = " ".join(f"mov.b{max(16, 8 * word)} {out}, 0;" for out in outputs)
-    access = manner.text("ld", f"{vector}.b{8 * word}", f"{target}, [${count}]")
+    place = f"[${count}{f'+{behind}' if behind else ''}]"
+    access = manner.text("ld", f"{vector}.b{8 * word}", f"{target}, {place}")
     asm = _guarded(manner, f"{zero} ", f"@${count + 1}", access)
     constraints = ",".join([f"=&{constraint}"] * count + ["l", "b"])
     result = register if count == 1 else f"!llvm.struct<({', '.join([register] * count)})>"
@@ -125,6 +128,10 @@ def predicated_load(size: int, manner: Manner) -> tuple[str, str]:
         "}",
     ]
     return name, "\n".join(lines)
+
+
+def _suffix(behind: int) -> str:
+    return f"_at{behind}" if behind else ""
 
 
 def _pack_words(word: int, count: int) -> list[str]:
@@ -152,15 +159,18 @@ def _guarded(manner: Manner, before: str, flag: str, access: str) -> str:
     return f"{before}{{ {make}{flag} {access} }}"
 
 
-def predicated_store(size: int, manner: Manner) -> tuple[str, str]:
-    """Name and text of `(ptr<1>, words, i1)`: writes `size` bytes if the flag is set."""
+def predicated_store(size: int, manner: Manner, behind: int = 0) -> tuple[str, str]:
+    """Name and text of `(ptr<1>, words, i1)`: writes `size` bytes, so many `behind` the pointer, if
+    the flag is set.
+    """
     word, count = words_of(size)
-    name = f"__tile_store{manner.name}_b{8 * size}"
+    name = f"__tile_store{manner.name}_b{8 * size}{_suffix(behind)}"
     register, constraint = _asm_register(word), _WORD_CONSTRAINT[word]
     inputs = [f"${i + 1}" for i in range(count)]
     vector = "" if count == 1 else f".v{count}"
     source = inputs[0] if count == 1 else "{" + ", ".join(inputs) + "}"
-    access = manner.text("st", f"{vector}.b{8 * word}", f"[$0], {source}")
+    place = f"[$0{f'+{behind}' if behind else ''}]"
+    access = manner.text("st", f"{vector}.b{8 * word}", f"{place}, {source}")
     asm = _guarded(manner, "", f"@${count + 1}", access)
     constraints = ",".join(["l"] + [constraint] * count + ["b"])
     words = ["%x"] if size == _WHOLE else [f"%w{i}" for i in range(count)]

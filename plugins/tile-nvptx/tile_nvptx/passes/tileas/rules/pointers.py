@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_cute.linear import LinearLayout
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.constants import is_zero
 
@@ -37,7 +38,7 @@ def _load_tile(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
     b, base, mask = Builder(cx), op.base, op.mask
     layout = tile_layout(cx, op.result)
     element = element_of(type_)
-    width = _width(op, layout)
+    width, places = _width(op, layout), _places(op, layout)
     access = VectorAccess(cx, storage_type(element), width, manner(op))
     owner, parts, flags = reader(op, cx, layout), [], []
     for register in range(0, layout.elements_per_thread, width):
@@ -45,19 +46,51 @@ def _load_tile(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
         if mask is not None:  # of the whole vector, as the plan says
             conditions.append(b.extract(mask, register))
             flags += [conditions[-1]] * width
-        parts.append(access.load(b.extract(base, register), b.all_of(conditions)))
+        first, behind = places[register]
+        parts.append(access.load(b.extract(base, first), b.all_of(conditions), behind))
     value = b.from_storage(b.concat(parts), element)
     if op.other is None or mask is None or is_zero(op.other):
         return value
     return cx.create("arith.select", [b.vector(flags), value, op.other], [type_]).result
 
 
-def _width(op: ir.OpView, layout) -> int:
+def _width(op: ir.OpView, layout: LinearLayout) -> int:
     """Elements per access: what the plan allows and the layout keeps together."""
     plan = AccessPlan.of(op)
     if plan is None or not plan.order:
         return 1
     return min(plan.vector, layout.registers_contiguous_along(plan.order[0]))
+
+
+def _places(op: ir.OpView, layout: LinearLayout) -> list[tuple[int, int]]:
+    """Of each register one whose address it follows from, and by how many elements it lies behind
+    (see `AccessPlan.run`).
+    """
+    plan = AccessPlan.of(op)
+    count = layout.elements_per_thread
+    if plan is None or plan.run == 1:
+        return [(register, 0) for register in range(count)]
+    steps = _steps_inside(layout, plan.order[0], plan.run)
+    found = []
+    for register in range(count):
+        inside = [bit for bit in steps if register >> bit & 1]
+        first = register - sum(1 << bit for bit in inside)
+        found.append((first, sum(steps[bit] for bit in inside)))
+    return found
+
+
+def _steps_inside(layout: LinearLayout, axis: int, run: int) -> dict[int, int]:
+    """By bits of the number of a register how far it goes along the axis, within aligned groups of
+    `run` elements, where it alone does, and goes nowhere else.
+    """
+    axes = [basis[axis] for bases in layout.bases.values() for basis in bases]
+    found = {}
+    for bit, basis in enumerate(layout.bases["register"]):
+        step = basis[axis]
+        alone = step.bit_count() == 1 and sum(bool(other & step) for other in axes) == 1
+        if alone and step < run and sum(map(bool, basis)) == 1:
+            found[bit] = step
+    return found
 
 
 @rules.on("nv_tileas.store")
@@ -78,7 +111,7 @@ def store(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
 def _store_tile(op: ir.OpView, cx: Kernel) -> None:
     b, base, mask, value = Builder(cx), op.base, op.mask, op.value
     layout = tile_layout(cx, op.operands[1])
-    width = _width(op, layout)
+    width, places = _width(op, layout), _places(op, layout)
     access = VectorAccess(cx, storage_type(element_of(value.type)), width, manner(op))
     stored = b.to_storage(value)
     owner = cx.state.holds_unique(cx, layout)
@@ -89,4 +122,5 @@ def _store_tile(op: ir.OpView, cx: Kernel) -> None:
         conditions = [owner] if owner is not None else []
         conditions += [b.extract(mask, register)] if mask is not None else []
         part = b.shuffle(stored, range(register, register + width))
-        access.store(part, b.extract(base, register), b.all_of(conditions))
+        first, behind = places[register]
+        access.store(part, b.extract(base, first), b.all_of(conditions), behind)

@@ -81,27 +81,34 @@ class VectorAccess:
 
     def __post_init__(self) -> None:
         self.builder = Builder(self.cx)
-        self.size = self.width * max(1, self.stored.width // 8)
+        self._element = max(1, self.stored.width // 8)
+        self.size = self.width * self._element
         self.type = vector_of(self.width, self.stored)
 
-    def load(self, pointer: ir.Value, condition: ir.Value | None) -> ir.Value:
-        """`width` elements; zeros where the condition is false."""
+    def load(self, pointer: ir.Value, condition: ir.Value | None, behind: int = 0) -> ir.Value:
+        """`width` elements, so many `behind` the pointer; zeros where the condition is false."""
         if condition is None and self.manner == Manner():
-            return self.builder.load(pointer, self.type, self.size)
+            return self.builder.load(self._moved(pointer, behind), self.type, self.size)
         flag = condition or self.builder.constant(1, self.builder.i1)
-        name, body = predicated_load(self.size, self.manner)
+        name, body = predicated_load(self.size, self.manner, behind * self._element)
         found = self.cx.state.helpers.call(self.cx, name, body, [pointer, flag], self._words())
         return self.builder.bitcast(found.result, self.type)
 
-    def store(self, value: ir.Value, pointer: ir.Value, condition: ir.Value | None) -> None:
-        """Write `width` elements where the condition is true."""
+    def store(
+        self, value: ir.Value, pointer: ir.Value, condition: ir.Value | None, behind: int = 0
+    ) -> None:
+        """Write `width` elements, so many `behind` the pointer, where the condition is true."""
         if condition is None and self.manner == Manner():
-            self.builder.store(value, pointer, self.size)
+            self.builder.store(value, self._moved(pointer, behind), self.size)
             return
         flag = condition or self.builder.constant(1, self.builder.i1)
-        name, body = predicated_store(self.size, self.manner)
+        name, body = predicated_store(self.size, self.manner, behind * self._element)
         words = self.builder.bitcast(value, self._words())
         self.cx.state.helpers.call(self.cx, name, body, [pointer, words, flag], None)
+
+    def _moved(self, pointer: ir.Value, behind: int) -> ir.Value:
+        byte = ir.IntegerType.get_signless(8)
+        return self.builder.offset(pointer, behind * self._element, byte) if behind else pointer
 
     def _words(self) -> ir.Type:
         word, count = words_of(self.size)
