@@ -144,7 +144,7 @@ class GraphBuilder:
             raise error_at(op, "works on tiles, but no layout rule knows it")
         if kind == "store":
             operands = self._ids([op.value, *(v for v in op.operands if v != op.value)])
-        plan = AccessPlan.of(op) if kind in ("load", "store") else None
+        plan = AccessPlan.of(op) if kind in ("load", "store", "atomic") else None
         if plan is None and kind in ("load", "store"):
             raise error_at(op, "has no access plan; run 'tileas-plan-accesses' before")
         axis = ir.IntegerAttr(op.attributes["axis"]).value if kind in _ALONG_AXIS else None

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import tile_sim
 from support.programs import I32, Program
 from support.tiles import registry
 from tile_cudatile import to_mlir
 from tile_cudatile import types as t
+from tile_cudatile.attrs import DivBy
 from tile_cudatile.evaluator.formats import dtype_of
 
 import tile_core
@@ -210,3 +212,137 @@ def test_atomics_of_one_block_alone_get_a_remark(scope, said):
     )
     text = "is atomic within its own block alone: other blocks race with it"
     assert [remark.message for remark in made.remarks].count(text) == said
+
+
+#: Few enough places for the checker to take atomics for more than counters.
+ONE_WARP = {"num-warps": 1}
+
+
+def second_comers(semantics):
+    """Two blocks write their numbers, count themselves at each of 64 places, and read what the
+    other one wrote where they come second. The second block counts its way through some zeros
+    before.
+    """
+    p, shape = Program(), (64,)
+    tile = t.Tile(shape, t.I32)
+    numbers, counts, out = (p.argument(t.Tile((), t.Pointer(t.I32))) for _ in range(3))
+    block = p.emit("get_tile_block_id", [], I32, I32, I32)
+    iota = p.emit("iota", [], tile)
+
+    def row(number):
+        start = p.emit("muli", [number, p.constant(I32, 64)], I32)
+        start = p.emit("broadcast", [p.emit("reshape", [start], t.Tile((1,), t.I32))], tile)
+        return p.emit("addi", [start, iota], tile)
+
+    mine, other = row(block), row(p.emit("subi", [p.constant(I32, 1), block], I32))
+    here = p.addresses(numbers, t.I32, mine)
+    written = p.emit("store_ptr_tko", [here, mine], t.TOKEN, memory_ordering_semantics="weak")
+    order = {"memory_ordering_semantics": semantics, "memory_scope": "device"}
+
+    def add(i, total):
+        zero = p.emit("load_ptr_tko", [p.emit("offset", [numbers, i], numbers.type), None, None,
+                      None], I32, t.TOKEN, memory_ordering_semantics="relaxed",
+                      memory_scope="device")  # fmt: skip
+        return [p.emit("addi", [total, zero], I32)]
+
+    late = p.emit("muli", [block, p.constant(I32, 40)], I32)
+    loop = p.region([I32, I32], add, "continue")
+    bounds = [p.emit("addi", [late, p.constant(I32, 128)], I32), p.constant(I32, 1)]
+    none = p.emit("for", [p.constant(I32, 128), *bounds, (p.constant(I32, 0),)], I32,
+                  regions=(loop,))  # fmt: skip
+    where = p.addresses(p.emit("offset", [counts, none], counts.type), t.I32, iota)
+    old = p.emit("atomic_rmw_tko", [where, p.constant(tile, 1), None, written], tile, t.TOKEN,
+                 mode="add", **order)  # fmt: skip
+    counted = p.ops[-1].results[1]
+    second = p.emit("cmpi", [old, p.constant(tile, 1)], t.Tile(shape, t.I1),
+                    comparison_predicate="equal", signedness="signed")  # fmt: skip
+    there = p.addresses(numbers, t.I32, other)
+    read = p.emit("load_ptr_tko", [there, second, p.constant(tile, -1), counted], tile, t.TOKEN,
+                  memory_ordering_semantics="weak")  # fmt: skip
+    shown = p.addresses(out, t.I32, mine)
+    p.emit("store_ptr_tko", [shown, read], t.TOKEN, memory_ordering_semantics="weak")
+    return p
+
+
+def found_by_second_comers(ptx, schedule):
+    numbers, counts, out = (np.zeros(n, np.int32) for n in (256, 64, 128))
+    module = tile_sim.Module(ptx)
+    report = module.launch(
+        "k", (2, 1, 1), None, [numbers, counts, out], check=True, schedule=schedule
+    )
+    return report.findings, out.reshape(2, 64)
+
+
+@pytest.mark.parametrize("schedule", ["early", "late", "random"])
+def test_an_order_of_many_elements_is_made_by_fences(schedule):
+    """One in front and one behind; without either, second comers race with who came first."""
+    ptx = second_comers("acq_rel").ptx(**ONE_WARP)
+    assert ptx.count("fence.acq_rel.gpu") == 2
+    assert "atom.acq_rel" not in ptx
+    findings, out = found_by_second_comers(ptx, schedule)
+    assert not findings
+    either = np.where(out[0] >= 0, out[0], out[1])
+    both = np.arange(64)
+    assert ((either == both) | (either == both + 64)).all()
+    assert ((out >= 0).sum(axis=0) == 1).all()
+    for at in (ptx.index("fence.acq_rel.gpu"), ptx.rindex("fence.acq_rel.gpu")):
+        without = ptx[:at] + ptx[at:].replace("fence.acq_rel.gpu;", "", 1)
+        assert found_by_second_comers(without, schedule)[0]
+
+
+@pytest.mark.parametrize(("semantics", "before", "behind"), [
+    ("relaxed", 0, 0), ("release", 1, 0), ("acquire", 0, 1), ("acq_rel", 1, 1),
+])  # fmt: skip
+def test_which_fences_an_order_has(semantics, before, behind):
+    ptx = second_comers(semantics).ptx(**ONE_WARP)
+    first, last = ptx.index("atom.relaxed.gpu"), ptx.rindex("atom.relaxed.gpu")
+    assert ptx[:first].count("fence.acq_rel.gpu") == before
+    assert ptx[last:].count("fence.acq_rel.gpu") == behind
+
+
+def add_up(element, *, masked, used=False, shift=0):
+    """memory[k + shift] += k % 16, where the mask says so."""
+    p, shape = Program(), (2048,)
+    tile = t.Tile(shape, t.I32)
+    base = p.argument(t.Tile((), t.Pointer(element)))
+    base = p.emit("assume", [base], base.type, predicate=DivBy(16))
+    places = p.emit("iota", [], tile)
+    where = p.addresses(base, element, p.emit("addi", [places, p.constant(tile, shift)], tile))
+    low = p.emit("andi", [places, p.constant(tile, 15)], tile)
+    x = p.emit(
+        "itof", [low], t.Tile(shape, element), signedness="signed", rounding_mode="nearest_even"
+    )
+    mask = None
+    if masked:
+        bound = p.constant(tile, 1040)
+        mask = p.emit("cmpi", [places, bound], t.Tile(shape, t.I1),
+                      comparison_predicate="less_than", signedness="signed")  # fmt: skip
+    old = p.emit(
+        "atomic_rmw_tko", [where, x, mask], t.Tile(shape, element), t.TOKEN, mode="addf",
+        memory_ordering_semantics="relaxed", memory_scope="device",
+    )  # fmt: skip
+    if used:
+        p.store(old, shape, element)
+    return p
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100", "sm_120"])
+@pytest.mark.parametrize(("element", "width"), [(t.F32, 4), (t.F16, 8), (t.BF16, 8)], ids=str)
+def test_sums_of_neighbours_are_added_together(element, width, target, masked):
+    """Since sm_90, as many as 16 bytes have; of all blocks."""
+    p = add_up(element, masked=masked)
+    together = f"global.add{'' if element == t.F32 else '.noftz'}.v{width}."
+    assert (together in p.ptx(target)) == (target != "sm_80")
+    p.agrees(values((2056,), element, 1), grid=(3, 1, 1), target=target)
+
+
+@pytest.mark.parametrize(("shift", "used"), [(1, False), (2, False), (0, True)])
+def test_sums_that_are_not_aligned_or_are_asked_for(shift, used):
+    """Pairs where only those are aligned; each by itself where its former value is wanted."""
+    p = add_up(t.F32, masked=False, used=used, shift=shift)
+    ptx = p.ptx("sm_90")
+    assert ("red." in ptx) == (shift == 2)
+    assert (".v2.f32" in ptx) == (shift == 2)
+    arrays = [values((2056,), t.F32, 1), np.zeros(2048, "f4")]
+    p.agrees(*arrays[: 1 + used], target="sm_90")

@@ -102,8 +102,13 @@ class Atomic:
         integer = type_.kind != "f" and op in _UNORDERED
         self.unordered = _UNORDERED[op] if integer and not keep else None
 
-    def run(self, g: Group, space: str, where: Array, args: list[Array]) -> Array | None:
-        """Old values in the order of the active lanes, where they are kept."""
+    def run(
+        self, g: Group, space: str, where: Array, args: list[Array], seen: int = 1
+    ) -> Array | None:
+        """Old values in the order of the active lanes, where they are kept.
+
+        What watches is told of an access of `seen` elements: of a vector with the first of them.
+        """
         dtype = self.type.dtype
         out = np.zeros(len(where), dtype) if self.keep else None
         g.wave.polled = True
@@ -112,7 +117,8 @@ class Atomic:
                 raise SimError("read-only", f"atomic on {part.name!r}, which is read-only")
             if part.space == "local":
                 raise SimError("bad-address", "atomic operation on local memory")
-            g.wave.observe("atomic", g, part, 1)
+            if seen:
+                g.wave.observe("atomic", g, part, seen)
             if g.wave.check_uninitialised:
                 check_written(part, part.index, WRITTEN_WORD[dtype.itemsize])
             if g.wave.unmade is not None and g.wave.unmade.spares(part, 1):
@@ -225,7 +231,9 @@ def _vector(
         if (base & (size * np.uint64(count) - np.uint64(1))).any():
             raise SimError("misaligned", f"a vector of {count} needs its own alignment")
         for i, get in enumerate(gets):
-            old = atomic.run(g, where, base + size * np.uint64(i), [g.lanes(np.asarray(get(g)))])
+            values = [g.lanes(np.asarray(get(g)))]
+            seen = 0 if i else count
+            old = atomic.run(g, where, base + size * np.uint64(i), values, seen)
             if slots and old is not None:
                 g.spread(slots[i], old)
 

@@ -123,7 +123,7 @@ class BlockedStrategy:
 
         spreading = Propagation(graph, accepts)
         seed_accumulators(spreading)
-        anchors = [n for n in graph.nodes if n.kind in ("load", "store")]
+        anchors = [n for n in graph.nodes if _is_access(n)]
         for node in sorted(anchors, key=lambda n: (-n.depth, n.kind != "load")):
             for value in (*node.results, *node.operands)[:1]:
                 shape = graph.values[value].shape
@@ -136,10 +136,15 @@ class BlockedStrategy:
         """(shape, order) -> elements of a vector of the accesses to tiles of that shape."""
         found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[TileNode]] = {}
         for node in graph.nodes:
-            if node.kind in ("load", "store"):
+            if _is_access(node):
                 for value in (*node.results, *node.operands)[:1]:
                     found.setdefault((graph.values[value].shape, node.order), []).append(node)
         return {key: _vector(graph, *key, nodes) for key, nodes in found.items()}
+
+
+def _is_access(node: TileNode) -> bool:
+    """Whether it has a plan: loads and stores, and atomic sums that may be made of vectors."""
+    return node.kind in ("load", "store") or (node.kind == "atomic" and bool(node.order))
 
 
 #: How often a loop turns, where only their depth is known.

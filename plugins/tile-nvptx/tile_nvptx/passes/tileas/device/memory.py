@@ -210,6 +210,33 @@ def count_text() -> tuple[str, str]:
     )
 
 
+def add_text(element: str, width: int, order: str) -> tuple[str, str]:
+    """Name and text of `(ptr<1>, vector<width x iN>, i1)`: adds to `width` floats if the flag is
+    set, each atomically ("red" with `.v2` to `.v8`, PTX ISA); `order` is of PTX.
+    """
+    name = f"__tile_add{order}_{element}_v{width}".replace(".", "_")
+    bits, suffix = (32, "") if element == "f32" else (16, ".noftz")
+    vector, words = f"vector<{width}xi{bits}>", [f"%w{at}" for at in range(width)]
+    places = ", ".join(f"${at + 1}" for at in range(width))
+    asm = f"@${width + 1} red{order}.global.add{suffix}.v{width}.{element} [$0], {{{places}}};"
+    constraints = ",".join(["l", *["r" if bits == 32 else "h"] * width, "b", "~{memory}"])
+    lines = [
+        f"llvm.func internal @{name}(%p: !llvm.ptr<1>, %x: {vector}, %c: i1) "
+        "attributes {always_inline} {",
+    ]
+    for at in range(width):
+        lines.append(f"  %i{at} = llvm.mlir.constant({at} : i32) : i32")
+        lines.append(f"  %w{at} = llvm.extractelement %x[%i{at} : i32] : {vector}")
+    types = ", ".join(["!llvm.ptr<1>", *[f"i{bits}"] * width, "i1"])
+    lines += [
+        f"  llvm.inline_asm has_side_effects asm_dialect = att {quoted(asm)}, "
+        f'"{constraints}" %p, {", ".join(words)}, %c : ({types}) -> ()',
+        "  llvm.return",
+        "}",
+    ]
+    return name, "\n".join(lines)
+
+
 def atomic_text(instruction: str, qualifiers: str, bits: int, arity: int) -> tuple[str, str]:
     """Name and text of `(ptr<1>, values.., i1) -> old`: acts if the flag is set.
 

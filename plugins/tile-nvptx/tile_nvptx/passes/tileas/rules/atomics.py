@@ -1,19 +1,26 @@
-"""Atomic operations: each element by one thread, its result passed to all that hold a copy."""
+"""Atomic operations: each element by one thread, its result passed to all that hold a copy.
+
+An order of several elements of a thread is made once, by fences around atomics that have none: a
+release is a fence and what is written behind it, an acquire what is read and a fence behind that
+(PTX ISA, "Release and Acquire Patterns"). ptxas puts fences around each atomic that has an order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from tile_cute.linear import LinearLayout
+from tile_tileas.access import AccessPlan
 from tile_tileas.dialect import layout_of
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
 from tile_nvptx.passes.tileas.device.loops import bf16_add_text
-from tile_nvptx.passes.tileas.device.memory import atomic_text
+from tile_nvptx.passes.tileas.device.memory import add_text, atomic_text
 from tile_nvptx.passes.tileas.ruleset import rules, text
 from tile_nvptx.passes.tileas.thread.access import expect_leader, qualifiers
 from tile_nvptx.passes.tileas.thread.build import Builder, token
+from tile_nvptx.passes.tileas.thread.instruction import bare_instruction
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
@@ -51,6 +58,11 @@ def atomic_rmw(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     instruction = rmw_instruction(op, element_of(op.value.type))
     emulated = instruction == _HALF_ADD["bf16"] and cx.target.sm < _BF16_ADD_SINCE
     make = bf16_add_text if emulated else atomic_text
+    width = _width(op)
+    if width > 1:
+        _add_vectors(op, cx, width)
+        unused = cx.create("llvm.mlir.poison", [], [cx.type(op.results[0].type)]).result
+        return [unused, token(cx)]
     return [_atomic(op, cx, instruction, [op.value], make), token(cx)]
 
 
@@ -59,6 +71,45 @@ def atomic_cas(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """atomic_cas => atom.cas per element, on bits"""
     width = element_of(op.value.type).width
     return [_atomic(op, cx, f"cas.b{width}", [op.cmp, op.value]), token(cx)]
+
+
+def _width(op: ir.OpView) -> int:
+    """Elements that one instruction adds to neighbours in memory: as planned, and as a thread has
+    them.
+    """
+    plan, layout = AccessPlan.of(op), layout_of(op.result.type)
+    if plan is None or layout is None:
+        return 1
+    return min(plan.vector, layout.registers_contiguous_along(plan.order[0]))
+
+
+def _add_vectors(op: ir.OpView, cx: Kernel, width: int) -> None:
+    """red of `width` elements at a time"""
+    b, mask = Builder(cx), op.mask
+    owner = acting_thread(op, cx, layout_of(op.result.type))
+    bits, element = bits_of(cx, op.value), str(element_of(op.value.type))
+
+    def add(order: str) -> None:
+        name, body = add_text(element, width, order)
+        for register in range(0, count_of(bits.type), width):
+            flags = [owner] if owner is not None else []
+            flags += [b.extract(mask, register)] if mask is not None else []
+            flag = b.all_of(flags) or b.constant(1, b.i1)
+            part = b.shuffle(bits, range(register, register + width))
+            operands = [b.extract(op.base, register), part, flag]
+            cx.state.helpers.call(cx, name, body, operands, None)
+
+    _in_order(op, cx, add)
+
+
+def _in_order(op: ir.OpView, cx: Kernel, act: Callable[[str], None]) -> None:
+    """What `act` does by atomics of the order that it is given, and fences for the operation's."""
+    order, scope = (*qualifiers(op).split(".")[1:], "relaxed", "gpu")[:2]
+    if order in ("release", "acq_rel"):
+        bare_instruction(cx, f"fence.acq_rel.{scope}")
+    act(f".relaxed.{scope}")
+    if order in ("acquire", "acq_rel"):
+        bare_instruction(cx, f"fence.acq_rel.{scope}")
 
 
 def _atomic(
@@ -78,16 +129,23 @@ def _atomic(
     owner = acting_thread(op, cx, layout)
     fragments = [bits_of(cx, value) for value in values]
     element = element_of(fragments[0].type)
-    name, body = make(instruction, qualifiers(op), element.width, len(values))
-    found = []
-    for register in range(count_of(fragments[0].type)):
-        pointer, mask = element_at(b, op.base, register), op.mask
-        flags = [owner] if owner is not None else []
-        flags += [element_at(b, mask, register)] if mask is not None else []
-        flag = b.all_of(flags) or b.constant(1, b.i1)
-        operands = [pointer, *(b.extract(f, register) for f in fragments), flag]
-        old = cx.state.helpers.call(cx, name, body, operands, element).result
-        found.append(b.splat(old, 1))
+    found: list[ir.Value] = []
+
+    def act(order: str) -> None:
+        name, body = make(instruction, order, element.width, len(values))
+        for register in range(count_of(fragments[0].type)):
+            pointer, mask = element_at(b, op.base, register), op.mask
+            flags = [owner] if owner is not None else []
+            flags += [element_at(b, mask, register)] if mask is not None else []
+            flag = b.all_of(flags) or b.constant(1, b.i1)
+            operands = [pointer, *(b.extract(f, register) for f in fragments), flag]
+            old = cx.state.helpers.call(cx, name, body, operands, element).result
+            found.append(b.splat(old, 1))
+
+    if count_of(fragments[0].type) > 1:
+        _in_order(op, cx, act)
+    else:
+        act(qualifiers(op))
     old = b.concat(found)
     result = cx.type(op.result.type)
     if isinstance(result, ir.VectorType):

@@ -10,6 +10,7 @@ from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.access import expect_leader
 from tile_nvptx.passes.tileas.thread.build import Builder, token
+from tile_nvptx.passes.tileas.thread.instruction import bare_instruction
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import global_pointer
 
@@ -94,24 +95,12 @@ def dependent_grids(op: ir.OpView, cx: Kernel) -> ir.Value:
     """gdc_wait => griddepcontrol.wait, and so on; nothing where grids run one after the other"""
     if cx.target.sm >= _DEPENDENT_GRIDS:
         word = "wait" if op.operation.name.endswith("wait") else "launch_dependents"
-        _instruction(cx, f"griddepcontrol.{word}")
+        bare_instruction(cx, f"griddepcontrol.{word}")
     return token(cx)
 
 
 @rules.on("nv_tileaa.fence_alias")
 def fence_alias(op: ir.OpView, cx: Kernel) -> ir.Value:
     """fence_alias => fence.proxy.alias (PTX ISA, "membar/fence"); barriers go by its token"""
-    _instruction(cx, "fence.proxy.alias")
+    bare_instruction(cx, "fence.proxy.alias")
     return token(cx)
-
-
-def _instruction(cx: Kernel, text: str) -> None:
-    """An instruction without operands that no access to memory passes."""
-    name = "__tile_" + text.replace(".", "_")
-    body = [
-        f"llvm.func internal @{name}() attributes {{always_inline}} {{",
-        f'  llvm.inline_asm has_side_effects asm_dialect = att "{text};", "~{{memory}}" : () -> ()',
-        "  llvm.return",
-        "}",
-    ]
-    cx.state.helpers.call(cx, name, "\n".join(body), [], None)
