@@ -3,7 +3,7 @@
 // A pointer known to be aligned, and consecutive offsets: as wide as the option allows.
 // CHECK: func.func @consecutive
 // CHECK: "nv_tileas.load"
-// CHECK-SAME: access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, vector = 2 : i32, whole_vectors, why = "nothing else may, or pays", why_not = {bulk = "it goes through pointers, and not through a view", cp.async = "no loop runs it, whose later iterations it could be loaded for", tma = "it goes through pointers, and not through a view"}}
+// CHECK-SAME: access = {checked = array<i32>, copy = "generic", order = array<i32: 0>, run = 128 : i32, vector = 2 : i32, whole_vectors, why = "nothing else may, or pays", why_not = {bulk = "it goes through pointers, and not through a view", cp.async = "no loop runs it, whose later iterations it could be loaded for", tma = "it goes through pointers, and not through a view"}}
 // CHECK: "nv_tileas.store"
 // CHECK-SAME: vector = 1 : i32
 !ptr = !nv_tileaa.ptr<f32, 1 : i32>
@@ -201,4 +201,56 @@ func.func @near(%p: !ptr, %n: i32, %i: i32) {
     %z:2 = "nv_tileas.tiled_load"(%v, %i) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
   }
   return
+}
+// -----
+// Rows of indices that a mask bounds: addresses follow from the first one's, if they are sign
+// extended. Sums whose former values nobody asks for have vectors.
+// CHECK: func.func @bounded
+// CHECK: "nv_tileas.load"
+// CHECK-SAME: run = 128 : i32, vector = 1 : i32
+// CHECK: func.func @zero_extended
+// CHECK: "nv_tileas.load"
+// CHECK-NOT: run =
+// CHECK: func.func @sums
+// CHECK: "nv_tileas.atomic_rmw"
+// CHECK-SAME: access = {checked = array<i32>, order = array<i32: 0>, vector = 2 : i32, whole_vectors}
+// CHECK: "nv_tileas.atomic_rmw"
+// CHECK-NOT: access =
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!tile = tensor<128x!nv_tileaa.ptr<f32, 1 : i32>>
+!tok = !nv_tileaa.mem_token
+func.func @bounded(%p: !ptr, %from: i32) {
+  %n = arith.constant dense<1000> : tensor<128xi32>
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  %r = "nv_tileaa.make_range"() : () -> tensor<128xi32>
+  %s = "nv_tileaa.splat"(%from) : (i32) -> tensor<128xi32>
+  %i = arith.addi %s, %r : tensor<128xi32>
+  %m = arith.cmpi ugt, %n, %i : tensor<128xi32>
+  %o = arith.extsi %i : tensor<128xi32> to tensor<128xi64>
+  %b = "nv_tileaa.splat"(%p) : (!ptr) -> !tile
+  %a = "nv_tileaa.addptr"(%b, %o) : (!tile, tensor<128xi64>) -> !tile
+  %x:2 = "nv_tileas.load"(%a, %m, %zero) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tile, tensor<128xi1>, tensor<128xf32>) -> (tensor<128xf32>, !tok)
+  return
+}
+func.func @zero_extended(%p: !ptr, %from: i32) {
+  %n = arith.constant dense<1000> : tensor<128xi32>
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  %r = "nv_tileaa.make_range"() : () -> tensor<128xi32>
+  %s = "nv_tileaa.splat"(%from) : (i32) -> tensor<128xi32>
+  %i = arith.addi %s, %r : tensor<128xi32>
+  %m = arith.cmpi ult, %i, %n : tensor<128xi32>
+  %o = arith.extui %i : tensor<128xi32> to tensor<128xi64>
+  %b = "nv_tileaa.splat"(%p) : (!ptr) -> !tile
+  %a = "nv_tileaa.addptr"(%b, %o) : (!tile, tensor<128xi64>) -> !tile
+  %x:2 = "nv_tileas.load"(%a, %m, %zero) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tile, tensor<128xi1>, tensor<128xf32>) -> (tensor<128xf32>, !tok)
+  return
+}
+func.func @sums(%p: !ptr, %x: tensor<128xf32>) -> tensor<128xf32> {
+  %q = "nv_tileaa.assume"(%p) {predicate = {divisor = 16 : i64, kind = "div_by"}} : (!ptr) -> !ptr
+  %r = "nv_tileaa.make_range"() : () -> tensor<128xi32>
+  %b = "nv_tileaa.splat"(%q) : (!ptr) -> !tile
+  %a = "nv_tileaa.addptr"(%b, %r) : (!tile, tensor<128xi32>) -> !tile
+  %v:2 = "nv_tileas.atomic_rmw"(%a, %x) {mem_scope = "gpu", mem_semantic = "relaxed", operandSegmentSizes = array<i32: 1, 1, 0, 0>, rmw_mode = "addf"} : (!tile, tensor<128xf32>) -> (tensor<128xf32>, !tok)
+  %w:2 = "nv_tileas.atomic_rmw"(%a, %x) {mem_scope = "gpu", mem_semantic = "relaxed", operandSegmentSizes = array<i32: 1, 1, 0, 0>, rmw_mode = "addf"} : (!tile, tensor<128xf32>) -> (tensor<128xf32>, !tok)
+  return %w#0 : tensor<128xf32>
 }
