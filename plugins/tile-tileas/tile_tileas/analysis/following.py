@@ -10,6 +10,7 @@ that is not negative, takes none of them, or none of those in front.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import AxisAnalysis
@@ -29,50 +30,58 @@ def following(op: ir.OpView, axis: int, known: AxisAnalysis, bounds: BoundsAnaly
     run = known[op.base].contiguity[axis]
     if run == 1:
         return 1
+    widened = _Row(axis, run, known).widened(op.base)
     bounded = set() if op.mask is None else _bounded(op.mask, bounds)
-    widened = _Widened(axis, run, known)
-    return run if widened.of(op.base) and widened.moved <= bounded else 1
+    return run if widened is not None and widened <= bounded else 1
 
 
-class _Widened:
-    """What may be cut along a run, as it was widened on the way to a tile."""
+@dataclass(frozen=True)
+class _Row:
+    """`run` elements along an axis."""
 
-    def __init__(self, axis: int, run: int, known: AxisAnalysis) -> None:
-        self._axis, self._run, self._known = axis, run, known
-        #: Sign extended numbers whose elements are where those of the tile are.
-        self.moved: set[ir.Value] = set()
+    axis: int
+    run: int
+    known: AxisAnalysis
 
-    def of(self, value: ir.Value, in_place: bool = True) -> bool:
-        """Whether all that is widened and may be cut is in `moved`; not where elements come to
-        other places behind it.
+    def widened(self, value: ir.Value) -> set[ir.Value] | None:
+        """What was sign extended on the way to a tile, and may be cut in the middle of a row, where
+        elements have been in their places since; None if anything else may be.
         """
-        if not self._changes(value):
-            return True
-        if isinstance(value.owner, ir.Block) or value.owner.regions:
-            return False  # who knows what it was made of
-        op = value.owner
-        if op.name in _WIDENS or _adds_little(op):
-            return self._keeps(op, in_place)
-        in_place = in_place and kind_of(op) in ("same", "broadcast")
-        return all(self.of(operand, in_place) for operand in op.operands)
+        found: set[ir.Value] = set()
+        seen: set[tuple[ir.Value, bool]] = set()
+        stack = [(value, True)]
+        while stack:
+            now, in_place = stack.pop()
+            if (now, in_place) in seen or not self._changes(now):
+                continue
+            seen.add((now, in_place))
+            if isinstance(now.owner, ir.Block) or now.owner.regions:
+                return None  # who knows what it was made of
+            op = now.owner
+            if self._may_cut(op):
+                if op.name not in ("arith.extsi", "nv_tileaa.addptr") or not in_place:
+                    return None
+                found.add(op.operands[-1])
+            stays = in_place and kind_of(op) in ("same", "broadcast")
+            stack += [(operand, stays) for operand in op.operands]
+        return found
 
-    def _keeps(self, op: ir.OpView, in_place: bool) -> bool:
-        number = op.operands[-1]  # of `addptr` the offset
-        if self._known[number].divisibility[self._axis] >= self._run:
-            return True
-        if op.name not in ("arith.extsi", "nv_tileaa.addptr") or not in_place:
+    def _may_cut(self, op: ir.OpView) -> bool:
+        """Whether it widens what may wrap around in the middle: only rows that begin at multiples
+        of their length do not. Of `addptr` that is the offset.
+        """
+        if op.name not in _WIDENS and not _adds_little(op):
             return False
-        self.moved.add(number)
-        return all(self.of(operand, in_place) for operand in op.operands)
+        info = self.known[op.operands[-1]]
+        return info.rank <= self.axis or info.divisibility[self.axis] < self.run
 
     def _changes(self, value: ir.Value) -> bool:
         if not is_tile(value):
             return False
-        shape = value.type.shape
-        same_rank = len(shape) > self._axis and self._known[value].rank == len(shape)
-        return not same_rank or self._known[value].constancy[self._axis] < min(
-            self._run, shape[self._axis]
-        )
+        info, shape = self.known[value], value.type.shape
+        if len(shape) <= self.axis or info.rank != len(shape):
+            return True
+        return info.constancy[self.axis] < min(self.run, shape[self.axis])
 
 
 def _adds_little(op: ir.OpView) -> bool:
@@ -88,11 +97,13 @@ def _bounded(mask: ir.Value, bounds: BoundsAnalysis) -> set[ir.Value]:
     negative alone, element by element.
     """
     found: set[ir.Value] = set()
+    seen: set[ir.Value] = set()
     stack = [mask]
     while stack:
         value = stack.pop()
-        if isinstance(value.owner, ir.Block):
+        if value in seen or isinstance(value.owner, ir.Block):
             continue
+        seen.add(value)
         op = value.owner
         if op.name in ("arith.andi", _BROADCAST):
             stack += op.operands

@@ -85,6 +85,7 @@ def _width(op: ir.OpView) -> int:
 
 def _add_vectors(op: ir.OpView, cx: Kernel, width: int) -> None:
     """red of `width` elements at a time"""
+    _remark_scope(op, cx)
     b, mask = Builder(cx), op.mask
     owner = acting_thread(op, cx, layout_of(op.result.type))
     bits, element = bits_of(cx, op.value), str(element_of(op.value.type))
@@ -102,9 +103,17 @@ def _add_vectors(op: ir.OpView, cx: Kernel, width: int) -> None:
     _in_order(op, cx, add)
 
 
+def _remark_scope(op: ir.OpView, cx: Kernel) -> None:
+    if qualifiers(op).endswith(".cta"):
+        # All memory here is global, which other blocks can reach (PTX ISA, "Scope").
+        cx.cx.missed(
+            op.operation, "is atomic within its own block alone: other blocks race with it"
+        )
+
+
 def _in_order(op: ir.OpView, cx: Kernel, act: Callable[[str], None]) -> None:
     """What `act` does by atomics of the order that it is given, and fences for the operation's."""
-    order, scope = (*qualifiers(op).split(".")[1:], "relaxed", "gpu")[:2]
+    _, order, scope = (qualifiers(op) or ".relaxed.gpu").split(".")
     if order in ("release", "acq_rel"):
         bare_instruction(cx, f"fence.acq_rel.{scope}")
     act(f".relaxed.{scope}")
@@ -119,11 +128,7 @@ def _atomic(
     values: list[ir.Value],
     make: Callable[[str, str, int, int], tuple[str, str]] = atomic_text,
 ) -> ir.Value:
-    if qualifiers(op).endswith(".cta"):
-        # All memory here is global, which other blocks can reach (PTX ISA, "Scope").
-        cx.cx.missed(
-            op.operation, "is atomic within its own block alone: other blocks race with it"
-        )
+    _remark_scope(op, cx)
     b = Builder(cx)
     layout = layout_of(op.result.type)
     owner = acting_thread(op, cx, layout)
