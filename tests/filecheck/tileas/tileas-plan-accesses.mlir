@@ -211,6 +211,9 @@ func.func @near(%p: !ptr, %n: i32, %i: i32) {
 // CHECK: func.func @zero_extended
 // CHECK: "nv_tileas.load"
 // CHECK-NOT: run =
+// CHECK: func.func @viewed
+// CHECK: "nv_tileas.load"
+// CHECK-NOT: run =
 // CHECK: func.func @sums
 // CHECK: "nv_tileas.atomic_rmw"
 // CHECK-SAME: access = {checked = array<i32>, order = array<i32: 0>, vector = 2 : i32, whole_vectors}
@@ -243,6 +246,21 @@ func.func @zero_extended(%p: !ptr, %from: i32) {
   %b = "nv_tileaa.splat"(%p) : (!ptr) -> !tile
   %a = "nv_tileaa.addptr"(%b, %o) : (!tile, tensor<128xi64>) -> !tile
   %x:2 = "nv_tileas.load"(%a, %m, %zero) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tile, tensor<128xi1>, tensor<128xf32>) -> (tensor<128xf32>, !tok)
+  return
+}
+func.func @viewed(%p: !ptr, %from: i32) {
+  %n = arith.constant dense<1000> : tensor<128xi32>
+  %zero = arith.constant dense<0.0> : tensor<1x128xf32>
+  %r = "nv_tileaa.make_range"() : () -> tensor<128xi32>
+  %s = "nv_tileaa.splat"(%from) : (i32) -> tensor<128xi32>
+  %i = arith.addi %s, %r : tensor<128xi32>
+  %m = arith.cmpi ult, %i, %n : tensor<128xi32>
+  %o = arith.extsi %i : tensor<128xi32> to tensor<128xi64>
+  %vm = "nv_tileaa.view"(%m) : (tensor<128xi1>) -> tensor<1x128xi1>
+  %vo = "nv_tileaa.view"(%o) : (tensor<128xi64>) -> tensor<1x128xi64>
+  %b = "nv_tileaa.splat"(%p) : (!ptr) -> tensor<1x128x!nv_tileaa.ptr<f32, 1 : i32>>
+  %a = "nv_tileaa.addptr"(%b, %vo) : (tensor<1x128x!nv_tileaa.ptr<f32, 1 : i32>>, tensor<1x128xi64>) -> tensor<1x128x!nv_tileaa.ptr<f32, 1 : i32>>
+  %x:2 = "nv_tileas.load"(%a, %vm, %zero) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<1x128x!nv_tileaa.ptr<f32, 1 : i32>>, tensor<1x128xi1>, tensor<1x128xf32>) -> (tensor<1x128xf32>, !tok)
   return
 }
 func.func @sums(%p: !ptr, %x: tensor<128xf32>) -> tensor<128xf32> {
