@@ -57,6 +57,7 @@ class TileNode:
     atom: str = field(default="", kw_only=True)  # of a product: the name of an MMA, or "fma"
     permutation: tuple[int, ...] = ()  # of a permutation: the source's axis per result axis
     by_threads: bool = True  # of an access: False if all layouts of the tile do as well
+    in_rows: bool = True  # of an access: False if elements lie where they want along order[0], too
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ _KEEPING_PLACE = _CALLS | {"nv_tileaa.optimization_barrier"}
 KINDS |= dict.fromkeys(sorted(_KEEPING_PLACE), "same")
 
 _ALONG_AXIS = ("reduce", "cat", "scan")
+_TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store")
 _ELEMENTWISE_DIALECTS = ("arith.", "math.")
 # Control flow is seen through what it carries; `extract` reads one element from any layout.
 # So do assertions and printing.
@@ -161,6 +162,7 @@ class GraphBuilder:
                 depth,
                 _permutation(op) if kind == "permute" else (),
                 by_threads=plan is None or kind == "load" or plan.by_threads,
+                in_rows=plan is None or op.name in _TILED or max(plan.vector, plan.run) > 1,
                 atom=ir.StringAttr(op.attributes["atom"]).value if kind == "dot" else "",
             )
         )

@@ -171,7 +171,7 @@ def _vector(
         layout = spread(shape, graph.num_warps, order, min(vector, room))
         return sum(
             _TURNS**node.depth * instructions(layout, order[0], node.vector)
-            * (1 + lines(layout, order[0], graph.values[value].bits))
+            * (1 + (lines(layout, order[0], graph.values[value].bits) if node.in_rows else LANES))
             for node in nodes
             for value in (*node.results, *node.operands)[:1]
         )  # fmt: skip
