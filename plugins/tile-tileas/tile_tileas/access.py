@@ -9,6 +9,7 @@ from math import gcd
 from tile_tileaa.dialect.types import pointee_of
 
 from tile_core.mlir import ir
+from tile_core.target import Target
 from tile_tileas.analysis import axis_info as facts
 from tile_tileas.analysis.axis import AxisAnalysis, element_bytes, shape_of
 from tile_tileas.analysis.bounds import BoundsAnalysis
@@ -26,6 +27,9 @@ FALLEN_BACK = "what was planned cannot be"
 #: Attribute of a store by threads: a tensor map may store slices of the tile instead, if they are
 #: read and staged one after the other.
 MAY_LEAVE_IN_SLICES = "may_leave_in_slices"
+#: Elements that `red` takes as vectors, and the compute capability since which it does (PTX ISA,
+#: "red").
+_SUMS, _SUMS_SINCE = ("f32", "f16", "bf16"), 90
 #: The largest size or coordinate that a plan calls near: differences of two fit into 32 bits.
 _MOST_NEAR = (1 << 31) - 1
 
@@ -129,6 +133,18 @@ def _against(fields: ir.DictAttr) -> tuple[tuple[str, str], ...]:
     found = ir.DictAttr(fields["why_not"])
     entries = [found[at] for at in range(len(found))]
     return tuple((entry.name, ir.StringAttr(entry.attr).value) for entry in entries)
+
+
+def adds_vectors(op: ir.OpView, target: Target) -> bool:
+    """Whether `red` may add several elements of an `atomic_rmw` at once: nobody asks what was there
+    before.
+    """
+    result = op.results[0]
+    if target.sm < _SUMS_SINCE or not isinstance(result.type, ir.RankedTensorType):
+        return False
+    used = any(True for _ in result.uses)
+    mode = ir.StringAttr(op.attributes["rmw_mode"]).value
+    return mode == "addf" and str(result.type.element_type) in _SUMS and not used
 
 
 def fall_back(op: ir.OpView, reason: str, *, ahead: bool = False) -> None:

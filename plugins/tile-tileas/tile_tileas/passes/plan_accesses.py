@@ -13,6 +13,7 @@ from tile_tileas.access import (
     MAY_LEAVE_IN_SLICES,
     TMA,
     AccessPlan,
+    adds_vectors,
     plan_pointers,
     plan_tiled,
     without_checks,
@@ -24,15 +25,11 @@ from tile_tileas.analysis.tokens import LOADS, STORES
 from tile_tileas.copying.ways import WISHES, Ways, Wishes
 from tile_tileas.narrowness import Narrowness, narrowness_of_pointers, narrowness_of_tiled
 from tile_tileas.remedies import remedy
-from tile_tileas.tile_graph import is_tile
 from tile_tileas.tma.refusals import SOURCES
 
 _TILED = ("nv_tileas.tiled_load", "nv_tileas.tiled_store", "nv_tileas.async_tiled_load")
 _POINTER = ("nv_tileas.load", "nv_tileas.store", "nv_tileas.async_load")
 
-#: Elements that `red` takes as vectors, and the compute capability since which it does (PTX ISA,
-#: "red").
-_SUMS, _SUMS_SINCE = ("f32", "f16", "bf16"), 90
 #: What has a way of its own; copies that are asynchronous already have one.
 _PLANNED = (*LOADS, *STORES)
 
@@ -49,23 +46,14 @@ def accesses(op: ir.Operation) -> Iterator[ir.OpView]:
 
 
 def _sums_of_vectors(op: ir.Operation, target: Target) -> Iterator[ir.OpView]:
-    """Atomic sums of which an instruction may make up to 16 bytes: nobody asks what was there."""
-    if target.sm < _SUMS_SINCE:
-        return
+    """Atomic sums of which an instruction may make several elements."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
                 if inner.operation.name != "nv_tileas.atomic_rmw":
                     yield from _sums_of_vectors(inner.operation, target)
-                elif _adds_unseen(inner) and is_tile(inner.value):
+                elif adds_vectors(inner, target):
                     yield inner
-
-
-def _adds_unseen(op: ir.OpView) -> bool:
-    mode, type_ = ir.StringAttr(op.attributes["rmw_mode"]).value, op.value.type
-    element = type_.element_type if is_tile(op.value) else type_
-    used = any(True for _ in op.results[0].uses)
-    return mode == "addf" and str(element) in _SUMS and not used
 
 
 @dataclass(frozen=True)

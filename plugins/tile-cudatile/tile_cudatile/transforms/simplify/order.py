@@ -145,20 +145,18 @@ def compared_motion(space: Space, expr: Expr) -> Expr | None:
 
 def _before_extension(space: Space, value: Expr) -> tuple[Expr, object, Scalar] | None:
     """What was extended and then moved, moved as it was; how it was, and of which type."""
-    if value.name == "exti":
-        (source,) = value.operands
-        if not is_integer(source.type):
-            return None
-        return source, value.attrs[0], element_type(source.type)
-    if not value.named("broadcast", "reshape"):
+    moves: list[Expr] = []
+    while value.named("broadcast", "reshape"):
+        moves.append(value)
+        value = value.operands[0]
+    if value.name != "exti" or not is_integer(value.operands[0].type):
         return None
-    found = _before_extension(space, value.operands[0])
-    if found is None:
-        return None
-    source, reading, element = found
-    assert isinstance(value.type, Tile)
-    moved = space.make(value.name, replace(value.type, element=element), [source], value.attrs)
-    return moved, reading, element
+    (moved,) = value.operands
+    element = element_type(moved.type)
+    for move in reversed(moves):
+        assert isinstance(move.type, Tile)
+        moved = space.make(move.name, replace(move.type, element=element), [moved], move.attrs)
+    return moved, value.attrs[0], element
 
 
 @simplifies("cmpi")

@@ -17,18 +17,19 @@ def of_angles(function: str, count: int) -> tuple[str, str]:
     """
     name, vector = f"__tile{function}_v{count}", f32s(count)
     call = f"llvm.call @{function}(%x) : (f32) -> f32"
+    quick, exact = ([each("x", way, count, call)] for way in ("quick", "exact"))
     text = f"""
 llvm.func @{function}(f32) -> f32
 llvm.func internal @{name}(%x: {vector}) -> {vector} attributes {{always_inline}} {{
 {_all_small(count)}
-{ending("%small", [each("x", "quick", count, call)], [each("x", "exact", count, call)], count)}
+{ending(f"%all{count - 1}", quick, exact, count)}
 }}"""
     return name, text
 
 
 def _all_small(count: int) -> str:
-    """`%small`, whether all elements of `%x` are small, which libdevice says of what is no number,
-    too.
+    """`%all<n>`, whether elements of `%x` up to the nth are small, which libdevice says of what is
+    no number, too.
     """
     vector = f32s(count)
     lines = [f"  %most = llvm.mlir.constant({LARGEST} : f32) : f32"]
@@ -37,9 +38,8 @@ def _all_small(count: int) -> str:
             f"  %i{at} = llvm.mlir.constant({at} : i32) : i32",
             f"  %x{at} = llvm.extractelement %x[%i{at} : i32] : {vector}",
             f"  %size{at} = llvm.intr.fabs(%x{at}) : (f32) -> f32",
-            f'  %small{at} = llvm.fcmp "ult" %size{at}, %most : f32',
+            f'  %{"small" if at else "all"}{at} = llvm.fcmp "ult" %size{at}, %most : f32',
         ]
-    for at in range(1, count):
-        left, made = "%small0" if at == 1 else f"%all{at - 1}", f"%all{at}"
-        lines.append(f"  {made} = llvm.and {left}, %small{at} : i1")
-    return "\n".join(lines).replace(f"%all{count - 1} ", "%small ")
+        if at:
+            lines.append(f"  %all{at} = llvm.and %all{at - 1}, %small{at} : i1")
+    return "\n".join(lines)

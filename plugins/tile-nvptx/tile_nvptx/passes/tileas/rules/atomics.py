@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tile_cute.linear import LinearLayout
-from tile_tileas.access import AccessPlan
+from tile_tileas.access import AccessPlan, adds_vectors
 from tile_tileas.dialect import layout_of
 
 from tile_core.mlir import ir
@@ -58,7 +58,7 @@ def atomic_rmw(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     instruction = rmw_instruction(op, element_of(op.value.type))
     emulated = instruction == _HALF_ADD["bf16"] and cx.target.sm < _BF16_ADD_SINCE
     make = bf16_add_text if emulated else atomic_text
-    width = _width(op)
+    width = _width(op, cx)
     if width > 1:
         _add_vectors(op, cx, width)
         unused = cx.create("llvm.mlir.poison", [], [cx.type(op.results[0].type)]).result
@@ -73,12 +73,12 @@ def atomic_cas(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     return [_atomic(op, cx, f"cas.b{width}", [op.cmp, op.value]), token(cx)]
 
 
-def _width(op: ir.OpView) -> int:
-    """Elements that one instruction adds to neighbours in memory: as planned, and as a thread has
-    them.
+def _width(op: ir.OpView, cx: Kernel) -> int:
+    """Elements that one instruction adds to neighbours in memory: as planned, whoever planned it,
+    and as a thread has them.
     """
     plan, layout = AccessPlan.of(op), layout_of(op.result.type)
-    if plan is None or layout is None:
+    if plan is None or layout is None or not adds_vectors(op, cx.target):
         return 1
     return min(plan.vector, layout.registers_contiguous_along(plan.order[0]))
 
