@@ -36,6 +36,11 @@ def tile_passes() -> Iterable[Lazy]:
             "launch attributes of kernels",
         ),
         Lazy(
+            "nvptx-compute-in-pieces",
+            "tile_nvptx.passes.llvm.pieces:ComputeInPieces",
+            "arithmetic on a few elements after the other",
+        ),
+        Lazy(
             "nvptx-check-convergence",
             "tile_nvptx.passes.check_convergence:CheckConvergence",
             "barriers that all threads reach",

@@ -37,29 +37,45 @@ func.func @pieces(%x: !ptr, %y: !ptr, %z: !ptr, %n: i32) attributes {nv_tileaa.k
 #l = #nv_tileas.layout<"register=[[1],[2],[4],[2048],[4096],[8192]] lane=[[8],[16],[32],[64],[128]] warp=[[256],[512],[1024]] : 16384">
 !half = tensor<16384xf16, #l>
 !wide = tensor<16384xf32, #l>
-func.func @whole(%a: !half) -> (f32, !wide) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32}} {
-  %c = "nv_tileaa.fp_to_fp"(%a) : (!half) -> !wide
+!tok = !nv_tileaa.mem_token
+!ptr = !nv_tileaa.ptr<f16, 1 : i32>
+!memref = !nv_tileaa.memref<f16, array<i64: 65536>, array<i64: 1>>
+!view = !nv_tileaa.tiled_view<!memref, array<i32: 16384>, array<i32: 0>, "">
+func.func @whole(%x: !ptr) -> (f32, !wide) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32}} {
+  %m = "nv_tileaa.make_memref"(%x) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !memref
+  %v = "nv_tileaa.block_tile"(%m) : (!memref) -> !view
+  %c0 = arith.constant 0 : i32
+  %a:2 = "nv_tileas.tiled_load"(%v, %c0) {access = {checked = array<i32>, order = array<i32: 0>, vector = 8 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!half, !tok)
+  %c = "nv_tileaa.fp_to_fp"(%a#0) : (!half) -> !wide
   %s = "nv_tileas.reduce"(%c) ({
-  ^bb0(%x: f32, %y: f32):
-    %t = "nv_tileaa.addf"(%x, %y) : (f32, f32) -> f32
+  ^bb0(%one: f32, %other: f32):
+    %t = "nv_tileaa.addf"(%one, %other) : (f32, f32) -> f32
     "nv_tileas.yield"(%t) : (f32) -> ()
   }) {axis = 0 : i32, identities = [0.0 : f32]} : (!wide) -> f32
   return %s, %c : f32, !wide
 }
-func.func @fewer(%a: !half) -> (f32, !wide) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32, occupancy = 1 : i32}} {
-  %c = "nv_tileaa.fp_to_fp"(%a) : (!half) -> !wide
+func.func @fewer(%x: !ptr) -> (f32, !wide) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32, occupancy = 1 : i32}} {
+  %m = "nv_tileaa.make_memref"(%x) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !memref
+  %v = "nv_tileaa.block_tile"(%m) : (!memref) -> !view
+  %c0 = arith.constant 0 : i32
+  %a:2 = "nv_tileas.tiled_load"(%v, %c0) {access = {checked = array<i32>, order = array<i32: 0>, vector = 8 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!half, !tok)
+  %c = "nv_tileaa.fp_to_fp"(%a#0) : (!half) -> !wide
   %s = "nv_tileas.reduce"(%c) ({
-  ^bb0(%x: f32, %y: f32):
-    %t = "nv_tileaa.addf"(%x, %y) : (f32, f32) -> f32
+  ^bb0(%one: f32, %other: f32):
+    %t = "nv_tileaa.addf"(%one, %other) : (f32, f32) -> f32
     "nv_tileas.yield"(%t) : (f32) -> ()
   }) {axis = 0 : i32, identities = [0.0 : f32]} : (!wide) -> f32
   return %s, %c : f32, !wide
 }
-func.func @more(%a: !half) -> (f32, !wide) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32, occupancy = 4 : i32}} {
-  %c = "nv_tileaa.fp_to_fp"(%a) : (!half) -> !wide
+func.func @more(%x: !ptr) -> (f32, !wide) attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 8 : i32, occupancy = 4 : i32}} {
+  %m = "nv_tileaa.make_memref"(%x) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !memref
+  %v = "nv_tileaa.block_tile"(%m) : (!memref) -> !view
+  %c0 = arith.constant 0 : i32
+  %a:2 = "nv_tileas.tiled_load"(%v, %c0) {access = {checked = array<i32>, order = array<i32: 0>, vector = 8 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!half, !tok)
+  %c = "nv_tileaa.fp_to_fp"(%a#0) : (!half) -> !wide
   %s = "nv_tileas.reduce"(%c) ({
-  ^bb0(%x: f32, %y: f32):
-    %t = "nv_tileaa.addf"(%x, %y) : (f32, f32) -> f32
+  ^bb0(%one: f32, %other: f32):
+    %t = "nv_tileaa.addf"(%one, %other) : (f32, f32) -> f32
     "nv_tileas.yield"(%t) : (f32) -> ()
   }) {axis = 0 : i32, identities = [0.0 : f32]} : (!wide) -> f32
   return %s, %c : f32, !wide
@@ -99,21 +115,49 @@ func.func @moved(%x: tensor<1024xf16, #l>) -> tensor<1024xf16, #l> attributes {n
 // CHECK: func.func @approximate{{.*}}occupancy = 16 : i32
 // CHECK: func.func @roots{{.*}}occupancy = 12 : i32
 // CHECK: func.func @angles{{.*}}occupancy = 8 : i32
+// Who loads nothing computes all the time, and has as many registers as ptxas likes.
+// CHECK: func.func @computes
+// CHECK-NOT: occupancy
 #l = #nv_tileas.layout<"register=[[1],[2],[4]] lane=[[8],[16],[32],[64],[128]] warp=[[256],[512]] : 1024">
 !tile = tensor<1024xf32, #l>
-func.func @approximate(%a: !tile, %b: !tile) -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
-  %c = "nv_tileaa.sqrt"(%a) {rounding_mode = "approx"} : (!tile) -> !tile
-  %d = "nv_tileaa.mulf"(%c, %b) : (!tile, !tile) -> !tile
+!tok = !nv_tileaa.mem_token
+!ptr = !nv_tileaa.ptr<f32, 1 : i32>
+!memref = !nv_tileaa.memref<f32, array<i64: 4096>, array<i64: 1>>
+!view = !nv_tileaa.tiled_view<!memref, array<i32: 1024>, array<i32: 0>, "">
+func.func @approximate(%x: !ptr, %i: i32) -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %m = "nv_tileaa.make_memref"(%x) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !memref
+  %v = "nv_tileaa.block_tile"(%m) : (!memref) -> !view
+  %c0 = arith.constant 0 : i32
+  %a:2 = "nv_tileas.tiled_load"(%v, %c0) {access = {checked = array<i32>, order = array<i32: 0>, vector = 4 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
+  %b:2 = "nv_tileas.tiled_load"(%v, %i) {access = {checked = array<i32>, order = array<i32: 0>, vector = 4 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
+  %c = "nv_tileaa.sqrt"(%a#0) {rounding_mode = "approx"} : (!tile) -> !tile
+  %d = "nv_tileaa.mulf"(%c, %b#0) : (!tile, !tile) -> !tile
   return %d : !tile
 }
-func.func @roots(%a: !tile, %b: !tile) -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
-  %c = "nv_tileaa.sqrt"(%a) : (!tile) -> !tile
-  %d = "nv_tileaa.mulf"(%c, %b) : (!tile, !tile) -> !tile
+func.func @roots(%x: !ptr, %i: i32) -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %m = "nv_tileaa.make_memref"(%x) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !memref
+  %v = "nv_tileaa.block_tile"(%m) : (!memref) -> !view
+  %c0 = arith.constant 0 : i32
+  %a:2 = "nv_tileas.tiled_load"(%v, %c0) {access = {checked = array<i32>, order = array<i32: 0>, vector = 4 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
+  %b:2 = "nv_tileas.tiled_load"(%v, %i) {access = {checked = array<i32>, order = array<i32: 0>, vector = 4 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
+  %c = "nv_tileaa.sqrt"(%a#0) : (!tile) -> !tile
+  %d = "nv_tileaa.mulf"(%c, %b#0) : (!tile, !tile) -> !tile
   return %d : !tile
 }
-func.func @angles(%a: !tile, %b: !tile) -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
-  %c = "nv_tileaa.cos"(%a) : (!tile) -> !tile
-  %d = "nv_tileaa.mulf"(%c, %b) : (!tile, !tile) -> !tile
+func.func @angles(%x: !ptr, %i: i32) -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %m = "nv_tileaa.make_memref"(%x) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!ptr) -> !memref
+  %v = "nv_tileaa.block_tile"(%m) : (!memref) -> !view
+  %c0 = arith.constant 0 : i32
+  %a:2 = "nv_tileas.tiled_load"(%v, %c0) {access = {checked = array<i32>, order = array<i32: 0>, vector = 4 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
+  %b:2 = "nv_tileas.tiled_load"(%v, %i) {access = {checked = array<i32>, order = array<i32: 0>, vector = 4 : i32, whole_vectors}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0>} : (!view, i32) -> (!tile, !tok)
+  %c = "nv_tileaa.cos"(%a#0) : (!tile) -> !tile
+  %d = "nv_tileaa.mulf"(%c, %b#0) : (!tile, !tile) -> !tile
+  return %d : !tile
+}
+func.func @computes() -> !tile attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
+  %i = "nv_tileaa.make_range"() : () -> tensor<1024xi32, #l>
+  %c = "nv_tileaa.int_to_fp"(%i) {signedness = "signed"} : (tensor<1024xi32, #l>) -> !tile
+  %d = "nv_tileaa.mulf"(%c, %c) : (!tile, !tile) -> !tile
   return %d : !tile
 }
 // -----

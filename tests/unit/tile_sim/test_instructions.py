@@ -215,6 +215,11 @@ def test_tf32_and_packed_halves(kernel: Kernel) -> None:
     bits = a.view(np.uint32)
     got = run32(kernel, "mov.b32 %f1, %r20; cvt.rna.tf32.f32 %r10, %f1;", bits)
     np.testing.assert_array_equal(got, (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000))
+    ends = np.array([np.inf, -np.inf, 3.4027e38, 1e-40, -0.0, np.nan], np.float32).view(np.uint32)
+    wanted = [0x7F800000, 0xFF800000, 0x7F800000, 0x00012000, 0x80000000, 0x7FFFFFFF]
+    for mode in ("rn", "rna"):
+        got = run32(kernel, f"mov.b32 %f1, %r20; cvt.{mode}.tf32.f32 %r10, %f1;", ends)
+        np.testing.assert_array_equal(got, wanted)
     text = "mov.b32 %f1, %r20; mov.b32 %f2, %r21; cvt.rn.{}x2.f32 %r10, %f1, %f2;"
     for name, dtype in (("f16", np.float16), ("bf16", ml_dtypes.bfloat16)):
         got = run32(kernel, text.format(name), bits, b.view(np.uint32)).view(dtype).reshape(-1, 2)

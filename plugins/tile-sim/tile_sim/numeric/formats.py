@@ -41,7 +41,7 @@ class Format:
 
 F16 = Format("f16", 5, 10, 65504.0, 0x7C00, 0x7FFF)
 BF16 = Format("bf16", 8, 7, float.fromhex("0x1.fep127"), 0x7F80, 0x7FFF)
-TF32 = Format("tf32", 8, 10, float.fromhex("0x1.ffcp127"), 0x7F800, 0x7FFFF)
+TF32 = Format("tf32", 8, 10, float.fromhex("0x1.ffcp127"), 0x3FC00, 0x3FFFF)
 E4M3 = Format("e4m3", 4, 3, 448.0, None, 0x7F)
 E5M2 = Format("e5m2", 5, 2, 57344.0, 0x7C, 0x7F)
 E2M3 = Format("e2m3", 2, 3, 7.5, None, None)

@@ -66,7 +66,9 @@ class PlanOccupancy(Pass):
             return
         if num_ctas(op) > 1:
             blocks = min(_clusters_of_pairs(inner), blocks_at_once(op, cx.target))
-        elif any(map(_is_other, inner)) or not any(map(_computes, inner)):
+        elif any(map(_is_other, inner)) or not all(
+            any(map(does, inner)) for does in (_waits, _computes)
+        ):
             return
         else:
             blocks = blocks_at_once(op, cx.target)
@@ -96,6 +98,11 @@ def _clusters_of_pairs(inner: Sequence[ir.OpView]) -> int:
 
 def _is_other(op: ir.OpView) -> bool:
     return op.operation.name in _OTHERS or PIPELINED in op.attributes or _is_narrow(op)
+
+
+def _waits(op: ir.OpView) -> bool:
+    """Whether other blocks can do something meanwhile: what loads nothing computes all the time."""
+    return kind_of(op) == "load"
 
 
 def _computes(op: ir.OpView) -> bool:

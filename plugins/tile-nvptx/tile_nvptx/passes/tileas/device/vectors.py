@@ -147,7 +147,7 @@ def _mapped_name(
     return "_".join(parts)
 
 
-_ASM_CONSTRAINT = {"f16": "h", "f32": "f", "f64": "d"}
+_ASM_CONSTRAINT = {"f16": "h", "f32": "f", "f64": "d", "i32": "r"}
 
 
 def map_asm(name: str, asm: str, source: str, result: str, count: int) -> tuple[str, str]:

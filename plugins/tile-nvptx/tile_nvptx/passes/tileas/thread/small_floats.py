@@ -3,8 +3,8 @@ and tf32 (as f32).
 
 Every number of these formats is one of f32, and every rounding to them starts from f32: nearest
 even, in integer arithmetic, so that all targets give the same bits. Targets with `cvt` for pairs
-of fp8 numbers (PTX ISA, "cvt", sm_89) use that. A number of f64 is first rounded to odd in f32,
-after which the second rounding is exact (Boldo and Melquiond 2008).
+of fp8 numbers (PTX ISA, "cvt", sm_89), or for tf32 (sm_90), use that. A number of f64 is first
+rounded to odd in f32, after which the second rounding is exact (Boldo and Melquiond 2008).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import struct
 from collections.abc import Iterable
 
 from tile_core.mlir import ir
-from tile_nvptx.passes.tileas.device.vectors import pack_fp8
+from tile_nvptx.passes.tileas.device.vectors import map_asm, pack_fp8
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.formats import FORMATS, SmallFloat
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
 
-_HARDWARE_SINCE = 89
+_HARDWARE_SINCE, _TF32_SINCE = 89, 90
 _ULT, _UGT, _NE, _EQ = 6, 8, 1, 0  # arith.CmpIPredicate
 _OGT, _OLT, _UNE, _UNO = 2, 4, 13, 14  # arith.CmpFPredicate
 NEAREST = "nearest_even"
@@ -194,8 +194,15 @@ def _to_power(cx: Kernel, value: ir.Value, mode: str) -> ir.Value:
 
 
 def to_tf32(cx: Kernel, value: ir.Value, mode: str = NEAREST) -> ir.Value:
-    """f32 rounded at 10 bits of mantissa, in f32: to nearest, even or away, or towards zero."""
+    """f32 rounded at 10 bits of mantissa, in f32: to nearest, even or away, or towards zero.
+
+    Nothing says that the lower bits of what `cvt` gives are zero (PTX ISA, "cvt").
+    """
     v = Vectors(cx, count_of(value.type))
+    if mode == NEAREST and cx.target.sm >= _TF32_SINCE:
+        name, body = map_asm("cvt_rn_tf32", "cvt.rn.tf32.f32 $0, $1;", "f32", "i32", v.count)
+        words = cx.state.helpers.call(cx, name, body, [value], vector_of(v.count, v.b.i32)).result
+        return v.floats(v.op("andi", words, -0x2000))
     bits = v.bits(value)
     if mode == NEAREST:
         odd = v.op("andi", v.op("shrui", bits, 13), 1)
