@@ -21,6 +21,7 @@ DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
 ROWS = 128
 #: Operations behind which a tile is the same data.
 _VIEWS = ("nv_tileaa.view", "nv_tileaa.permute")
+_LOOPS = ("scf.for", "scf.while")
 _POWERS = ("nv_tileaa.exp", "nv_tileaa.exp2")
 
 
@@ -66,6 +67,12 @@ def least_rows(func: ir.Operation) -> int:
     return min((shape_of(op.results[0])[-2] for op in dots), default=0)
 
 
+def in_no_loop(func: ir.Operation) -> bool:
+    """Whether the kernel has products, and no loop makes any."""
+    dots = [op for op in operations(func.regions[0]) if op.operation.name == DOT]
+    return bool(dots) and not any(_in_loop(dot.operation, func) for dot in dots)
+
+
 def makes_powers(func: ir.Operation) -> bool:
     """Whether threads make powers of a tile beside products, as softmax does."""
     return any(
@@ -74,6 +81,14 @@ def makes_powers(func: ir.Operation) -> bool:
         and any(other.operation.name == DOT for other in op.operation.block.operations)
         for op in operations(func.regions[0])
     )
+
+
+def _in_loop(op: ir.Operation, func: ir.Operation) -> bool:
+    """Whether a loop of the kernel runs `op`."""
+    while (op := op.parent.operation) != func:
+        if op.name in _LOOPS:
+            return True
+    return False
 
 
 def _columns(dot: ir.OpView) -> int:

@@ -35,7 +35,7 @@ _WORD = 32
 #: Registers of a thread for addresses, flags and what else a section's tiles do not count.
 _OTHERS = 16
 #: Times the registers that a section takes in pieces, from which on its order is changed.
-_GAIN = 1.25
+_GAIN = 1.5
 
 
 @dataclass(frozen=True)
