@@ -14,6 +14,7 @@ from tile_tileas.analysis.pressure import used_values
 from tile_tileas.mma.tier import choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.passes.dot import product_of, scaled_choice
+from tile_tileas.passes.turned_dot import turned_in_fragments
 from tile_tileas.storage import storage_bits
 
 DOT, _LOAD = "nv_tileaa.dot", "nv_tileaa.tiled_load"
@@ -125,7 +126,8 @@ def family_for(dot: ir.OpView, target: Target, highest: str, warps: int) -> str 
         choice = scaled_choice(dot, target, highest, warps)
     else:
         product = product_of(dot, list(dot.operands), target, warps)
-        choice = choose(product, tiers_up_to(highest))
+        tiers = tiers_up_to(highest)
+        choice = turned_in_fragments(product, tiers) or choose(product, tiers)
     return None if choice is None else tier_of(choice.atom).family
 
 

@@ -35,7 +35,7 @@ from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.nibbles import bytes_along_k
 from tile_tileas.passes.ruleset import DotState, rules
 from tile_tileas.passes.scaled_dot import ScaledProduct
-from tile_tileas.passes.turned_dot import turned_choice, turned_product
+from tile_tileas.passes.turned_dot import turned_choice, turned_in_fragments, turned_product
 from tile_tileas.remedies import remedy
 
 #: Tiers that multiply matrices and no batches of them.
@@ -254,7 +254,8 @@ def _product(op: ir.OpView, cx: Conversion[DotState], operands: list[ir.Value]) 
         flat = [_reshaped(cx, value, shape_of(value)[1:]) for value in operands]
         return _reshaped(cx, _product(op, cx, flat), shape_of(operands[2]))
     product = product_of(op, operands, cx.target, cx.state.num_warps)
-    turned = turned_choice(op, product, tiers_up_to(cx.state.highest))
+    tiers = tiers_up_to(cx.state.highest)
+    turned = turned_choice(op, product, tiers) or turned_in_fragments(product, tiers)
     if turned is not None:
         return turned_product(
             op, operands, cx, lambda values, given: _made(op, cx, values, turned, given)

@@ -1,8 +1,10 @@
-"""Products that are made turned, B^T A^T for A B, where instructions for matrices take only those:
-B that lies along N is then an A along M, and few rows are few columns.
+"""Products that are made turned, B^T A^T for A B, where only those have an instruction: B that lies
+along N is then an A along M, and few rows are few columns.
 
-Only sums that a loop carries, and nobody else looks at: those are turned once, behind the loop
-(`tileas-canonicalize`).
+For instructions that find matrices in shared memory, only sums that a loop carries, and nobody else
+looks at: those are turned once, behind the loop (`tileas-canonicalize`). Fragments of warps are
+turned where they lie: a row of the product is a column of what `mma.sync` makes, which has 8 columns
+where it has 16 rows.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import replace
 from tile_core.convert import Conversion
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import shape_of
-from tile_tileas.mma.families import TENSOR, WARPGROUP
+from tile_tileas.mma.families import FMA, TENSOR, WARP, WARPGROUP
 from tile_tileas.mma.tier import Choice, Product, Tier, choose
 from tile_tileas.passes.ruleset import DotState
 
@@ -33,6 +35,15 @@ def turned_choice(op: ir.OpView, product: Product, tiers: Sequence[Tier]) -> Cho
     return choose(turned, matrices)
 
 
+def turned_in_fragments(product: Product, tiers: Sequence[Tier]) -> Choice | None:
+    """The instruction of warps for the turned product, if only that one has any."""
+    found = choose(product, tiers)
+    if found is None or found.atom != FMA:
+        return None
+    choice = choose(_turned(product), [tier for tier in tiers if tier.family == WARP])
+    return None if choice is None else replace(choice, refused=found.refused[:-1])
+
+
 def transposed(op: ir.OpView, product: Product) -> Product | None:
     """B^T A^T, if `op`, whose `product` is A B, may be made so: where operands lie is known, and
     nobody but a loop has its sum.
@@ -40,8 +51,13 @@ def transposed(op: ir.OpView, product: Product) -> Product | None:
     order_a, order_b = product.orders
     if product.rank != 2 or not order_a or not order_b or not _is_sum_of_loop(op):
         return None
+    return _turned(product)
+
+
+def _turned(product: Product) -> Product:
     a, b, c = product.types
     batch, m, n, k = product.shape
+    order_a, order_b = product.orders
     return replace(product, types=(b, a, c), shape=(batch, n, m, k), orders=(order_b, order_a))
 
 
@@ -58,10 +74,12 @@ def turned_product(
 
 
 def turned(value: ir.Value, cx: Conversion[DotState]) -> ir.Value:
-    """A matrix transposed."""
-    rows, columns = shape_of(value)
-    type_ = ir.RankedTensorType.get([columns, rows], value.type.element_type)
-    order = {"permutation": ir.DenseI32ArrayAttr.get([1, 0])}
+    """A matrix transposed, or each of several."""
+    *batch, rows, columns = shape_of(value)
+    type_ = ir.RankedTensorType.get([*batch, columns, rows], value.type.element_type)
+    last = len(batch)
+    axes = [*range(last), last + 1, last]
+    order = {"permutation": ir.DenseI32ArrayAttr.get(axes)}
     return cx.create("nv_tileaa.permute", [value], [type_], order).result
 
 
