@@ -25,9 +25,12 @@ from tile_nvptx.passes.tileas.thread.small_floats import (
 )
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
+from tile_nvptx.passes.tileas.thread.whole_bytes import are_bytes, bytes_to_f16
 
 _ARITHMETIC = ("f16", "bf16", "f32", "f64")
 _TF32 = "tf32"
+#: Bits of whole numbers that f32 has all of.
+_EXACT_IN_F32 = 24
 _SCALES = ("f8E8M0FNU", "f8E5M3FNU")
 #: Formats whose codes are made of those of the narrower one, so many at once.
 _BY_CODE, _AT_ONCE = (("f4E2M1FN", "f8E4M3FN"), ("f4E2M1FN", "f8E5M2")), 4
@@ -153,28 +156,41 @@ def _narrow(
 
 @rules.on("arith.sitofp", "arith.uitofp", "nv_tileaa.int_to_fp")
 def int_to_fp(op: ir.OpView, cx: Kernel) -> Replacement:
-    """sitofp stays for f16, f32 and f64; bf16, fp8 and tf32 are rounded once, from f64"""
-    after = element_of(op.results[0].type)
+    """sitofp stays for f16, f32 and f64, but for bytes that fill words, to f16; bf16, fp8 and tf32
+    are rounded once, from f32 that has the number, or from f64
+    """
+    before, after = element_of(op.operands[0].type), element_of(op.results[0].type)
     name = op.operation.name
     signed = name == "arith.sitofp" or (
         name == "nv_tileaa.int_to_fp" and text(op, "signedness") == "signed"
     )
-    if str(after) in ("f16", "f32", "f64"):
-        if str(element_of(op.operands[0].type)) == "i1":
-            return _on_vectors(
-                cx, op.operands[0], lambda bit: bit_as_float(cx, bit, after, signed=signed)
-            )
+    if str(after) in ("f16", "f32", "f64") and str(before) != "i1":
+        in_words = isinstance(op.operands[0].type, ir.VectorType) and are_bytes(op.operands[0])
+        if in_words and str(after) == "f16":
+            return bytes_to_f16(cx, op.operands[0], signed=signed)
         op.results[0].set_type(cx.type(op.results[0].type))
         return KEEP
     _known(op, after)
+    return _on_vectors(
+        cx, op.operands[0], lambda value: _whole_to_float(cx, value, after, signed=signed)
+    )
 
-    def convert(value: ir.Value) -> ir.Value:
-        wide = exact_f64(cx, value, signed=signed)
-        if str(after) == "bf16":
-            return _cast(cx, "truncf", odd_f32(cx, wide), after)
+
+def _whole_to_float(cx: Kernel, value: ir.Value, after: ir.Type, *, signed: bool) -> ir.Value:
+    """Whole numbers (a vector) in a format, rounded once."""
+    before, single = element_of(value.type), ir.F32Type.get()
+    if str(after) in ("f16", "f32", "f64"):
+        return bit_as_float(cx, value, after, signed=signed)
+    if before.width == 1:
+        return _narrow(cx, bit_as_float(cx, value, single, signed=signed), after, saturate=False)
+    if before.width <= _EXACT_IN_F32:
+        v = Vectors(cx, count_of(value.type))
+        wide = v.cast("sitofp" if signed else "uitofp", value, single)
         return _narrow(cx, wide, after, saturate=False)
-
-    return _on_vectors(cx, op.operands[0], convert)
+    wide = exact_f64(cx, value, signed=signed)
+    if str(after) == "bf16":
+        return _cast(cx, "truncf", odd_f32(cx, wide), after)
+    return _narrow(cx, wide, after, saturate=False)
 
 
 @rules.on("arith.extsi", "arith.extui", "arith.trunci")

@@ -14,14 +14,20 @@ from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.state import Kernel
 from tile_nvptx.passes.tileas.thread.types import element_of
+from tile_nvptx.passes.tileas.thread.whole_bytes import are_bytes, shifted_bytes
 
 
 @rules.on("arith.shli", "arith.shrui", "arith.shrsi")
 def shift(op: ir.OpView, cx: Kernel) -> Replacement:
-    """shift by a known amount => stays within the width; else => llvm.freeze of the shift"""
+    """shift by a known amount => stays within the width, but for bytes that fill words, which are
+    shifted four at a time; else => llvm.freeze of the shift
+    """
     source, by = op.operands
     width, amount = element_of(source.type).width, known_amount(by)
     if amount is not None and amount < width:
+        in_words = isinstance(source.type, ir.VectorType) and are_bytes(source)
+        if in_words and op.operation.name != "arith.shrsi":
+            return shifted_bytes(cx, source, amount, up=op.operation.name == "arith.shli")
         if amount == width - 1 and "overflowFlags" in op.attributes:
             # LLVM 22's NVPTX back end widens `shl nsw x, width - 1` to a product with the negative
             # number that 1 << (width - 1) is. (Without the attribute MLIR could not print it.)
