@@ -86,9 +86,11 @@ def makes_powers(func: ir.Operation) -> bool:
 
 def _in_loop(op: ir.Operation, func: ir.Operation) -> bool:
     """Whether a loop of the kernel runs `op`."""
-    while (op := op.parent.operation) != func:
-        if op.name in _LOOPS:
+    around = op.parent
+    while around is not None and around.operation != func:
+        if around.operation.name in _LOOPS:
             return True
+        around = around.operation.parent
     return False
 
 

@@ -101,6 +101,17 @@ def test_batches(elements, batch, warps):
     np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("elements", [p for p in PAIRS if p[0] in ("f16", "bf16")], ids="-".join)
+@pytest.mark.parametrize("batch", [0, 2])
+def test_few_rows_are_few_columns_of_the_turned_product(elements, batch, strategy):
+    for size in [(8, 16, 32), (8, 64, 64), (8, 32, 128)]:
+        got, wanted = run_product(shapes_of(*size, batch), elements, **settings(strategy))
+        np.testing.assert_array_equal(got, wanted, str(size))
+    ptx = product_kernel(shapes_of(8, 64, 64, batch), elements).ptx("sm_80", 3)
+    assert "mma.sync" in ptx
+
+
 LARGE = [
     (("f32", "f32"), (128, 128, 64)),  # 64 KiB of operands: K in two parts
     (("f64", "f64"), (4, 128, 128)),  # no atom has 4 rows

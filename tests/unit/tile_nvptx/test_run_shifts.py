@@ -28,6 +28,18 @@ def test_widening_what_was_shifted_to_the_sign(
     p.agrees(numbers, np.zeros(4, f"int{wide.width}"), opt_level=3)
 
 
+@pytest.mark.parametrize("by", range(8))
+@pytest.mark.parametrize("name", ["shli", "shri"])
+def test_bytes_in_words(name: str, by: int) -> None:
+    """Four at a time, and nothing goes from one into its neighbour."""
+    p, tile = Program(), Tile((256,), t.I8)
+    sign = {} if name == "shli" else {"signedness": "unsigned"}
+    moved = p.emit(name, [p.load((256,), t.I8), p.constant(tile, by)], tile, **sign)
+    p.store(moved, (256,), t.I8)
+    given = np.arange(256).astype(np.uint8).view(np.int8)
+    p.agrees(given, np.zeros(256, np.int8), opt_level=3)
+
+
 @pytest.mark.parametrize("made", ["truth", "bit", "sign", "choice"])
 def test_widening_a_sign_that_llvm_knows(made: str) -> None:
     """0 and -1 do not overflow, as LLVM finds out by itself."""

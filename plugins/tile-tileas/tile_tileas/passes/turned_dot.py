@@ -3,8 +3,8 @@ along N is then an A along M, and few rows are few columns.
 
 For instructions that find matrices in shared memory, only sums that a loop carries, and nobody else
 looks at: those are turned once, behind the loop (`tileas-canonicalize`). Fragments of warps are
-turned where they lie: a row of the product is a column of what `mma.sync` makes, which has 8 columns
-where it has 16 rows.
+turned where they lie: a row of the product is a column of what `mma.sync` makes, of which it makes
+8, and 16 rows.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tile_tileas.dialect import layout_of
 from tile_tileas.dot_plan import IN_FLIGHT, family_of
 from tile_tileas.kernel_spec import num_warps, occupancy
 from tile_tileas.mma.families import TENSOR
-from tile_tileas.passes.allocate_shared import RESERVED
+from tile_tileas.passes.allocate_shared import RESERVED, place
 from tile_tileas.pipelining.depth import Demand, Room
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.storage import storage_bits
@@ -35,16 +35,20 @@ def demand_of(
     lag: int,
     *,
     apart: bool = False,
+    tight: bool = False,
 ) -> Demand:
     """What stages for `loads` of `loop` take, at most `most` of them. `apart`: they are filled
-    while anything runs that comes before the loop.
+    while anything runs that comes before the loop. `tight`: other buffers share places, as nothing
+    of one iteration is under way in the next but what stages are for.
     """
     lives = lives_until(func, loop) if apart else lives_during(func, loop)
-    others = sum(_aligned(life.size) for life in lives)
+    staged = [load.target.alloc.operation for load in loads if load.target is not None]
+    others = [life for life in lives if life.op.operation not in staged]
+    size = place(others, 0) if tight else sum(_aligned(life.size) for life in others)
     return Demand(
         macs=macs,
         stage_bytes=sum(_bytes(load) for load in loads),
-        other_bytes=others - sum(_bytes(load) for load in loads if load.target is not None),
+        other_bytes=size,
         most=most,
         warps=num_warps(func),
         registers=carried_registers(loop),

@@ -75,7 +75,8 @@ def stages_of(
     macs = sum(_macs(op) for op in one.loop.regions[0].blocks[0].operations)
     tensor = bool(kept)
     most = _most(one.num_stages, lag, tensor=tensor)
-    demand = demand_of(one.func, one.loop, one.loads, most, macs, lag, apart=apart)
+    tight = not (lag or tensor or apart)
+    demand = demand_of(one.func, one.loop, one.loads, most, macs, lag, apart=apart, tight=tight)
     overhead = one.engines.overhead + (tcgen05_in_flight.OVERHEAD if tensor else 0) - spared
     in_tensor = sum(registers_of(product.op.results[0].type) for product in kept)
     demand = replace(

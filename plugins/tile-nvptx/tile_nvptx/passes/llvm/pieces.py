@@ -54,9 +54,9 @@ class ComputeInPieces(Pass):
                 continue
             room = _registers(func, cx.target) - _OTHERS
             for block in func.regions[0].blocks:
-                for section in list(_sections(block)):
+                for section, end in list(_sections(block)):
                     if section.takes() > max(room, _GAIN * section.takes_divided()):
-                        section.divide()
+                        section.divide(end)
                         cx.count("sections")
 
 
@@ -73,13 +73,12 @@ def _registers(func: ir.Operation, target: Target) -> int:
 @dataclass
 class _Section:
     """Elementwise operations on vectors of `count` elements, with nothing in between that uses what
-    one of them makes; `end` comes behind them all.
+    one of them makes.
     """
 
     count: int
     ops: list[ir.Operation] = field(default_factory=list)
     made: set[ir.Value] = field(default_factory=set)
-    end: ir.Operation | None = None
 
     def add(self, op: ir.Operation) -> None:
         self.ops.append(op)
@@ -110,10 +109,10 @@ class _Section:
         whole = max(sum(map(_words, given)), sum(map(_words, self._leaving())))
         return whole + -(-self.takes() * _PIECE // self.count)
 
-    def divide(self) -> None:
-        """Each operation for the first elements, then for the next ones, and so on."""
+    def divide(self, end: ir.Operation) -> None:
+        """Each operation for the first elements, then for the next ones: all before `end`."""
         pieces: dict[ir.Value, list[ir.Value]] = {op.results[0]: [] for op in self.ops}
-        with ir.InsertionPoint(self.end):
+        with ir.InsertionPoint(end):
             for first in range(0, self.count, _PIECE):
                 picks = range(first, min(first + _PIECE, self.count))
                 now: dict[ir.Value, ir.Value] = {}
@@ -135,9 +134,9 @@ class _Section:
         return len(results) != 1 or results[0] not in self.made
 
 
-def _sections(block: ir.Block) -> Iterator[_Section]:
-    """What a block computes of vectors, in order; each ends where something else needs one of its
-    results, as a whole.
+def _sections(block: ir.Block) -> Iterator[tuple[_Section, ir.Operation]]:
+    """What a block computes of vectors, in order, each with what comes behind it: something that
+    needs one of its results as a whole, or the block's end.
     """
     now = _Section(0)
     for view in list(block.operations):
@@ -145,8 +144,7 @@ def _sections(block: ir.Block) -> Iterator[_Section]:
         count = _count(op)
         joins = count and (not now.ops or count == now.count)
         if now.ops and not joins and (now.uses(op) or op.successors or _returns(op)):
-            now.end = op
-            yield now
+            yield now, op
             now = _Section(0)
         if joins:
             now = now if now.ops else _Section(count)
