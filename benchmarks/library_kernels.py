@@ -314,6 +314,37 @@ def byte_decode(q, keys, key_scale, values, value_scale, out, group: Int, tile: 
 
 
 @ct.kernel
+def grouped_decode(q, keys, values, out, scale: float, group: Int, tile: Int, depth: Int):
+    """One token's attention, with a few queries for each head of keys."""
+    batch, head = ct.bid(0), ct.bid(1)
+    query = ct.load(q, (batch, head, 0, 0), (1, 1, group, depth)).reshape((group, depth))
+    largest = ct.full((group, 1), -math.inf, dtype=ct.float32)
+    powers = ct.full((group, 1), 0, dtype=ct.float32)
+    total = ct.full((group, depth), 0, dtype=ct.float32)
+    for t in range(ct.cdiv(keys.shape[2], tile)):
+        at = batch, head, t, 0
+        key = ct.load(keys, at, (1, 1, tile, depth)).reshape((tile, depth))
+        scores = ct.mma(query, key.transpose(), ct.full((group, tile), 0, dtype=ct.float32))
+        weights, shrink, largest, powers = weigh(scores * scale, largest, powers)
+        value = ct.load(values, at, (1, 1, tile, depth)).reshape((tile, depth))
+        total = ct.mma(weights.astype(q.dtype), value, total * shrink)
+    found = (total / powers).astype(out.dtype).reshape((1, 1, group, depth))
+    ct.store(out, (batch, head, 0, 0), found)
+
+
+@ct.kernel
+def few_tokens(x, weights, out, tm: Int, tn: Int, tk: Int):
+    """x @ weights for as many tokens as one tile has."""
+    column = ct.bid(0)
+    total = ct.full((tm, tn), 0, dtype=ct.float32)
+    for k in range(ct.cdiv(x.shape[1], tk)):
+        left = ct.load(x, (0, k), (tm, tk), padding_mode=ZERO)
+        right = ct.load(weights, (k, column), (tk, tn), padding_mode=ZERO)
+        total = ct.mma(left, right, total)
+    ct.store(out, (0, column), total.astype(out.dtype))
+
+
+@ct.kernel
 def triangular_product(a, b, out, size: Int, depth: Int):
     """a @ b, where only what lies on and below the diagonal of a counts."""
     row, column = ct.bid(0), ct.bid(1)

@@ -292,6 +292,25 @@ def byte_decode(fill: Fill, batch: int, heads: int, length: int) -> Case:
     )
 
 
+def grouped_decode(fill: Fill, batch: int, heads: int, length: int) -> Case:
+    group, depth = 4, 128
+    q, out = (fill("f16", batch, heads, group, depth) for _ in range(2))
+    keys, values = (fill("f16", batch, heads, length, depth) for _ in range(2))
+    scale = LOG2_E / depth**0.5
+
+    def expected() -> Array:
+        return softmax(scale * f32(q) @ f32(keys).swapaxes(2, 3)) @ f32(values)
+
+    arguments, written = (q, keys, values, out, scale, group, 128, depth), ((out, expected),)
+    return Case((batch, heads), arguments, written, 4.0 * keys.size * group)
+
+
+def few_tokens(fill: Fill, m: int, n: int, k: int) -> Case:
+    x, weights, out = fill("f16", m, k), fill("f16", k, n), fill("f16", m, n)
+    arguments, written = (x, weights, out, 4, 64, 128), ((out, lambda: f32(x) @ f32(weights)),)
+    return Case((ceil(n / 64),), arguments, written, 2.0 * m * n * k)
+
+
 def triangular_product(fill: Fill, m: int, n: int) -> Case:
     a, b, out = fill("f16", m, m), fill("f16", m, n), fill("f16", m, n)
 
@@ -466,6 +485,8 @@ CASES = (
     _sized(overlaps, (8192,), (256,), within=1e-6),
     _sized(newton_schulz, (4096,), (328,)),
     _sized(byte_decode, (64, 8, 4096), (2, 2, 384)),
+    _sized(grouped_decode, (64, 8, 4096), (2, 2, 384)),
+    _sized(few_tokens, (3, 16384, 8192), (3, 200, 300)),
     _sized(triangular_product, (8192, 4096), (384, 200)),
     _sized(philox, (1 << 24,), (3000,), within=1e-6),
     _sized(dropout, (1 << 26,), (9000,)),

@@ -98,7 +98,9 @@ def has_atom(name: str, family: str = _FAMILY) -> bool:
 def choose_atom(
     chip: str, ptx_types: tuple[str, str, str], shape: tuple[int, int, int]
 ) -> MmaAtom | None:
-    """The largest MMA of `chip` for types (A, B, C) that divides M x N x K; None without any."""
+    """The largest MMA of `chip` for types (A, B, C) that divides M x N x K, or M x K alone where
+    the columns are fewer; None without any.
+    """
     a, b, acc = ptx_types
     rows = find_mma(chip, family=_FAMILY, a=a, b=b, acc=acc, kind="", sparse=False, scaled=False)
     return _largest(rows, shape)
@@ -115,14 +117,17 @@ def choose_scaled_atom(
 
 
 def _largest(rows: Iterable[MmaRow], shape: tuple[int, int, int]) -> MmaAtom | None:
-    """The largest atom that divides M x N x K; the first of several."""
+    """The largest atom that divides M x N x K; the first of several. Columns may be fewer than an
+    atom's, which then makes each several times.
+    """
+    m, n, k = shape
     atoms = [
         atom
         for row in rows
         for atom in row.atoms()
-        if all(size % step == 0 for size, step in zip(shape, atom.shape, strict=True))
+        if m % atom.m == 0 and k % atom.k == 0 and (n % atom.n == 0 or atom.n % n == 0)
     ]
-    return max(atoms, key=lambda atom: (atom.k, atom.m), default=None)
+    return max(atoms, key=lambda atom: (n % atom.n == 0, atom.k, atom.m), default=None)
 
 
 def product_shape(a: Shape, b: Shape) -> tuple[int, int, int, int]:
@@ -198,7 +203,8 @@ def _repeated(
     sizes = dict(zip("bmnk", shape, strict=True))
     dims = ("b" if rank == 3 else "") + dims
     bases = {
-        space: [(0,) * (rank - 2) + vector for vector in vectors] for space, vectors in own.items()
+        space: [(0,) * (rank - 2) + _within(vector, dims[-2:], sizes) for vector in vectors]
+        for space, vectors in own.items()
     }
     # Two atoms of a warp lie next to each other along N where there are two: 16 columns, as many
     # bytes as matrices have in a row that ldmatrix transposes.
@@ -246,6 +252,14 @@ class Fragments:
         bases = {space: whole.bases[space] for space in ("lane", "warp")}
         bases["register"] = (*registers[:first], *registers[last:])
         return Fragments(whole, LinearLayout(bases, whole.shape), registers[first:last])
+
+
+def _within(vector: Shape, dims: str, sizes: dict[str, int]) -> Shape:
+    """A basis of an atom, which leads nowhere where it has more columns than the tile."""
+    return tuple(
+        value if value < sizes[dim] or dim != "n" else 0
+        for value, dim in zip(vector, dims, strict=True)
+    )
 
 
 def _step(dims: str, name: str, value: int) -> Shape:

@@ -105,11 +105,24 @@ def test_batches(elements, batch, warps):
 @pytest.mark.parametrize("elements", [p for p in PAIRS if p[0] in ("f16", "bf16")], ids="-".join)
 @pytest.mark.parametrize("batch", [0, 2])
 def test_few_rows_are_few_columns_of_the_turned_product(elements, batch, strategy):
-    for size in [(8, 16, 32), (8, 64, 64), (8, 32, 128)]:
-        got, wanted = run_product(shapes_of(*size, batch), elements, **settings(strategy))
-        np.testing.assert_array_equal(got, wanted, str(size))
-    ptx = product_kernel(shapes_of(8, 64, 64, batch), elements).ptx("sm_80", 3)
-    assert "mma.sync" in ptx
+    """Of which an instruction has eight: each is made several times where there are fewer."""
+    for rows in (8, 4, 2, 1):
+        for size in [(rows, 16, 32), (rows, 64, 64), (rows, 32, 128)]:
+            got, wanted = run_product(shapes_of(*size, batch), elements, **settings(strategy))
+            np.testing.assert_array_equal(got, wanted, str(size))
+        ptx = product_kernel(shapes_of(rows, 64, 64, batch), elements).ptx("sm_80", 3)
+        assert "mma.sync" in ptx
+
+
+def test_signs_of_a_turned_product():
+    shapes, types = shapes_of(4, 64, 64), ("i8", "i32")
+    kernel = product_kernel(shapes, types, ', signedness_a = "signed", signedness_b = "unsigned"')
+    a, b = (integers(shape, "i8", seed, -128, 128) for seed, shape in enumerate(shapes[:2]))
+    c, out = integers(shapes[2], "i32", 2), np.zeros(shapes[2], np.int32)
+    kernel.run(a, b, c, out)
+    assert ".u8.s8." in kernel.ptx("sm_80", 3)
+    wanted = a.astype(np.int64) @ b.view(np.uint8).astype(np.int64) + c
+    np.testing.assert_array_equal(out, wanted)
 
 
 LARGE = [
