@@ -14,6 +14,7 @@ from tile_cudatile.transforms.canonical import canonicalize
 from tile_cudatile.transforms.fma import fuse_fma
 from tile_cudatile.transforms.loop_join import MOST_DIFFERENCES, join_loops
 from tile_cudatile.transforms.loop_split import split_loops
+from tile_cudatile.transforms.masks import skip_masks
 from tile_cudatile.transforms.scopes import synthesize_scopes
 from tile_cudatile.transforms.simplify import simplify
 from tile_cudatile.tree import Module
@@ -122,7 +123,7 @@ class LoopJoin(Pass):
         _transform(op, cx, change)
 
 
-_FOR = "for"
+_FOR, _PRODUCT = "for", "cuda_tile.mma"
 
 
 def _loops(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -154,6 +155,26 @@ def _remark(loop: ir.Operation, why_not: str | None, cx: PassContext) -> None:
 
 
 @dataclass(frozen=True)
+class SkipMasks(Pass):
+    """Puts masks in loops of products into branches, around which whole tiles inside of them go"""
+
+    name = "cuda-tile-skip-masks"
+    dependent_dialects = ("cuda_tile",)
+    statistics = {"changes": "masks in branches"}
+    preserves = (Handed.name,)
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        if any(map(_selects, _loops(op))):
+            _transform(op, cx, lambda module: len(skip_masks(module)))
+
+
+def _selects(loop: ir.Operation) -> bool:
+    """Whether the body of a loop selects, and multiplies."""
+    names = {inner.operation.name for inner in loop.regions[0].blocks[0].operations}
+    return "cuda_tile.select" in names and any(name.startswith(_PRODUCT) for name in names)
+
+
+@dataclass(frozen=True)
 class SynthesizeDebugInfoScopes(Pass):
     """Gives kernels without debug info a scope, so that positions survive code generation"""
 
@@ -171,5 +192,6 @@ __all__ = [
     "LoopJoin",
     "LoopSplit",
     "Simplify",
+    "SkipMasks",
     "SynthesizeDebugInfoScopes",
 ]

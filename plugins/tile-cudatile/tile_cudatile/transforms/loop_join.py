@@ -12,7 +12,7 @@ Iterations, their order and what they compute stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from tile_cudatile.transforms.rewrite import (
     drop_dead,
     is_one,
     make,
+    needed,
     only_computes,
     replaced,
     same_value,
@@ -240,20 +241,9 @@ class _Body:
 
     def _arm(self, alone: list[Op], wanted: list[Value], values: dict[Value, Value]) -> Region:
         """A copy of what computes `wanted` out of what one body has alone."""
-        ops = [copied_op(op, values) for op in _needed(alone, wanted)]
+        ops = [copied_op(op, values) for op in needed(alone, wanted)]
         (given,) = replaced((tuple(wanted),), values)
         return Region([Block((), [*ops, make("yield", (given,), (), self._loop.loc)])])
-
-
-def _needed(ops: list[Op], values: Iterable[Value]) -> list[Op]:
-    """Those of `ops` that `values` depend on."""
-    wanted = set(values)
-    found: list[Op] = []
-    for op in reversed(ops):
-        if wanted.intersection(op.results):
-            found.append(op)
-            wanted.update(value for inner in op.walk() for value in inner.values())
-    return found[::-1]
 
 
 def _with_operands(op: Op, values: dict[int, Value]) -> tuple[Any, ...]:

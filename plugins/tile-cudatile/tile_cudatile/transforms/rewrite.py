@@ -160,6 +160,17 @@ def defined(region: Region) -> set[Value]:
     return found
 
 
+def needed(ops: list[Op], values: Iterable[Value]) -> list[Op]:
+    """Those of `ops` that `values` depend on."""
+    wanted = set(values)
+    found: list[Op] = []
+    for op in reversed(ops):
+        if wanted.intersection(op.results):
+            found.append(op)
+            wanted.update(value for inner in op.walk() for value in inner.values())
+    return found[::-1]
+
+
 def uses(region: Region) -> Counter[Value]:
     """How often each value is an operand."""
     counts: Counter[Value] = Counter()
