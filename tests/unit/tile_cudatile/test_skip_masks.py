@@ -1,4 +1,4 @@
-"""Masks that a branch leaves out: which, and that programs compute what they did."""
+"""`cuda-tile-skip-masks`: which masks it leaves out, and that programs compute what they did."""
 
 from __future__ import annotations
 
