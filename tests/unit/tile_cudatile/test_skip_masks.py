@@ -159,3 +159,20 @@ def test_what_stays(mask: str) -> None:
 
 def test_loops_without_products_stay() -> None:
     assert skip(program(compared("less_than"), product=False)) == 0
+
+
+def test_what_memory_gave_is_read_once() -> None:
+    """A number of the block that the loop loads: its branch has the mask alone."""
+    mask = (
+        "%given, %token = load_ptr_tko weak %p : tile<ptr<f32>> -> tile<f32>, token\n"
+        "%whole = ftoi %given signed : tile<f32> -> tile<i32>\n"
+        "%one = reshape %whole : tile<i32> -> tile<1x1xi32>\n"
+        f"%all = broadcast %one : tile<1x1xi32> -> tile<{TILE}xi32>\n"
+        f"%least = addi %cb, %all : tile<{TILE}xi32>\n"
+        f"%mask = cmpi less_than %rows, %least, signed : tile<{TILE}xi32> -> tile<{TILE}xi1>\n"
+    )
+    before, after = program(mask), program(mask)
+    assert skip(after) == 1
+    assert [op.name for op in after.entries[0].body.walk()].count("load_ptr_tko") == 1
+    for numbers in NEAR:
+        np.testing.assert_array_equal(result(after, *numbers), result(before, *numbers))

@@ -23,6 +23,8 @@ from tile_cudatile.types import I1, I64, Scalar, Tile
 
 #: Elements from which on a mask costs more than the branch around it.
 _LEAST_ELEMENTS = 1024
+#: What masks are made of (`_comparisons`, `_range`).
+_OF_MASKS = ("addi", "andi", "assume", "broadcast", "cmpi", "constant", "iota", "reshape", "subi")
 _SCALAR, _TRUTH = Tile((), I64), Tile((), I1)
 #: Predicates, and whether the larger side is the left one, and equal numbers are inside.
 _ORDERS = {
@@ -79,7 +81,7 @@ def _branch(op: Op, before: list[Op]) -> list[Op] | None:
         return None
     flag = scalars.any_of(outside)
     values: dict[Value, Value] = {}
-    made = [copied_op(one, values) for one in needed(before, [condition])]
+    made = [copied_op(one, values) for one in _mask_of(condition, before)]
     masked = copied_op(op, values)
     arms = [
         Region([Block((), [*ops, make("yield", ((given,),), (), op.loc)])])
@@ -89,6 +91,13 @@ def _branch(op: Op, before: list[Op]) -> list[Op] | None:
     op.results[0].owner = branch
     branch.results = op.results
     return [*scalars.ops, branch]
+
+
+def _mask_of(condition: Value, before: list[Op]) -> list[Op]:
+    """Those of `before` that make tiles of the mask; numbers of the block stay what they are, which
+    memory may have given.
+    """
+    return needed([op for op in before if op.name in _OF_MASKS], [condition])
 
 
 @dataclass(frozen=True)
