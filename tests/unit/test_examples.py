@@ -109,10 +109,10 @@ def test_large_products_read_matrices() -> None:
 def test_weights_of_attention_stay_in_registers() -> None:
     """The accumulator of the first product is the left operand of the second one as it is."""
     ptx, _, _ = built("attention_f16", "sm_80", 3)
-    loop = ptx.split("mma.sync")[1:]
-    between = [part for part in loop if "ex2.approx" in part]
-    assert between
-    assert all("ldmatrix.sync.aligned.m8n8.x4.shared" not in part for part in between)
+    between = ptx.rsplit("ex2.approx", 1)[1].split("mma.sync")[0]
+    assert "ldmatrix.sync.aligned.m8n8.x4.trans.shared" in between
+    assert "ldmatrix.sync.aligned.m8n8.x4.shared" not in between
+    assert "st.shared" not in between
 
 
 def test_errors_are_seen() -> None:

@@ -13,16 +13,6 @@
 // CHECK: %[[OUT:.*]] = llvm.shufflevector {{.*}} [0, 1, 2, 3, 4, 5, 6, 7]
 // CHECK-NEXT: llvm.store %[[OUT]]
 // CHECK-NOT: vector<8xi64>
-
-// With 128 registers they stay together.
-// CHECK: llvm.func @room
-// CHECK: llvm.mul {{.*}} : vector<8xi64>
-// CHECK-NOT: vector<2x
-
-// Nothing is gained where all that counts comes in from memory and goes back to it.
-// CHECK: llvm.func @sums
-// CHECK: llvm.fadd {{.*}} : vector<16xf32>
-// CHECK-NOT: vector<2x
 gpu.module @m {
   llvm.func @rounds(%p: !llvm.ptr<1>, %n: i32) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>, nvvm.minctasm = 16 : i32} {
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -42,6 +32,13 @@ gpu.module @m {
     llvm.store %6, %p : vector<8xi32>, !llvm.ptr<1>
     llvm.return
   }
+}
+// -----
+// With 128 registers they stay together.
+// CHECK: llvm.func @room
+// CHECK: llvm.mul {{.*}} : vector<8xi64>
+// CHECK-NOT: vector<2x
+gpu.module @m {
   llvm.func @room(%p: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>, nvvm.minctasm = 4 : i32} {
     %times = llvm.mlir.constant(dense<3528531795> : vector<8xi64>) : vector<8xi64>
     %half = llvm.mlir.constant(dense<32> : vector<8xi64>) : vector<8xi64>
@@ -55,11 +52,25 @@ gpu.module @m {
     llvm.store %5, %p : vector<8xi32>, !llvm.ptr<1>
     llvm.return
   }
+}
+// -----
+// Nothing is gained where all that counts comes in from memory and goes back to it.
+// CHECK: llvm.func @sums
+// CHECK: llvm.fadd {{.*}} : vector<16xf32>
+// CHECK-NOT: vector<2x
+gpu.module @m {
   llvm.func @sums(%p: !llvm.ptr<1>, %q: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>, nvvm.minctasm = 16 : i32} {
     %x = llvm.load %p : !llvm.ptr<1> -> vector<16xf32>
     %y = llvm.load %q : !llvm.ptr<1> -> vector<16xf32>
     %0 = llvm.fadd %x, %y : vector<16xf32>
     llvm.store %0, %p : vector<16xf32>, !llvm.ptr<1>
     llvm.return
+  }
+}
+// -----
+// CHECK: loc("nvptx-compute-in-pieces.mlir":[[# @LINE + 2]]:3): error: 'func.func' op is not in the llvm dialect; run 'convert-tileas-to-llvm' and MLIR's 'convert-to-llvm' before
+gpu.module @m {
+  func.func @f() {
+    return
   }
 }
