@@ -176,3 +176,16 @@ def test_what_memory_gave_is_read_once() -> None:
     assert [op.name for op in after.entries[0].body.walk()].count("load_ptr_tko") == 1
     for numbers in NEAR:
         np.testing.assert_array_equal(result(after, *numbers), result(before, *numbers))
+
+
+def test_long_sums_stay() -> None:
+    """Whose numbers of the block double with each step."""
+    sums = "".join(
+        f"%d{at + 1} = addi %{f'd{at}' if at else 'rows'}, %{f'd{at}' if at else 'rows'} : "
+        f"tile<{TILE}xi32>\n"
+        for at in range(2000)
+    )
+    mask = (
+        f"%mask = cmpi less_than %d2000, %columns, signed : tile<{TILE}xi32> -> tile<{TILE}xi1>\n"
+    )
+    assert skip(program(sums + mask)) == 0

@@ -25,6 +25,8 @@ from tile_cudatile.types import I1, I64, Scalar, Tile
 _LEAST_ELEMENTS = 1024
 #: What masks are made of (`_comparisons`, `_range`).
 _OF_MASKS = ("addi", "andi", "assume", "broadcast", "cmpi", "constant", "iota", "reshape", "subi")
+#: Operations behind one another that are looked through: what is longer has no known ends.
+_DEEPEST, _BYTE = 12, 8
 _SCALAR, _TRUTH = Tile((), I64), Tile((), I1)
 #: Predicates, and whether the larger side is the left one, and equal numbers are inside.
 _ORDERS = {
@@ -126,14 +128,16 @@ class _Comparison:
     equal: bool
 
 
-def _comparisons(condition: Value) -> Iterator[_Comparison | None]:
+def _comparisons(condition: Value, deep: int = _DEEPEST) -> Iterator[_Comparison | None]:
     """The comparisons that all must hold; None for what is none whose ends are known."""
     owner = condition.owner
-    if isinstance(owner, Op) and owner.name == "andi":
+    if deep == 0:
+        yield None
+    elif isinstance(owner, Op) and owner.name == "andi":
         for operand in owner.values():
-            yield from _comparisons(operand)
+            yield from _comparisons(operand, deep - 1)
     elif isinstance(owner, Op) and owner.name in ("broadcast", "reshape"):
-        yield from _comparisons(owner.values()[0])
+        yield from _comparisons(owner.values()[0], deep - 1)
     else:
         yield _comparison(owner) if isinstance(owner, Op) and owner.name == "cmpi" else None
 
@@ -149,27 +153,31 @@ def _comparison(op: Op) -> _Comparison | None:
     return _Comparison(*((left, right) if is_left else (right, left)), equal)
 
 
-def _range(value: Value) -> _Range | None:
+def _range(value: Value, deep: int = _DEEPEST) -> _Range | None:
     """Between what the elements of a tile lie; None if nobody knows."""
     type_, owner = value.type, value.owner
     assert isinstance(type_, Tile)
     element = type_.element
-    if not isinstance(element, Scalar) or element.is_float or not 1 < element.width < I64.width:
+    if (
+        not isinstance(element, Scalar)
+        or element.is_float
+        or not _BYTE <= element.width < I64.width
+    ):
         return None
     constant = _number(owner) if isinstance(owner, Op) else None
     if constant is not None:
         return _Range((), constant, constant, element.width)
     if not type_.shape:
         return _Range(((value, 1),), 0, 0, element.width)
-    if not isinstance(owner, Op):
+    if not isinstance(owner, Op) or deep == 0:
         return None
     if owner.name == "iota":
         return _Range((), 0, type_.shape[0] - 1, element.width)
     if owner.name in ("broadcast", "reshape", "assume"):
-        return _range(owner.values()[0])
+        return _range(owner.values()[0], deep - 1)
     if owner.name not in ("addi", "subi"):
         return None
-    left, right = (_range(operand) for operand in owner.values())
+    left, right = (_range(operand, deep - 1) for operand in owner.values())
     if left is None or right is None:
         return None
     return left.plus(right, 1 if owner.name == "addi" else -1)
