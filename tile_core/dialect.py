@@ -127,6 +127,14 @@ class Pure:
         Pure._Speculatable.attach(op_name)
 
 
+class Reads(Effects):
+    """Reads memory."""
+
+    @staticmethod
+    def get_effects(op: Any, effects: ir.MemoryEffectInstancesList) -> None:
+        effects.append(READ)
+
+
 class Writes(Effects):
     """Changes memory, or something else that others see: stays, and keeps reads in their order."""
 

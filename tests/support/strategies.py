@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from tile_cute.linear import LinearLayout
 from tile_tileas.layouts import Assignment, TileGraph
-from tile_tileas.strategies.blocked import spread
+from tile_tileas.strategies.spread import spread
 
 from tile_core.hookspecs import Lazy, hookimpl
 

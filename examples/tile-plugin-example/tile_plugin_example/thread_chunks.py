@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from tile_cute.linear import LinearLayout
 from tile_tileas.layouts import Assignment, TileGraph
-from tile_tileas.strategies.blocked import spread
 from tile_tileas.strategies.propagation import Propagation
+from tile_tileas.strategies.spread import spread
 
 LANES = 32
 

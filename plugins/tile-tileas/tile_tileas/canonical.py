@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_tileaa.canonical.registry import number, same_everywhere, scalar_of, uniform_integer
+from tile_tileaa.canonical.registry import (
+    constant_of,
+    number,
+    same_everywhere,
+    scalar_of,
+    uniform_integer,
+)
 from tile_tileaa.dialect.types import shape_of
 
 from tile_core.mlir import ir
@@ -54,6 +60,15 @@ def _other_place(left: Sequence[ir.Value], right: Sequence[ir.Value], grid: list
         for one, other, count in zip(left, right, grid, strict=True)
     ]
     return any(None not in pair and pair[0] != pair[1] for pair in places)
+
+
+@rules.on("nv_tileaa.splat")
+def splat_of_constant(op: ir.OpView, cx: Rewriter) -> ir.Value | None:
+    """splat(constant) => constant, which arithmetic on constants folds"""
+    attribute = constant_of(op.operands[0])
+    if not isinstance(attribute, ir.IntegerAttr) or isinstance(attribute, ir.BoolAttr):
+        return None
+    return number(attribute, op.results[0].type, cx)
 
 
 @rules.on(_EXTRACT)

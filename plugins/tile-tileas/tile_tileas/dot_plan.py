@@ -32,7 +32,7 @@ from tile_tileas.mma.tiers import planned_tensor, tier_of
 from tile_tileas.mma.warpgroup import planned_warpgroups
 from tile_tileas.staging_choice import passes_through_memory, staged_operands
 from tile_tileas.storage import BUFFER_ALIGNMENT, OPERATION_LIMIT, storage_bits
-from tile_tileas.strategies.blocked import spread
+from tile_tileas.strategies.spread import spread
 from tile_tileas.tile_graph import is_free
 
 #: How many warps stand along B, M and N, as layouts are assigned.

@@ -58,6 +58,8 @@ class TileNode:
     permutation: tuple[int, ...] = ()  # of a permutation: the source's axis per result axis
     by_threads: bool = True  # of an access: False if all layouts of the tile do as well
     in_rows: bool = True  # of an access: False if elements lie where they want along order[0], too
+    family: int | None = None  # of a load: of those whose elements are the same, but for `offset`
+    offset: tuple[int, ...] = ()  # of a load of a family: elements along each axis
 
 
 @dataclass(frozen=True)

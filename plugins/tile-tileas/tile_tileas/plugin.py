@@ -46,6 +46,11 @@ def tile_passes() -> Iterable[Lazy]:
             "local rewrites of slices and of the branches around them",
         ),
         Lazy(
+            "tileas-unroll-shifts",
+            "tile_tileas.passes.unroll_shifts:UnrollShifts",
+            "short loops whose steps read what the one before did, further on",
+        ),
+        Lazy(
             "tileas-plan-accesses",
             "tile_tileas.passes.plan_accesses:PlanAccesses",
             "vector width and bounds form of loads and stores",
@@ -194,6 +199,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tileas-share-turns",
             "tile_tileas.passes.share_turns:ShareTurns",
             "threads count the turns of barriers that are in step once for all of them",
+        ),
+        Lazy(
+            "tileas-reuse-loads",
+            "tile_tileas.passes.reuse_loads:ReuseLoads",
+            "threads have elements of loads from others that read the same memory",
         ),
         Lazy(
             "tileas-remark-choices",

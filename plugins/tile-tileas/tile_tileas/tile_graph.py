@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tile_tileaa.dialect.math import FUNCTIONS
 
@@ -99,14 +99,24 @@ def is_free(value: ir.Value) -> bool:
 
 
 class GraphBuilder:
-    """Numbers the tiles of a function and records its operations; `graph` is the result."""
+    """Numbers the tiles of a function and records its operations; `graph` is the result.
 
-    def __init__(self, func: ir.Operation, num_warps: int) -> None:
+    Of a load of a family, by its first result, `families` has the family's number and how far on it
+    is.
+    """
+
+    def __init__(
+        self,
+        func: ir.Operation,
+        num_warps: int,
+        families: Mapping[ir.Value, tuple[int, tuple[int, ...]]] | None = None,
+    ) -> None:
         self.ids: dict[ir.Value, int] = {}
         #: First result of an operation -> its node; operations hash by content, which changes.
         self.node_of: dict[ir.Value, int] = {}
         self._values: list[TileValue] = []
         self._nodes: list[TileNode] = []
+        self._families = families or {}
         self._region(func.regions[0], 0)
         self.graph = TileGraph(tuple(self._values), tuple(self._nodes), num_warps)
 
@@ -150,6 +160,7 @@ class GraphBuilder:
             raise error_at(op, "has no access plan; run 'tileas-plan-accesses' before")
         axis = ir.IntegerAttr(op.attributes["axis"]).value if kind in _ALONG_AXIS else None
         self.node_of[op.results[0]] = len(self._nodes)
+        family, offset = self._families.get(op.results[0], (None, ()))
         self._nodes.append(
             TileNode(
                 kind,
@@ -164,6 +175,8 @@ class GraphBuilder:
                 by_threads=plan is None or kind == "load" or plan.by_threads,
                 in_rows=plan is None or op.name in _TILED or max(plan.vector, plan.run) > 1,
                 atom=ir.StringAttr(op.attributes["atom"]).value if kind == "dot" else "",
+                family=family,
+                offset=offset,
             )
         )
 

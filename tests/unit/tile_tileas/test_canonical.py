@@ -36,6 +36,10 @@ scf.yield %2 : !c
 }}"""
 EXTRACT = '%r = "nv_tileas.extract_slice"'
 UNCHANGED: dict[str, tuple[str, ...]] = {
+    "splat-of-constant": (
+        '%r = "nv_tileaa.splat"(%i) : (i32) -> tensor<8xi32>',
+        '%c = arith.constant true\n%r = "nv_tileaa.splat"(%c) : (i1) -> tensor<8xi1>',
+    ),
     "slice-of-the-whole": (f"{EXTRACT}(%t, %i) : (!t, i32) -> !p",),
     "slice-of-splat": (
         "%d = arith.constant dense<[1.0, 2.0]> : !p\n"
@@ -164,6 +168,15 @@ def _extract(m: Making, whole: str, place: str) -> str:
     return m.op(
         f'"nv_tileaa.extract_slice"({whole}, {place}) : (tensor<64xf32>, i32) -> tensor<16xf32>'
     )
+
+
+@evaluates("splat-of-constant")
+def _(rng: np.random.Generator) -> Any:
+    m = Making(rng)
+    number = m.op(f"arith.constant {int(rng.integers(-9, 9))} : i32")
+    x = m.op(f'"nv_tileaa.splat"({number}) : (i32) -> tensor<64xi32>')
+    m.store(m.op(f"arith.sitofp {x} : tensor<64xi32> to tensor<64xf32>"), (64,))
+    return m.done()
 
 
 @evaluates("slice-of-the-whole")

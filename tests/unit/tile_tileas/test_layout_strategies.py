@@ -20,9 +20,10 @@ from tile_cute.linear import (
 from tile_tileas.dots import FMA, choose_atom
 from tile_tileas.layouts import Assignment, NodeKind, TileGraph, TileNode, TileValue, problem_with
 from tile_tileas.reductions import plan_reduction
-from tile_tileas.strategies.blocked import BlockedStrategy, spread
+from tile_tileas.strategies.blocked import BlockedStrategy
 from tile_tileas.strategies.coalescing import touched_sectors
 from tile_tileas.strategies.first_legal import FirstLegalStrategy
+from tile_tileas.strategies.spread import spread
 
 STRATEGIES = (BlockedStrategy, FirstLegalStrategy, RandomStrategy)
 SHAPES = ((), (1,), (2,), (128,), (1024,), (16, 32), (1, 64), (64, 1), (4, 8, 16), (2, 1, 256))

@@ -15,7 +15,7 @@ from tile_tileas import stages
 from tile_tileas.dots import Fragments, choose_atom
 from tile_tileas.materialize import dots
 from tile_tileas.stages import reading, staging_layout
-from tile_tileas.strategies.blocked import spread
+from tile_tileas.strategies.spread import spread
 
 import tile_core
 from tile_core.diagnostics import CompileError, InputError

@@ -271,6 +271,45 @@ def test_what_pads_keeps_the_type() -> None:
     )
 
 
+_FOUR = '#nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] : 128">'
+
+
+@pytest.mark.parametrize(
+    ("sources", "registers", "given", "text"),
+    [
+        ("0, 0, -1", "0, 1, 2, 3", "tile",
+         "expects a source and a register for each of 4 elements of a thread"),
+        ("0, 0, -1, 1", "0, 1, 2, 3", "tile", "has sources that are neither -1 nor one of 1 tiles"),
+        ("0, 0, -1, 0", "0, 1, 2, 4", "tile", "has registers that are none of 4"),
+        ("0, 0, -1, 0", "0, 1, 2, 3", "pointers",
+         "takes elements of tiles of type {}, but is given another one"),
+    ],
+)  # fmt: skip
+def test_elements_of_other_loads(sources: str, registers: str, given: str, text: str) -> None:
+    pointers = f"tensor<128x!nv_tileaa.ptr<f32, 1 : i32>, {_FOUR}>"
+    tile = f"tensor<128xf32, {_FOUR}>"
+    type_ = tile if given == "tile" else pointers
+    line = (
+        f"%ps = ub.poison : {pointers}\n%x = ub.poison : {type_}\n"
+        '%y = "nv_tileas.load_rest"(%ps, %x) {operandSegmentSizes = array<i32: 1, 0, 0, 1>, '
+        f"registers = array<i32: {registers}>, sources = array<i32: {sources}>}} : "
+        f"({pointers}, {type_}) -> {tile}"
+    )
+    assert refusal(line) == f"'nv_tileas.load_rest' op {text.format(tile)}"
+
+
+def test_a_tile_without_a_layout_has_no_registers() -> None:
+    line = (
+        "%ps = ub.poison : tensor<4x!nv_tileaa.ptr<f32, 1 : i32>>\n"
+        '%y = "nv_tileas.load_rest"(%ps) {operandSegmentSizes = array<i32: 1, 0, 0, 0>, '
+        "registers = array<i32>, sources = array<i32>} : "
+        "(tensor<4x!nv_tileaa.ptr<f32, 1 : i32>>) -> tensor<4xf32>"
+    )
+    assert refusal(line) == (
+        "'nv_tileas.load_rest' op expects a tile with a layout, but got tensor<4xf32>"
+    )
+
+
 def test_folds_across_warps_have_a_buffer_for_each_tile() -> None:
     sizes = ", ".join(["1", *["0"] * 31])
     results = ", ".join(["1", *["0"] * 15])

@@ -17,6 +17,7 @@ _PRIORITIES = {"first": "evict_first", "last": "evict_last"}
 _LOADS = ("ca", "cg", "cs", "lu", "cv")
 _ACTING = {
     "nv_tileas.load": _LOADS,
+    "nv_tileas.load_rest": _LOADS,
     "nv_tileas.tiled_load": _LOADS,
     "nv_tileas.store": ("cg", "cs"),
     "nv_tileas.tiled_store": ("cg", "cs"),

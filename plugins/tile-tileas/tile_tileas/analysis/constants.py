@@ -9,7 +9,7 @@ from tile_core.mlir import ir
 _SPREADING = ("nv_tileaa.broadcast", "nv_tileaa.splat", "nv_tileaa.view", "nv_tileas.view")
 
 
-def _splat(value: ir.Value) -> ir.Attribute | None:
+def splat(value: ir.Value) -> ir.Attribute | None:
     """The one constant that a scalar or tile holds, if there is one."""
     owner = value.owner
     while not isinstance(owner, ir.Block) and owner.operation.name in _SPREADING:
@@ -24,13 +24,13 @@ def _splat(value: ir.Value) -> ir.Attribute | None:
 
 def splat_integer(value: ir.Value) -> int | None:
     """The one integer that a scalar or tile holds, read as signed; None if it is not constant."""
-    held = _splat(value)
+    held = splat(value)
     return ir.IntegerAttr(held).value if isinstance(held, ir.IntegerAttr) else None
 
 
 def is_zero(value: ir.Value) -> bool:
     """Whether a scalar or tile is known to hold zeros alone, all bits of each."""
-    held = _splat(value)
+    held = splat(value)
     if isinstance(held, ir.FloatAttr):
         return held.value == 0 and copysign(1, held.value) > 0
     return isinstance(held, ir.IntegerAttr) and held.value == 0

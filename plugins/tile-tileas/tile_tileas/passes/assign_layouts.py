@@ -17,6 +17,7 @@ from tile_cute.linear import (
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at, option
 from tile_tileas.analysis.axis import shape_of
+from tile_tileas.analysis.shifted import families
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dot_plan import WARPS, operand_homes
 from tile_tileas.kernel_spec import num_warps
@@ -25,7 +26,7 @@ from tile_tileas.reductions import plan_reduction
 from tile_tileas.relayout import clone_in, constant_in
 from tile_tileas.scans import scan_layout
 from tile_tileas.storage import OPERATION_LIMIT, tile_bytes
-from tile_tileas.strategies.blocked import spread
+from tile_tileas.strategies.spread import spread
 from tile_tileas.tile_graph import GraphBuilder, is_free, is_tile, kind_of
 
 
@@ -38,15 +39,27 @@ class AssignLayouts(Pass):
     statistics = {"conversions": "convert_layout operations inserted"}
 
     strategy: str = option("blocked", "layout strategy (see `tilec plugins list`)")
+    reuse_loads: bool = option(
+        False, "threads have elements of loads from others that are shifted (tileas-reuse-loads)"
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        built = GraphBuilder(op, num_warps(op))
+        built = GraphBuilder(op, num_warps(op), _families(op) if self.reuse_loads else None)
         assignment = cx.layout_strategy(self.strategy).assign(built.graph)
         problem = problem_with(built.graph, assignment)
         if problem:
             raise error_at(op, f"cannot use the layouts of strategy '{self.strategy}': {problem}")
         materialiser = _Materialiser(built, assignment, cx)
         materialiser.region(op.regions[0])
+
+
+def _families(func: ir.Operation) -> dict[ir.Value, tuple[int, tuple[int, ...]]]:
+    """First results of loads of families -> family, and how far on along each axis."""
+    return {
+        member.op.results[0]: (number, member.offset)
+        for number, family in enumerate(families(func))
+        for member in family
+    }
 
 
 class _Materialiser:

@@ -39,6 +39,7 @@ class Form:
 FORMS: Mapping[str, Form] = MappingProxyType({
     "nv_tileas.tiled_load": Form("Load", "ld.global"),
     "nv_tileas.load": Form("Load", "ld.global"),
+    "nv_tileas.load_rest": Form("Load", "ld.global"),
     "nv_tileas.async_tiled_load": Form("Load", "cp.async"),
     "nv_tileas.async_load": Form("Load", "cp.async"),
     "nv_tileas.tiled_store": Form("Store", "st.global"),

@@ -14,7 +14,8 @@ from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.writer import Writer
 
 _GROUP = "cp.async"
-_KEPT = ("access", "mem_semantic", "in_bounds", MODIFIER, POLICY)
+#: Attributes of a load that one which takes its place has, too.
+KEPT = ("access", "mem_semantic", "in_bounds", MODIFIER, POLICY)
 
 
 class CpAsync:
@@ -46,7 +47,7 @@ class CpAsync:
     def fill(self, at: Writer, load: Prefetch, into: ir.Value, slot: Slot, place: Place) -> None:
         """cp.async of what each thread would have loaded."""
         old = load.load
-        attributes = {name: old.attributes[name] for name in old.attributes if name in _KEPT}
+        attributes = {name: old.attributes[name] for name in old.attributes if name in KEPT}
         attributes["layout"] = old.results[0].type.encoding
         if old.operation.name == "nv_tileas.load":
             name, where = "nv_tileas.async_load", [[old.base], operands_of(old, "mask")]

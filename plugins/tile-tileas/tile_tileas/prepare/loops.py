@@ -80,7 +80,7 @@ def _block(block: ir.Block) -> int:
         for region in op.regions:
             done += sum(_block(inner) for inner in region.blocks)
         if op.operation.name == "scf.for" and _is_tiny(op):
-            _Unroller(op).run()
+            write_out(op)
             done += 1
     return done
 
@@ -113,6 +113,11 @@ def _inside(op: ir.OpView) -> list[ir.OpView]:
         for inner in block.operations
         for one in (inner, *_inside(inner))
     ]
+
+
+def write_out(loop: ir.OpView) -> None:
+    """Put the iterations of a loop of constant bounds in its place, one after the other."""
+    _Unroller(loop).run()
 
 
 class _Unroller(Inserter):

@@ -9,58 +9,18 @@ from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar
 
-from tile_cute.linear import LinearLayout, blocked, replicated
+from tile_cute.linear import LinearLayout
 
 from tile_tileas.layouts import Assignment, TileGraph, TileNode
 from tile_tileas.strategies.coalescing import (
     WASTEFUL,
-    instructions,
-    lines,
     touched_sectors,
     turned_by_matrices,
 )
+from tile_tileas.strategies.held import Held, held, is_access
 from tile_tileas.strategies.mma import seed_accumulators
 from tile_tileas.strategies.propagation import Propagation
-
-LANES = 32
-
-
-def spread(
-    shape: Sequence[int],
-    num_warps: int,
-    order: Sequence[int],
-    vector: int,
-    warp_order: Sequence[int] | None = None,
-    rows: tuple[int, int] | None = None,
-) -> LinearLayout:
-    """Vectors along order[0], then lanes along `order`, then warps along `warp_order`.
-
-    Lanes and warps that a small tile has no room for hold copies. With `rows`, (axis, number), so
-    many groups of lanes stand along that axis, and the lanes of each along `order`.
-    """
-    if not shape:
-        return replicated((), LANES, num_warps)
-    left = list(shape)
-    boxes: list[list[int]] = []
-    axis_of_rows, groups = rows or (order[0], 1)
-    for count, axes, replicate in (
-        (vector, order[:1], False),
-        (LANES // groups, order, True),
-        (num_warps, warp_order or order, True),
-    ):
-        box = [1] * len(shape)
-        if len(boxes) == 1:
-            box[axis_of_rows] = groups
-            left[axis_of_rows] //= groups
-        for axis in axes:
-            take = min(count, left[axis])
-            box[axis] *= take
-            left[axis] //= take
-            count //= take
-        if replicate:
-            box[axes[-1]] *= count  # no room left: these hold copies
-        boxes.append(box)
-    return blocked(shape, boxes[0], boxes[1], boxes[2], order)
+from tile_tileas.strategies.spread import LANES, spread
 
 
 class BlockedStrategy:
@@ -78,15 +38,18 @@ class BlockedStrategy:
     name: ClassVar[str] = "blocked"
 
     def assign(self, graph: TileGraph) -> Assignment:
-        vectors = self._vectors(graph)
+        holding = held(graph)
         reduced, runs, bits = _reduced_axes(graph), _least_runs(graph), _loaded_bits(graph)
 
         @cache
         def layout(shape: tuple[int, ...], order: tuple[int, ...]) -> LinearLayout:
             threads = LANES * graph.num_warps
             room = max(1, _count(shape) // threads)
-            vector = min(vectors.get((shape, order), 1), max(room, runs.get(shape, 1)))
+            wanted = holding.get((shape, order), Held())
+            vector = min(wanted.vector, max(room, runs.get(shape, 1)))
             along = sorted(order, key=lambda axis: (shape, axis) in reduced)
+            if wanted.tall is not None and (shape, order[0]) not in reduced:
+                return spread(shape, graph.num_warps, order, vector, along, tall=wanted.tall)
             rows = None
             if (shape, order[0]) in reduced and along[0] != order[0]:
                 several = _groups(shape[along[0]] // graph.num_warps, vector * bits.get(shape, 1))
@@ -123,7 +86,7 @@ class BlockedStrategy:
 
         spreading = Propagation(graph, accepts)
         seed_accumulators(spreading)
-        anchors = [n for n in graph.nodes if _is_access(n)]
+        anchors = [n for n in graph.nodes if is_access(n)]
         for node in sorted(anchors, key=lambda n: (-n.depth, n.kind != "load")):
             for value in (*node.results, *node.operands)[:1]:
                 shape = graph.values[value].shape
@@ -131,52 +94,6 @@ class BlockedStrategy:
         return spreading.finish(
             lambda shape: layout(shape, tuple(reversed(range(len(shape))))), stored
         )
-
-    def _vectors(self, graph: TileGraph) -> dict[tuple[tuple[int, ...], tuple[int, ...]], int]:
-        """(shape, order) -> elements of a vector of the accesses to tiles of that shape."""
-        found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[TileNode]] = {}
-        for node in graph.nodes:
-            if _is_access(node):
-                for value in (*node.results, *node.operands)[:1]:
-                    found.setdefault((graph.values[value].shape, node.order), []).append(node)
-        return {key: _vector(graph, *key, nodes) for key, nodes in found.items()}
-
-
-def _is_access(node: TileNode) -> bool:
-    """Whether it has a plan: loads and stores, and atomic sums that may be made of vectors."""
-    return node.kind in ("load", "store") or (node.kind == "atomic" and bool(node.order))
-
-
-#: How often a loop turns, where only their depth is known.
-_TURNS = 8
-#: Single elements are taken if accesses cost so much of what they would.
-_WORTH = 0.75
-
-
-def _vector(
-    graph: TileGraph, shape: tuple[int, ...], order: tuple[int, ...], nodes: Sequence[TileNode]
-) -> int:
-    """The widest vector that one of the accesses may have, or 1 where another one may not, and a
-    warp's accesses take less then: an instruction and a turn for each line of memory.
-
-    (Of vectors of 8 and 16 elements, each as far as it may, 16 is the better choice: quantising
-    16384 x 4096 numbers takes 29.9 us on a B200 in the model, and 34.4 with 8.)
-    """
-    widest = max(node.vector for node in nodes)
-    if all(node.vector > 1 for node in nodes):
-        return widest
-
-    def cost(vector: int) -> float:
-        room = max(1, _count(shape) // (LANES * graph.num_warps))
-        layout = spread(shape, graph.num_warps, order, min(vector, room))
-        return sum(
-            _TURNS**node.depth * instructions(layout, order[0], node.vector)
-            * (1 + (lines(layout, order[0], graph.values[value].bits) if node.in_rows else LANES))
-            for node in nodes
-            for value in (*node.results, *node.operands)[:1]
-        )  # fmt: skip
-
-    return 1 if cost(1) <= _WORTH * cost(widest) else widest
 
 
 #: The fewest bits that cp.async copies (PTX ISA, "cp.async").

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tile_tileas.layouts import Assignment, TileGraph
-from tile_tileas.strategies.blocked import spread
 from tile_tileas.strategies.propagation import Propagation
+from tile_tileas.strategies.spread import spread
 
 
 class FirstLegalStrategy:

@@ -42,7 +42,7 @@ FAMILIES = {
         "nv_tileas.next_program_id",
     ),
     "multimem": ("nv_tileas.multimem",),
-    "pointers": ("nv_tileas.load", "nv_tileas.store"),
+    "pointers": ("nv_tileas.load", "nv_tileas.load_rest", "nv_tileas.store"),
     "reduce": ("nv_tileas.reduce", "nv_tileas.reduce_mixed", "nv_tileas.reduce_across_warps"),
     "scan": ("nv_tileas.scan", "nv_tileas.scan_mixed", "nv_tileas.scan_across_warps"),
     "shifts": ("arith.shli", "arith.shrui", "arith.shrsi"),

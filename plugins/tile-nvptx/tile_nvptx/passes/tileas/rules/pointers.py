@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from tile_cute.linear import LinearLayout
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.constants import is_zero
+from tile_tileas.dialect.fields import operand_of, operands_of
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.ruleset import rules
@@ -34,14 +37,39 @@ def _load_scalar(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
     return cx.create("arith.select", [op.mask, scalar, op.other], [type_]).result
 
 
-def _load_tile(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
-    b, base, mask = Builder(cx), op.base, op.mask
+@rules.on("nv_tileas.load_rest")
+def load_rest(op: ir.OpView, cx: Kernel) -> ir.Value:
+    """load_rest => a load of the registers without a source; those of given tiles are taken"""
+    b, given = Builder(cx), operands_of(op, "given")
+    sources, registers = (
+        list(ir.DenseI32ArrayAttr(op.attributes[name])) for name in ("sources", "registers")
+    )
+    missing = {register for register, source in enumerate(sources) if source < 0}
+    loaded = _load_tile(op, cx, cx.type(op.result.type), missing)
+    return b.vector(
+        [
+            b.extract(loaded, at) if source < 0 else b.extract(given[source], register)
+            for at, (source, register) in enumerate(zip(sources, registers, strict=True))
+        ]
+    )
+
+
+def _load_tile(
+    op: ir.OpView, cx: Kernel, type_: ir.Type, wanted: Set[int] | None = None
+) -> ir.Value:
+    """The elements of a thread; with `wanted`, of registers that are not among them anything."""
+    b, base = Builder(cx), op.base
+    mask, other = operand_of(op, "mask"), operand_of(op, "other")
     layout = tile_layout(cx, op.result)
     element = element_of(type_)
     width, places = _width(op, layout), _places(op, layout)
     access = VectorAccess(cx, storage_type(element), width, manner(op))
     owner, parts, flags = reader(op, cx, layout), [], []
     for register in range(0, layout.elements_per_thread, width):
+        if wanted is not None and wanted.isdisjoint(range(register, register + width)):
+            parts.append(cx.create("llvm.mlir.poison", [], [access.type]).result)
+            flags += [b.constant(1, b.i1)] * width
+            continue
         conditions = [owner] if owner is not None else []
         if mask is not None:  # of the whole vector, as the plan says
             conditions.append(b.extract(mask, register))
@@ -49,9 +77,9 @@ def _load_tile(op: ir.OpView, cx: Kernel, type_: ir.Type) -> ir.Value:
         first, behind = places[register]
         parts.append(access.load(b.extract(base, first), b.all_of(conditions), behind))
     value = b.from_storage(b.concat(parts), element)
-    if op.other is None or mask is None or is_zero(op.other):
+    if other is None or mask is None or is_zero(other):
         return value
-    return cx.create("arith.select", [b.vector(flags), value, op.other], [type_]).result
+    return cx.create("arith.select", [b.vector(flags), value, other], [type_]).result
 
 
 def _width(op: ir.OpView, layout: LinearLayout) -> int:
