@@ -92,6 +92,31 @@ func.func @others(%p: !p, %n: i32, %m: !m) -> !x {
   return %s5 : !x
 }
 // -----
+// What another block wrote before is read behind a load that acquires it.
+// CHECK-LABEL: func.func @acquired_between
+// CHECK-NOT: load_rest
+#l = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] : 128">
+!p = !nv_tileaa.ptr<f32, 1 : i32>
+!ps = tensor<128x!p, #l>
+!is = tensor<128xi32, #l>
+!x = tensor<128xf32, #l>
+!t = !nv_tileaa.mem_token
+func.func @acquired_between(%p: !p) -> !x {
+  %t = "nv_tileaa.create_mem_token"() : () -> !t
+  %one = arith.constant dense<1> : !is
+  %r = "nv_tileaa.make_range"() {start = 0 : i32, end = 128 : i32} : () -> !is
+  %b = "nv_tileaa.splat"(%p) : (!p) -> !ps
+  %i = arith.subi %r, %one : !is
+  %q = "nv_tileaa.addptr"(%b, %i) : (!ps, !is) -> !ps
+  %v = "nv_tileaa.addptr"(%b, %r) : (!ps, !is) -> !ps
+  %a:2 = "nv_tileas.load"(%q, %t) {access = {checked = array<i32>, order = array<i32: 0>, vector = 1 : i32}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!ps, !t) -> (!x, !t)
+  %c:2 = "nv_tileas.load"(%q, %t) {access = {checked = array<i32>, order = array<i32: 0>, vector = 1 : i32}, mem_scope = "gpu", mem_semantic = "acquire", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!ps, !t) -> (!x, !t)
+  %d:2 = "nv_tileas.load"(%v, %t) {access = {checked = array<i32>, order = array<i32: 0>, vector = 4 : i32}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!ps, !t) -> (!x, !t)
+  %s = arith.addf %a#0, %c#0 : !x
+  %u = arith.addf %s, %d#0 : !x
+  return %u : !x
+}
+// -----
 // CHECK: error: 'nv_tileas.load_rest' op has registers that are none of 4
 #l = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] : 128">
 !ps = tensor<128x!nv_tileaa.ptr<f32, 1 : i32>, #l>

@@ -30,6 +30,8 @@ _KERNELS = {
     "growing_taps": (0, 999),
     "volume": (0, 24),
     "turned": (0, 20),
+    "permuted": (0, 16),
+    "one_place": (0, 99),
 }
 _PROGRAM = """
 import sys
@@ -164,6 +166,21 @@ def turned(x, out):
         total = total * 2 + ct.gather(x, (j + dj, i)).astype(ct.float32)
     ct.store(out, (ct.bid(0), ct.bid(1)), total)
 
+@ct.kernel
+def permuted(x, out):
+    j = ct.arange(32, dtype=ct.int32).reshape((32, 1, 1))
+    k = ct.arange(4, dtype=ct.int32).reshape((1, 4, 1))
+    i = ct.arange(8, dtype=ct.int32).reshape((1, 1, 8))
+    place = ct.permute(100 * k + 10 * i + j, (1, 2, 0))
+    near = ct.gather(x, place).astype(ct.float32)
+    ct.store(out, (0, 0, 0), 2 * near + ct.gather(x, place + 1).astype(ct.float32))
+
+@ct.kernel
+def one_place(x, out):
+    place = ct.arange(1, dtype=ct.int32) + 0 * ct.arange(C, dtype=ct.int32)
+    near = ct.gather(x, place).astype(ct.float32)
+    ct.store(out, (0,), 2 * near + ct.gather(x, place + 1).astype(ct.float32))
+
 def at(x, *indices, padding=0):
     '''x at indices, and the padding where they are outside.'''
     inside = np.all([(k >= 0) & (k < n) for k, n in zip(indices, x.shape)], axis=0)
@@ -190,7 +207,7 @@ def accesses(**options):
 
 def check(name, wanted, *arrays):
     out = np.full(wanted.shape, -1, np.float32)
-    grid = (-(-M // R), -(-N // C), 1) if out.ndim == 2 else (1, 1, 1)
+    grid = (-(-M // R), -(-N // C), 1) if out.shape == (M, N) else (1, 1, 1)
     ct.launch(None, grid, globals()[name], (*arrays, out))
     np.testing.assert_array_equal(out, wanted, err_msg=name)
     print(name, accesses())
@@ -217,6 +234,11 @@ a, b, c = np.mgrid[:4, :8, :32]
 wanted = sum(at(cube, a + d, b - d, c) * (d + 2) for d in (-1, 0, 1))
 wanted = wanted + sum(at(cube, a, b + d, c + d) * (d + 5) for d in (-1, 0, 1))
 check("volume", wanted, cube)
+x = numbers(np.float16, 512)
+place = 100 * a + 10 * b + c
+check("permuted", 2 * at(x, place) + at(x, place + 1), x)
+x = np.arange(3, 200, dtype=np.float16)
+check("one_place", np.full(C, 2 * 3 + 4, np.float32), x)
 x = numbers(np.float16, N, M)
 check("turned", polynomial(at(x, j + d, i) for d in (-1, 0, 1)), x)
 # What one block writes, no other one may read.
