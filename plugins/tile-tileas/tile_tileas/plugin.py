@@ -36,6 +36,11 @@ def tile_passes() -> Iterable[Lazy]:
             "blocks that have most to do begin first",
         ),
         Lazy(
+            "tileas-flatten-loops",
+            "tile_tileas.passes.flatten_loops:FlattenLoops",
+            "sums of products over two loops, one in the other, take one loop",
+        ),
+        Lazy(
             "tileas-narrow-early",
             "tile_tileas.passes.narrow_early:NarrowEarly",
             "operations that free registers before what they need not wait for",

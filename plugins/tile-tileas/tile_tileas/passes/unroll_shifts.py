@@ -12,7 +12,7 @@ from tile_tileas.sched.facts import facts_of
 from tile_tileas.sched.nodes import constant_of, trip_count
 
 #: Iterations of a loop that is written out, and operations of all of them.
-_MOST_TRIPS, _MOST_OPERATIONS = 8, 1024
+_MOST_TRIPS, _MOST_OPERATIONS = 32, 1024
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ class Demand:
             have as many copies in flight: of loops whose blocks wait for more than their products.
         enough_beside: stages of each that are enough for that, even if one block alone would have
             more copies in flight; 0: none are.
+        step_clk: what a step takes at least, of whose copies those in flight need to cover no more
+            than the latency.
     """
 
     macs: int
@@ -54,6 +56,7 @@ class Demand:
     unaided: bool = False
     beside: int = 1
     enough_beside: int = 0
+    step_clk: float = 0
 
 
 @dataclass(frozen=True)
@@ -112,10 +115,13 @@ def _beside(demand: Demand, room: Room, alone: int) -> int:
     def in_flight(stages: int) -> int:
         return stages - 1 - demand.lag
 
+    needed = in_flight(alone)
+    if demand.step_clk:
+        needed = min(needed, -int(-room.latency // max(demand.step_clk, interval(demand, room))))
     for stages in range(alone, LEAST + demand.lag - 1, -1):
         if blocks_of(demand, room, stages) >= demand.beside:
             enough = 0 < demand.enough_beside <= stages
-            as_many = demand.beside * in_flight(stages) >= in_flight(alone)
+            as_many = demand.beside * in_flight(stages) >= needed
             return stages if enough or as_many else 0
     return 0
 

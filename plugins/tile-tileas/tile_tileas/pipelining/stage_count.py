@@ -47,6 +47,8 @@ _LOADED, _LOADED_TENSOR = 3, 2
 #: 51.1 with two of 6. Of e4m3, 85 with one and 6 stages, 101 with two of 3, which have half of the
 #: copies in flight.
 BESIDE = 2
+#: What a step takes in clk, at least, in which all threads meet: copies, waits, a product's issue.
+_MEETING_CLK = 450
 #: What one thread takes for a step of a pair of blocks that it leads, with copies and waits, in
 #: clk: clusters whose products take less hide each other's steps, beginnings and ends, if each has
 #: so many stages. B200 (model), 4096^3 of f16 by two blocks, us with one cluster at a time and with
@@ -94,7 +96,8 @@ def stages_of(
     paired = led and _by_pairs(kept) and _hides_others(one, demand, room)
     if tensor and (not led or paired) and _leaves_columns(one.func):
         few = _STAGES_BESIDE if paired or works else 0
-        demand = replace(demand, beside=BESIDE, enough_beside=few)
+        step = 0 if led else _MEETING_CLK
+        demand = replace(demand, beside=BESIDE, enough_beside=few, step_clk=step)
     return depth(demand, room)
 
 
