@@ -212,7 +212,7 @@ def spectrogram(fill: Fill, frames: int) -> Case:
 
 _sized = partial(Sized, module="signal_kernels", prepared=True)
 CASES = (
-    _sized(convolution, (32, 64, 256, 256), (2, 20, 72, 136)),
+    _sized(convolution, (32, 64, 256, 256), (1, 7, 72, 136)),
     _sized(impulse_response, (1 << 26,), (5000,), within=1e-4),
     _sized(edges, (8192, 8192), (40, 300), within=0.01),
     _sized(bilateral, (8192, 8192), (40, 300), within=0.005),

@@ -177,7 +177,10 @@ class _Flattening(Inserter):
         outer, inner, places = self._nest.outer, self._nest.inner, self._nest.places
         *carried, far, near = arguments
         blocks = [loop.regions[0].blocks[0] for loop in (outer, inner)]
-        known = {blocks[0].arguments[0]: far, blocks[1].arguments[0]: near}
+        known: dict[ir.Value, ir.Value] = {
+            blocks[0].arguments[0]: far,
+            blocks[1].arguments[0]: near,
+        }
         known |= {
             argument: carried[place]
             for argument, place in zip(list(blocks[1].arguments)[1:], places, strict=True)
@@ -189,8 +192,10 @@ class _Flattening(Inserter):
             clone = op.operation.clone(ip=self._ip)
             replace_operands(clone, wanted)
             known |= dict(zip(op.results, clone.results, strict=True))
-        found = dict(zip(places, (known.get(v, v) for v in end.operands), strict=True))
-        self.create("scf.yield", [*(found[at] for at in range(len(found))), *self._next(far, near)])
+        yielded: list[ir.Value] = list(end.operands)
+        for place, value in zip(places, yielded, strict=True):
+            carried[place] = known.get(value, value)
+        self.create("scf.yield", [*carried, *self._next(far, near)])
 
     def _next(self, far: ir.Value, near: ir.Value) -> list[ir.Value]:
         """Both variables in the step that follows."""
