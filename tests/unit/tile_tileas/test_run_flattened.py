@@ -18,6 +18,7 @@ _KERNELS = {
     "none_inside": 1,
     "none_outside": 1,
     "two_sums": 1,
+    "three_loops": 2,
     "sum_of_each": 0,
     "scaled": 0,
     "as_many_as_before": 0,
@@ -105,6 +106,16 @@ def two_sums(a, b, out):
     ct.store(out, (0, 0), total - other.transpose())
 
 @ct.kernel
+def three_loops(a, b, out):
+    total = ct.full((M, N), 2, dtype=ct.float32)
+    for r in range(2):
+        for s in range(1, 3):
+            for k in range(ct.cdiv(a.shape[2], K)):
+                left, right = gathered(a, b, 2 * r + s, k)
+                total = ct.mma(left, right, total)
+    ct.store(out, (0, 0), total)
+
+@ct.kernel
 def sum_of_each(a, b, out):
     most = ct.full((M, N), -1e9, dtype=ct.float32)
     for s in range(3):
@@ -168,6 +179,7 @@ wanted = {
     "none_inside": np.full((M, N), 3),
     "none_outside": np.full((M, N), 3),
     "two_sums": np.full((M, N), -5),
+    "three_loops": 2 + whole(1) + whole(2) + whole(3) + whole(4),
     "sum_of_each": np.maximum(np.maximum(whole(0), whole(1)), whole(2)),
     "scaled": halves,
     "as_many_as_before": of(1, 0) + of(2, 0) + of(2, 1),

@@ -40,25 +40,29 @@ class FlattenLoops(Pass):
     statistics = {"loops": "nests of loops that became one"}
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
-        nests = [nest for region in op.regions for nest in _nests(region)]
-        if not nests:
-            return
-        bounds = cx.analysis(BoundsAnalysis, op)
-        sizes = [(nest, nest.bits(bounds)) for nest in nests]
-        for nest, bits in sizes:
-            if bits:
-                _Flattening(nest, bits).run()
-                cx.count("loops")
+        while True:
+            nests = [nest for region in op.regions for nest in _nests(region)]
+            # Of the program as it is by now.
+            bounds = BoundsAnalysis(op) if nests else None
+            sizes = [(nest, nest.bits(bounds)) for nest in nests if bounds is not None]
+            if not any(bits for _, bits in sizes):
+                return
+            for nest, bits in sizes:
+                if bits:
+                    _Flattening(nest, bits).run()
+                    cx.count("loops")
 
 
 @dataclass(frozen=True)
 class _Nest:
-    """An inner loop that carries on what its outer one does, and gives it back."""
+    """An inner loop that carries on what its outer one does, and gives it back; and perhaps numbers
+    that begin anew each time, as the variables of loops that it was made of.
+    """
 
     outer: ir.OpView
     inner: ir.OpView
-    #: Of each value that the inner loop carries which one of the outer loop's it is.
-    places: tuple[int, ...]
+    #: Of each value that the inner loop carries which one of the outer loop's it is; None: of none.
+    places: tuple[int | None, ...]
 
     def bits(self, bounds: BoundsAnalysis) -> int:
         """What the number of all steps fits into; 0 if a variable might not fit into its type one
@@ -77,12 +81,11 @@ class _Nest:
 def _nests(region: ir.Region) -> Iterator[_Nest]:
     for block in region.blocks:
         for op in block.operations:
-            nest = _nest(op) if op.operation.name == _FOR else None
+            inside = [nest for inner in op.regions for nest in _nests(inner)]
+            yield from inside
+            nest = _nest(op) if op.operation.name == _FOR and not inside else None
             if nest is not None:
                 yield nest
-            else:
-                for inner in op.regions:
-                    yield from _nests(inner)
 
 
 def _nest(outer: ir.OpView) -> _Nest | None:
@@ -93,13 +96,22 @@ def _nest(outer: ir.OpView) -> _Nest | None:
     inner = loops[0]
     if not (_is_plain(outer, inner) and _adds_products(inner) and _computes(beside[:-1], outer)):
         return None
-    arguments = list(outer.regions[0].blocks[0].arguments)[1:]
-    given = list(inner.operands)[3:]
-    if len(given) != len(arguments) or set(given) != set(arguments):
+    block = outer.regions[0].blocks[0]
+    arguments, given = list(block.arguments)[1:], list(inner.operands)[3:]
+    places = tuple(arguments.index(v) if v in arguments else None for v in given)
+    back = dict(zip(places, inner.results, strict=True))
+    own = [at for at, place in enumerate(places) if place is None]
+    if len(places) - len(own) != len(arguments) or len(back) != len(arguments) + bool(own):
         return None
-    places = tuple(arguments.index(value) for value in given)
-    returned = [end.operands[place] for place in places]
-    return _Nest(outer, inner, places) if returned == list(inner.results) else None
+    if any(back[place] != value for place, value in enumerate(end.operands)):
+        return None
+    restart = all(
+        not _is_inside(given[at], block)
+        and isinstance(given[at].type, ir.IntegerType)
+        and not any(True for _ in inner.results[at].uses)
+        for at in own
+    )
+    return _Nest(outer, inner, places) if restart else None
 
 
 def _is_plain(outer: ir.OpView, inner: ir.OpView) -> bool:
@@ -154,18 +166,20 @@ class _Flattening(Inserter):
     def run(self) -> None:
         """Put the one loop in the place of both."""
         outer, inner = self._nest.outer, self._nest.inner
+        place, self._ip = self._ip, ir.InsertionPoint(self._outermost())
         total = self._binary("muli", self._trips(outer), self._trips(inner))
         zero, one = (self._number(value, self._counter) for value in (0, 1))
-        begins = [loop.operands[0] for loop in (outer, inner)]
-        given = list(outer.operands)[3:]
+        self._ip = place
+        begins = [*self._own(), *(loop.operands[0] for loop in (outer, inner))]
+        given = [*list(outer.operands)[3:], *begins]
         new = self.create(
             _FOR,
-            [zero, total, one, *given, *begins],
-            [value.type for value in (*given, *begins)],
+            [zero, total, one, *given],
+            [value.type for value in given],
             {name: inner.attributes[name] for name in inner.attributes},
             regions=1,
         )
-        types = [self._counter, *(value.type for value in (*given, *begins))]
+        types = [self._counter, *(value.type for value in given)]
         block = new.regions[0].blocks.append(*types, arg_locs=[self._location] * len(types))
         self._ip = ir.InsertionPoint(block)
         self._fill(list(block.arguments)[1:])
@@ -173,18 +187,35 @@ class _Flattening(Inserter):
             old.replace_all_uses_with(result)
         outer.operation.erase()
 
+    def _own(self) -> list[ir.Value]:
+        """What numbers of the inner loop begin with each time."""
+        given = list(self._nest.inner.operands)[3:]
+        return [v for v, place in zip(given, self._nest.places, strict=True) if place is None]
+
+    def _outermost(self) -> ir.OpView:
+        """The outermost loop around both that has none of their bounds in its body."""
+        bounds = [v for one in (self._nest.outer, self._nest.inner) for v in list(one.operands)[:3]]
+        found = self._nest.outer
+        while True:
+            block = found.operation.block
+            around = block.owner
+            if around.operation.name != _FOR or any(_is_inside(v, block) for v in bounds):
+                return found
+            found = around
+
     def _fill(self, arguments: list[ir.Value]) -> None:
         outer, inner, places = self._nest.outer, self._nest.inner, self._nest.places
         *carried, far, near = arguments
         blocks = [loop.regions[0].blocks[0] for loop in (outer, inner)]
+        # Numbers of the inner loop's own come behind what both carry.
+        behind = iter(range(len(outer.results), len(carried)))
+        at = [next(behind) if place is None else place for place in places]
         known: dict[ir.Value, ir.Value] = {
             blocks[0].arguments[0]: far,
             blocks[1].arguments[0]: near,
         }
-        known |= {
-            argument: carried[place]
-            for argument, place in zip(list(blocks[1].arguments)[1:], places, strict=True)
-        }
+        own: list[ir.Value] = list(blocks[1].arguments)[1:]
+        known |= {argument: carried[n] for argument, n in zip(own, at, strict=True)}
         *beside, _, _ = blocks[0].operations
         *steps, end = blocks[1].operations
         for op in (*beside, *steps):
@@ -193,17 +224,20 @@ class _Flattening(Inserter):
             replace_operands(clone, wanted)
             known |= dict(zip(op.results, clone.results, strict=True))
         yielded: list[ir.Value] = list(end.operands)
-        for place, value in zip(places, yielded, strict=True):
-            carried[place] = known.get(value, value)
-        self.create("scf.yield", [*carried, *self._next(far, near)])
+        for n, value in zip(at, yielded, strict=True):
+            carried[n] = known.get(value, value)
+        ends, variables = self._next(far, near)
+        for n, begin in enumerate(self._own(), len(outer.results)):
+            carried[n] = self._either(ends, begin, carried[n])
+        self.create("scf.yield", [*carried, *variables])
 
-    def _next(self, far: ir.Value, near: ir.Value) -> list[ir.Value]:
-        """Both variables in the step that follows."""
+    def _next(self, far: ir.Value, near: ir.Value) -> tuple[ir.Value, list[ir.Value]]:
+        """Whether the inner loop ends, and both variables in the step that follows."""
         outer, inner = (list(loop.operands) for loop in (self._nest.outer, self._nest.inner))
         near = self._binary("addi", near, inner[2])
         ends = self._compare(_SGE, near, inner[1])
         further = self._binary("addi", far, outer[2])
-        return [self._either(ends, further, far), self._either(ends, inner[0], near)]
+        return ends, [self._either(ends, further, far), self._either(ends, inner[0], near)]
 
     def _trips(self, loop: ir.OpView) -> ir.Value:
         """Steps of a loop."""
@@ -231,4 +265,4 @@ class _Flattening(Inserter):
         return self.create("arith.cmpi", [left, right], [truth], {"predicate": number}).result
 
     def _either(self, flag: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
-        return self.create("arith.select", [flag, left, right], [self._type]).result
+        return self.create("arith.select", [flag, left, right], [left.type]).result
