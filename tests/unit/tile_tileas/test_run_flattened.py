@@ -20,6 +20,7 @@ _KERNELS = {
     "two_sums": 1,
     "three_loops": 2,
     "sum_of_each": 0,
+    "from_the_start": 0,
     "scaled": 0,
     "as_many_as_before": 0,
     "long": 0,
@@ -127,6 +128,16 @@ def sum_of_each(a, b, out):
     ct.store(out, (0, 0), most)
 
 @ct.kernel
+def from_the_start(a, b, out):
+    total = ct.full((M, N), 1, dtype=ct.float32)
+    for s in range(3):
+        start = total
+        for k in range(ct.cdiv(a.shape[2], K)):
+            left, right = tiles(a, b, s, k)
+            total = ct.mma(left, right, total) + start
+    ct.store(out, (0, 0), total)
+
+@ct.kernel
 def scaled(a, b, out):
     total = ct.full((M, N), 0, dtype=ct.float32)
     for s in range(3):
@@ -172,6 +183,9 @@ whole = lambda s: sum(of(s, k) for k in range(3))
 halves = 0
 for s in range(3):
     halves = (halves + whole(s)) / 2
+fourfold = 1
+for s in range(3):
+    fourfold = 4 * fourfold + whole(s)
 wanted = {
     "segments": whole(0) + whole(1) + whole(2),
     "every_other": 1 + of(0, 1) + of(2, 1),
@@ -181,6 +195,7 @@ wanted = {
     "two_sums": np.full((M, N), -5),
     "three_loops": 2 + whole(1) + whole(2) + whole(3) + whole(4),
     "sum_of_each": np.maximum(np.maximum(whole(0), whole(1)), whole(2)),
+    "from_the_start": fourfold,
     "scaled": halves,
     "as_many_as_before": of(1, 0) + of(2, 0) + of(2, 1),
     "long": whole(0) + whole(1),

@@ -98,6 +98,8 @@ def _nest(outer: ir.OpView) -> _Nest | None:
         return None
     block = outer.regions[0].blocks[0]
     arguments, given = list(block.arguments)[1:], list(inner.operands)[3:]
+    if any(sum(1 for _ in argument.uses) > 1 for argument in arguments):
+        return None  # by something else than the inner loop, which carries it on
     places = tuple(arguments.index(v) if v in arguments else None for v in given)
     back = dict(zip(places, inner.results, strict=True))
     own = [at for at, place in enumerate(places) if place is None]
