@@ -76,7 +76,7 @@ def test_the_example_passes_its_own_tests(example: Path) -> None:
         ),
         (
             'layout-strategy = "thread-chunks"',
-            "tileas-assign-layouts{strategy=thread-chunks}",
+            "tileas-assign-layouts{strategy=thread-chunks ",
             "ptx",
         ),
         ("", "example-limit-registers{count=40}", "ptx"),

@@ -93,7 +93,7 @@ def _may_write(op: ir.OpView) -> bool:
 def _may_share(load: ir.OpView) -> bool:
     """Whether threads load elements of a tile into registers."""
     plan = AccessPlan.of(load)
-    if not shape_of(load.result) or asked(load)[0] == _NEWLY:
+    if not shape_of(load.result) or asked(load)[0] == _NEWLY or "volatile" in load.attributes:
         return False
     return plan is not None and plan.copy != CP_ASYNC
 

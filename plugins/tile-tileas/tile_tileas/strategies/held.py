@@ -33,11 +33,6 @@ class Held:
     vector: int = 1
     tall: tuple[int, int] | None = None
 
-    @property
-    def count(self) -> int:
-        """Elements of a thread that are next to each other."""
-        return self.vector * (self.tall[1] if self.tall else 1)
-
 
 #: (shape, order) of a tile's accesses.
 Key = tuple[tuple[int, ...], tuple[int, ...]]
