@@ -63,7 +63,8 @@ OTHERS: tuple[dict[str, object], ...] = (
     {"persistent-scheduler": "serial"}, {"persistent-scheduler": "cost", "persistent-stages": 3},
     {"max-constraint-iterations": 0, "scheduler": "cost"},
     {"rrt-size-threshold": 1, "scheduler": "cost"}, {"lineinfo": True}, {"fast-path": False},
-    {"reuse-loads": False}, {"dynamic-persistent": True}, {"device-debug": True, "opt-level": 0}, {"index-bitwidth": 32},
+    {"reuse-loads": False}, {"dynamic-persistent": True}, {"index-bitwidth": 32},
+    {"device-debug": True, "opt-level": 0},
 )  # fmt: skip
 
 
