@@ -12,6 +12,8 @@ from operator import or_
 
 from tile_cute.linear import LinearLayout
 
+from tile_tileas.strategies.coalescing import accessed
+
 #: Where an element comes from: number of a load, register. None if it is loaded.
 Source = tuple[int, int] | None
 
@@ -38,7 +40,7 @@ def sources(layout: LinearLayout, loads: Sequence[Shifted]) -> list[list[Source]
     found: list[list[Source]] = []
     for number, load in enumerate(loads):
         keys = [tuple(map(sum, zip(place, load.offset, strict=True))) for place in places]
-        width, taken = width_of(layout, load), list[Source]()
+        width, taken = accessed(layout, load.fast, load.vector), list[Source]()
         for first in range(0, len(keys), width):
             vector = range(first, first + width)
             missing = any(keys[register] not in known for register in vector)
@@ -49,18 +51,14 @@ def sources(layout: LinearLayout, loads: Sequence[Shifted]) -> list[list[Source]
     return found
 
 
-def width_of(layout: LinearLayout, load: Shifted) -> int:
-    """Elements that a thread loads at once."""
-    return min(load.vector, layout.registers_contiguous_along(load.fast))
-
-
 def loaded(layout: LinearLayout, loads: Sequence[Shifted]) -> list[int]:
     """How often a thread accesses memory for each of the loads, the widest first."""
     order = widest_first(loads)
     taken = sources(layout, [loads[at] for at in order])
     found = [0] * len(loads)
     for at, registers in zip(order, taken, strict=True):
-        found[at] = registers.count(None) // width_of(layout, loads[at])
+        load = loads[at]
+        found[at] = registers.count(None) // accessed(layout, load.fast, load.vector)
     return found
 
 

@@ -8,14 +8,15 @@ from tile_core.mlir import ir
 from tile_tileas.analysis.axis import pointee_bytes, shape_of
 from tile_tileas.analysis.constants import splat, splat_integer
 from tile_tileas.analysis.forms import Form, Forms, Moved, TooDeepError
-from tile_tileas.sched.facts import is_pure
-from tile_tileas.tile_graph import kind_of
 
 #: The coordinate that an induction variable is: of no tile's axis.
 INDUCTION = -1
 _ADDRESS_BITS = 64
 #: Operations on the way to what an element is made of.
 _FURTHEST = 96
+#: Dialects whose operations make an element of the same elements of others alone: not of where it
+#: stands, as what pads outside of a view does, nor of its neighbours, as packed assembly may.
+_ELEMENTWISE = ("arith.", "math.")
 #: Values of arith.CmpIPredicate that say the same with their operands exchanged.
 _EXCHANGED = {4: 2, 5: 3, 8: 6, 9: 7}
 
@@ -61,7 +62,7 @@ class Elements:
         rule = _RULES.get(op.operation.name)
         if rule is not None:
             return rule(op, self)
-        known = kind_of(op) == "same" and len(op.results) == 1 and is_pure(op)
+        known = op.operation.name.startswith(_ELEMENTWISE) and len(op.results) == 1
         return self.of(op) if known else self.symbol(value)
 
     def symbol(self, value: ir.Value) -> Form:

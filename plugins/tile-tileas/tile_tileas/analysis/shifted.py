@@ -21,7 +21,7 @@ from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.caches import asked
 from tile_tileas.analysis.elements import INDUCTION, Elements
 from tile_tileas.analysis.forms import Form, Forms, TooDeepError
-from tile_tileas.analysis.tokens import ACCESSES, is_weak, only_reads
+from tile_tileas.analysis.tokens import ACCESSES, PASSING, is_weak, only_reads
 from tile_tileas.sched.facts import memory_effect
 
 LOAD = "nv_tileas.load"
@@ -29,8 +29,6 @@ LOAD = "nv_tileas.load"
 _NEWLY = "cv"
 #: Elements along an axis that a thread may have next to each other.
 _FEW = 8
-#: Operations that make tokens of others, or of nothing.
-_PASSING = ("nv_tileaa.create_mem_token", "nv_tileaa.join_mem_token")
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ def _passes_on(op: ir.OpView, block: ir.Block) -> bool:
     what stands in other blocks.
     """
     reads = op.operation.name in ACCESSES and _only_reads(op)
-    return op.operation.block == block and (reads or op.operation.name in _PASSING)
+    return op.operation.block == block and (reads or op.operation.name in PASSING)
 
 
 def _only_reads(op: ir.OpView) -> bool:

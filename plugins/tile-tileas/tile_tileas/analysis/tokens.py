@@ -23,7 +23,7 @@ BULK_STORES = (
 ATOMICS = ("nv_tileas.atomic_cas", "nv_tileas.atomic_rmw", "nv_tileas.multimem")
 ACCESSES = (*LOADS, *STORES, *BULK_STORES, *ATOMICS)
 #: Operations that make tokens of tokens, or of nothing.
-_PASSING = ("nv_tileaa.create_mem_token", "nv_tileaa.join_mem_token", "ub.poison")
+PASSING = ("nv_tileaa.create_mem_token", "nv_tileaa.join_mem_token", "ub.poison")
 #: The first operand of `scf.for` that its body carries.
 _FIRST_CARRIED = 3
 
@@ -83,7 +83,7 @@ def entering(token: ir.Value, loop: ir.OpView) -> list[ir.Value] | None:
         if not isinstance(owner, ir.Block) and owner.name in ACCESSES:
             if not (only_reads(owner) and is_weak(owner)):
                 return None
-        elif not isinstance(owner, ir.Block) and owner.name not in (*_PASSING, "scf.for", "scf.if"):
+        elif not isinstance(owner, ir.Block) and owner.name not in (*PASSING, "scf.for", "scf.if"):
             return None
         stack += _sources(value)
     return found
@@ -158,7 +158,7 @@ def _passed_on(op: ir.OpView, number: int, loop: ir.OpView | None) -> list[ir.Va
     """The tokens that operand `number` of `op` goes on as; None if `op` waits for it itself. What
     `loop` gives is left out.
     """
-    if op.name in _PASSING:
+    if op.name in PASSING:
         return list(op.results)
     if op.name == "scf.for" and number >= _FIRST_CARRIED:
         at = number - _FIRST_CARRIED

@@ -33,9 +33,14 @@ def touched_sectors(layout: LinearLayout, fast: int, vector: int, bits: int) -> 
 
 def instructions(layout: LinearLayout, fast: int, vector: int) -> int:
     """Accesses of a thread that move up to `vector` elements along axis `fast` each."""
-    width = min(vector, layout.registers_contiguous_along(fast))
+    width = accessed(layout, fast, vector)
     copies = layout.free_mask("register").bit_count()
     return max(1, (layout.elements_per_thread >> copies) // width)
+
+
+def accessed(layout: LinearLayout, fast: int, vector: int) -> int:
+    """Elements of an access of a thread that may move up to `vector` along axis `fast`."""
+    return min(vector, layout.registers_contiguous_along(fast))
 
 
 def lines(layout: LinearLayout, fast: int, bits: int) -> int:

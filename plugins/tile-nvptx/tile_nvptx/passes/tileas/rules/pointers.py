@@ -8,6 +8,7 @@ from tile_cute.linear import LinearLayout
 from tile_tileas.access import AccessPlan
 from tile_tileas.analysis.constants import is_zero
 from tile_tileas.dialect.fields import operand_of, operands_of
+from tile_tileas.strategies.coalescing import accessed
 
 from tile_core.mlir import ir
 from tile_nvptx.passes.tileas.ruleset import rules
@@ -87,7 +88,7 @@ def _width(op: ir.OpView, layout: LinearLayout) -> int:
     plan = AccessPlan.of(op)
     if plan is None or not plan.order:
         return 1
-    return min(plan.vector, layout.registers_contiguous_along(plan.order[0]))
+    return accessed(layout, plan.order[0], plan.vector)
 
 
 def _places(op: ir.OpView, layout: LinearLayout) -> list[tuple[int, int]]:
