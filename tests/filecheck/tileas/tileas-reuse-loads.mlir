@@ -117,6 +117,31 @@ func.func @acquired_between(%p: !p) -> !x {
   return %u : !x
 }
 // -----
+// What assembly makes of two indices at a time may be of its neighbour.
+// CHECK-LABEL: func.func @neighbours
+// CHECK-NOT: load_rest
+#l = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] : 128">
+!p = !nv_tileaa.ptr<f32, 1 : i32>
+!ps = tensor<128x!p, #l>
+!is = tensor<128xi16, #l>
+!x = tensor<128xf32, #l>
+!t = !nv_tileaa.mem_token
+func.func @neighbours(%p: !p) -> !x {
+  %t = "nv_tileaa.create_mem_token"() : () -> !t
+  %one = arith.constant dense<1> : !is
+  %r = "nv_tileaa.make_range"() : () -> !is
+  %b = "nv_tileaa.splat"(%p) : (!p) -> !ps
+  %next = arith.addi %r, %one : !is
+  %i = "nv_tileaa.elementwise_inline_asm"(%r) {asm = "prmt.b32 $0, $1, 0, 0x1032;", constraints = "=r,r", packed_element = 2 : i32, pure} : (!is) -> !is
+  %j = "nv_tileaa.elementwise_inline_asm"(%next) {asm = "prmt.b32 $0, $1, 0, 0x1032;", constraints = "=r,r", packed_element = 2 : i32, pure} : (!is) -> !is
+  %q = "nv_tileaa.addptr"(%b, %i) : (!ps, !is) -> !ps
+  %v = "nv_tileaa.addptr"(%b, %j) : (!ps, !is) -> !ps
+  %a:2 = "nv_tileas.load"(%q, %t) {access = {checked = array<i32>, order = array<i32: 0>, vector = 1 : i32}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!ps, !t) -> (!x, !t)
+  %c:2 = "nv_tileas.load"(%v, %t) {access = {checked = array<i32>, order = array<i32: 0>, vector = 1 : i32}, mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 0, 0, 1>} : (!ps, !t) -> (!x, !t)
+  %s = arith.addf %a#0, %c#0 : !x
+  return %s : !x
+}
+// -----
 // CHECK: error: 'nv_tileas.load_rest' op has registers that are none of 4
 #l = #nv_tileas.layout<"register=[[1],[2]] lane=[[4],[8],[16],[32],[64]] : 128">
 !ps = tensor<128x!nv_tileaa.ptr<f32, 1 : i32>, #l>
