@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.cutile_programs import counts_of
 
 pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
 
@@ -27,17 +26,6 @@ _KERNELS = {
     "from_below": 0,
 }
 _PROGRAM = """
-import sys
-from tile_sim import cutile
-arch, schedule = sys.argv[1:3]
-cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = arch, "tilec", 3
-cutile.settings.strict = True
-cutile.settings.launch.update(schedule=schedule)
-import cuda.tile as ct
-import numpy as np
-import tile_core
-made = []
-cutile.compiler.watch = lambda done: made.append(done.bytecode)
 M, N, K = 64, 64, 32
 ZERO = ct.PaddingMode.ZERO
 
@@ -212,12 +200,5 @@ for name, right in wanted.items():
 
 @pytest.mark.parametrize(("arch", "schedule"), [("sm_90", "early"), ("sm_100", "random")])
 def test_flattened(tmp_path: Path, arch: str, schedule: str) -> None:
-    program = tmp_path / "program.py"  # in a file: cuTile reads its source
-    program.write_text(_PROGRAM)
-    done = subprocess.run(
-        [sys.executable, str(program), arch, schedule],
-        capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    counts = {name: int(count) for name, count in map(str.split, done.stdout.splitlines())}
+    counts = counts_of(_PROGRAM, tmp_path, arch, schedule)
     assert counts == _KERNELS

@@ -5,11 +5,10 @@ not loaded again, and everything that differs is (options `reuse-loads` and
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.cutile_programs import counts_of
 
 pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
 
@@ -34,17 +33,6 @@ _KERNELS = {
     "one_place": (0, 99),
 }
 _PROGRAM = """
-import sys
-from tile_sim import cutile
-arch, schedule = sys.argv[1:3]
-cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = arch, "tilec", 3
-cutile.settings.strict = True
-cutile.settings.launch.update(schedule=schedule)
-import cuda.tile as ct
-import numpy as np
-import tile_core
-made = []
-cutile.compiler.watch = lambda done: made.append(done.bytecode)
 Int = ct.Constant[int]
 R, C = 16, 128  # of a tile
 
@@ -257,15 +245,7 @@ check("taps_that_write", first * 2 + at(after, i, j - 1), x.copy())
 
 @pytest.mark.parametrize(("arch", "schedule"), [("sm_80", "late"), ("sm_100", "random")])
 def test_shifted(tmp_path: Path, arch: str, schedule: str) -> None:
-    program = tmp_path / "program.py"  # in a file: cuTile reads its source
-    program.write_text(_PROGRAM)
-    done = subprocess.run(
-        [sys.executable, str(program), arch, schedule],
-        capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = (line.rsplit(" ", 1) for line in done.stdout.splitlines())
-    counts = {name: int(count) for name, count in lines}
+    counts = counts_of(_PROGRAM, tmp_path, arch, schedule)
     wrong = {
         name: counts[name]
         for name, (fewest, most) in _KERNELS.items()
