@@ -15,6 +15,7 @@ from tile_tileaa.canonical import (
     products,
     regions,
     shapes,
+    subnormals,
 )
 from tile_tileaa.canonical.registry import rules
 
@@ -27,4 +28,5 @@ __all__ = [
     "regions",
     "rules",
     "shapes",
+    "subnormals",
 ]

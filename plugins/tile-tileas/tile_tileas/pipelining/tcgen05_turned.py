@@ -4,6 +4,9 @@ by itself; which loops those are, and what becomes of a step, is in `tcgen05_cha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tile_cute.atoms.records import TENSOR
 from tile_cute.atoms.tensor_memory import COLUMNS
 
@@ -14,6 +17,7 @@ from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.kernel_spec import num_ctas, occupancy
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
+from tile_tileas.pipelining.carried_loads import carry_small_loads
 from tile_tileas.pipelining.in_passing import load_others_in_passing, of_products
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.spotted import Spotted
@@ -35,7 +39,7 @@ def pipelined(one: Candidate) -> Pipelined | None:
         shares = _columns(one, chain), occupancy(one.func)
         problem = _problem(one, chain, shares)
         if problem is None:
-            load_others_in_passing(every)  # which leaves memory for stages
+            one = replace(one, loop=_without_others(one, every))
             tight, apart = _stages(one) == 1, apart_of(one, chain, _stages(one))
             turned = turned_for(one.func, one.loop, chain, shares, one.cx, tight=tight, apart=apart)
             return _in_stages(one, turned)
@@ -45,6 +49,17 @@ def pipelined(one: Candidate) -> Pipelined | None:
     one.cx.missed(one.loop.operation, f"makes its products one after the other: {why}",
                   category="pipeline", name="ProductsNotOverlapped")  # fmt: skip
     return None
+
+
+def _without_others(one: Candidate, every: Sequence[Prefetch]) -> ir.OpView:
+    """The loop whose threads make those of `every` that products do not read, which leaves memory
+    for stages.
+    """
+    load_others_in_passing(every)
+    kept = [load.load.operation for load in one.loads]
+    return carry_small_loads(
+        one.loop, [load for load in every if load.load.operation not in kept]
+    )
 
 
 def _columns(one: Candidate, chain: Chain) -> int:

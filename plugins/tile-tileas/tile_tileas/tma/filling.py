@@ -13,6 +13,7 @@ from dataclasses import replace
 from tile_core.mlir import ir
 from tile_tileas.access import TMA, AccessPlan
 from tile_tileas.analysis.bounds import BoundsAnalysis
+from tile_tileas.analysis.views import tiled_view
 from tile_tileas.cluster.cutting import IN_ALL_CTAS
 from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, WITH_WARP, in_teams
 from tile_tileas.dialect.buffers import Buffer
@@ -23,6 +24,7 @@ from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BarrierPlace
 from tile_tileas.tma.copies import Shared, TileCopy
+from tile_tileas.tma.refusals import map_axes, map_numbers, not_on_host
 
 
 class TmaLoads:
@@ -57,6 +59,11 @@ class TmaLoads:
     def overhead(self) -> int:
         """Bytes beside the stages: barriers, and what stages leave to start where they have to."""
         return max((copy.boxes.alignment for copy in self.copies.values()), default=0)
+
+    @property
+    def are_made_by_kernel(self) -> bool:
+        """Whether a block makes some of the maps before its first copy, as a launch cannot."""
+        return any(not_on_host(_numbers(tile.owner), self._func) for tile in self.copies)
 
     @property
     def _place(self) -> BarrierPlace:
@@ -292,3 +299,9 @@ class Tma:
             return
         made = [self._barrier, self._read, self._empty]
         self._place.done(at, [barrier for barrier in made if barrier is not None])
+
+
+def _numbers(load: ir.Operation | ir.OpView) -> list[ir.Value]:
+    """The values that the map of a load is made of."""
+    record = tiled_view((load.opview if isinstance(load, ir.Operation) else load).view)
+    return map_numbers(record.memref, map_axes(record))

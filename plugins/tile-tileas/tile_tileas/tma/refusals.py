@@ -162,7 +162,7 @@ def _of_the_map(op: ir.OpView, record: TiledView, known: Knowledge) -> Iterator[
     if known.source == "host":
         if "nv_tileaa.kernel" not in known.kernel.attributes:
             yield "the function is no kernel"
-        elif (reason := _not_on_host(values, known.kernel)) is not None:
+        elif (reason := not_on_host(values, known.kernel)) is not None:
             if not is_in_loop_of(op, home_of(values)):
                 yield (
                     "the view depends on more than arguments, and no loop copies by its map: "
@@ -182,7 +182,7 @@ def map_numbers(memref: MemRef, axes: Sequence[int]) -> list[ir.Value]:
     return [value for value in (memref.base, *numbers) if isinstance(value, ir.Value)]
 
 
-def _not_on_host(values: list[ir.Value], kernel: ir.Operation) -> str | None:
+def not_on_host(values: list[ir.Value], kernel: ir.Operation) -> str | None:
     """Why a launch does not know one of the values."""
     for value in values:
         try:
