@@ -167,6 +167,27 @@ CASES: dict[str, Case] = {
             "%0 = arith.extsi %i : i32 to i64\n%r = arith.cmpi ult, %0, %l : i64",
         ),
     ),
+    "power-without-subnormals": Case(
+        '%0 = "nv_tileaa.exp2"(%t) : (!t) -> !t\n'
+        '%r = "nv_tileaa.fp_to_fp"(%0) : (!t) -> tensor<8xf8E4M3FN>\n'
+        "%d = arith.constant dense<-1.0> : !t\n"
+        '%s1 = "nv_tileaa.subf"(%d, %0) : (!t, !t) -> !t',
+        (r'"nv_tileaa.exp2"\(%arg\d+\) (<)?{ftz}',),
+        (
+            '%0 = "nv_tileaa.exp2"(%t) : (!t) -> !t\n'
+            '%r = "nv_tileaa.fp_to_fp"(%0) : (!t) -> tensor<8xbf16>',
+            '%0 = "nv_tileaa.exp2"(%t) : (!t) -> !t\n'
+            '%r = "nv_tileaa.fp_to_fp"(%0) {rounding_mode = "positive_inf"} : (!t) -> '
+            "tensor<8xf16>",
+            '%0 = "nv_tileaa.exp2"(%t) : (!t) -> !t\n%d = arith.constant dense<1.0e-35> : !t\n'
+            '%r = "nv_tileaa.addf"(%0, %d) : (!t, !t) -> !t',
+            '%0 = "nv_tileaa.exp2"(%t) : (!t) -> !t\n'
+            '%r = "nv_tileaa.addf"(%0, %t) : (!t, !t) -> !t',
+            '%0 = "nv_tileaa.exp2"(%t) : (!t) -> !t\n'
+            '%r = "nv_tileaa.fp_to_fp"(%0) : (!t) -> tensor<8xf16>\n'
+            '%s1 = "nv_tileaa.mulf"(%0, %t) : (!t, !t) -> !t',
+        ),
+    ),
     "extract-of-splat": Case(
         '%0 = "nv_tileaa.splat"(%x) : (f32) -> tensor<1x1xf32>\n'
         '%1 = "nv_tileaa.extract"(%0) : (tensor<1x1xf32>) -> f32\n'

@@ -174,6 +174,26 @@ def _(rng):
     return m.done()
 
 
+@evaluates("power-without-subnormals")
+def _(rng):
+    m, shape = Making(rng), shape_of(rng)
+    wide, narrow, flags = tile(shape, "f32"), tile(shape, "f16"), tile(shape, "i1")
+    m.kernel.load(x := m.name(), shape, "f32")  # powers from overflow over subnormals to zero
+    m.arrays.append(rng.uniform(-160, 140, shape).astype(np.float32))
+    power = m.op(f'"nv_tileaa.exp2"({x}) : ({wide}) -> {wide}')
+    if rng.integers(2):
+        flag = m.op(f"arith.cmpf olt, {x}, {m.load(shape)} : {wide}")
+        power = m.op(f"arith.select {flag}, {power}, {m.load(shape)} : {flags}, {wide}")
+    half = m.op(f'"nv_tileaa.fp_to_fp"({power}) : ({wide}) -> {narrow}')
+    one = m.op(f"arith.constant dense<1.0> : {wide}")
+    order = [one, power] if rng.integers(2) else [power, one]
+    kind = rng.choice(["addf", "subf"])
+    total = m.op(f'"nv_tileaa.{kind}"({order[0]}, {order[1]}) : ({wide}, {wide}) -> {wide}')
+    m.store(half, shape, "f16")
+    m.store(total, shape)
+    return m.done()
+
+
 def _store_scalar(m: Making, value: str) -> None:
     m.store(m.op(f'"nv_tileaa.splat"({value}) : (f32) -> tensor<8xf32>'), (8,))
 

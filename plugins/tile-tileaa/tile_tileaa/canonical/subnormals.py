@@ -21,7 +21,7 @@ _COARSE = (
 _LARGE = 2.0**-100
 _THROUGH = (
     "arith.select", "nv_tileaa.view", "nv_tileaa.permute", "nv_tileaa.broadcast",
-    "nv_tileaa.extract",
+    "nv_tileaa.expand_dims", "nv_tileaa.extract", "nv_tileaa.extract_slice", "nv_tileaa.splat",
 )  # fmt: skip
 _FLUSHES = "ftz"
 

@@ -25,6 +25,7 @@ class UnspecializedPipeline(Pass):
         "loops": "loops that were pipelined",
         "stages": "stages of those loops",
         "in_flight": "products that stay in flight from one iteration to the next",
+        "carried": "loads that threads make a step ahead, in registers",
     }
 
     strategy: str = option(

@@ -14,15 +14,19 @@ loaded, and is too small for stages in shared memory, which threads would meet f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from tile_tileaa.dialect.hints import latency_of
 
 from tile_core.mlir import ir
 from tile_tileas.access import fall_back
+from tile_tileas.analysis.tokens import LOADS, is_weak
 from tile_tileas.analysis.users import within
 from tile_tileas.dialect import layout_of
-from tile_tileas.pipelining.awaited import hand_on_token
+from tile_tileas.pipelining.awaited import hand_on_token, is_awaited_inside
 from tile_tileas.pipelining.carrying import carrying, hand_on
-from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.slices import Slice, slice_of
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.storage import storage_bits
 
@@ -31,23 +35,45 @@ MOST_REGISTERS = 4
 _WHY = "threads load it a step ahead, in registers"
 
 
-def carry_small_loads(loop: ir.OpView, loads: Sequence[Prefetch]) -> ir.OpView:
-    """The loop in place of `loop` that has those of `loads` a step ahead that fit into registers,
-    in their order; `loop` itself if none does.
+class SmallLoad(NamedTuple):
+    """A load of a loop, and what its operands are computed from there."""
+
+    load: ir.OpView
+    slice: Slice
+
+
+def small_loads(loop: ir.OpView, others: Collection[ir.Operation]) -> list[SmallLoad]:
+    """The loads of `loop` but `others` that can be made a step ahead and fit into registers, in
+    their order.
     """
-    chosen, room = list[Prefetch](), MOST_REGISTERS
-    for load in loads:
-        taken = _registers(load.load.results[0])
-        if taken <= room and not (load.slice.carried or load.is_placed_by_memory):
-            chosen.append(load)
+    chosen, room = list[SmallLoad](), MOST_REGISTERS
+    for op in loop.regions[0].blocks[0].operations:
+        if op.operation.name not in LOADS or op.operation in others or not _may_move(op, loop):
+            continue
+        made_of, taken = slice_of(op.operands, loop), _registers(op.results[0])
+        if isinstance(made_of, Slice) and not made_of.carried and taken <= room:
+            chosen.append(SmallLoad(op, made_of))
             room -= taken
-    return _Carried(loop, chosen).run() if chosen else loop
+    return chosen
+
+
+def carry(loop: ir.OpView, loads: Sequence[SmallLoad]) -> ir.OpView:
+    """The loop in place of `loop` that has these loads, one at least, a step ahead."""
+    return _Carried(loop, loads).run()
+
+
+def _may_move(load: ir.OpView, loop: ir.OpView) -> bool:
+    used = any(True for _ in load.results[0].uses)
+    asked = latency_of(load) != 1  # which says that it is worth no prefetch
+    return used and asked and is_weak(load) and not is_awaited_inside(load, loop)
 
 
 def _registers(tile: ir.Value) -> int:
-    layout, bits = layout_of(tile.type), storage_bits(tile.type.element_type)
-    assert layout is not None, "a tile that may run ahead"
-    return -(-layout.elements_per_thread * bits // 32)
+    """Registers of a thread; of a tile without a layout more than there are."""
+    layout = layout_of(tile.type)
+    if layout is None:
+        return MOST_REGISTERS + 1
+    return -(-layout.elements_per_thread * storage_bits(tile.type.element_type) // 32)
 
 
 def _first_user(value: ir.Value, block: ir.Block) -> ir.Operation:
@@ -57,7 +83,7 @@ def _first_user(value: ir.Value, block: ir.Block) -> ir.Operation:
 
 
 class _Carried:
-    def __init__(self, loop: ir.OpView, loads: Sequence[Prefetch]) -> None:
+    def __init__(self, loop: ir.OpView, loads: Sequence[SmallLoad]) -> None:
         self._loop, self._loads = loop, loads
         self._at = Writer(loop.location)
 
@@ -93,13 +119,17 @@ class _Carried:
         exists = at.is_less(at.binary("addi", at.wide(now), at.wide(step)), at.wide(upper))
         return at.create("arith.select", [exists, later, now], [now.type]).result
 
-    def _load(self, load: Prefetch, place: Mapping[ir.Value, ir.Value]) -> ir.Value:
+    def _load(self, small: SmallLoad, place: Mapping[ir.Value, ir.Value]) -> ir.Value:
         """The tile of another step."""
         values = dict(place)
-        for op in (*load.slice.ops, load.load):
-            made = op.operation.clone(ip=self._at.place)
-            for number, operand in enumerate(op.operands):
-                made.operands[number] = values.get(operand, operand)
-            values.update(zip(op.results, made.results, strict=True))
+        for op in small.slice.ops:
+            values.update(zip(op.results, self._clone(op, values).results, strict=True))
+        made = self._clone(small.load, values)
         fall_back(made.opview, _WHY)
         return made.results[0]
+
+    def _clone(self, op: ir.OpView, values: Mapping[ir.Value, ir.Value]) -> ir.Operation:
+        made = op.operation.clone(ip=self._at.place)
+        for number, operand in enumerate(op.operands):
+            made.operands[number] = values.get(operand, operand)
+        return made

@@ -17,7 +17,7 @@ from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.kernel_spec import num_ctas, occupancy
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
-from tile_tileas.pipelining.carried_loads import carry_small_loads
+from tile_tileas.pipelining.carried_loads import carry, small_loads
 from tile_tileas.pipelining.in_passing import load_others_in_passing, of_products
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.spotted import Spotted
@@ -52,14 +52,13 @@ def pipelined(one: Candidate) -> Pipelined | None:
 
 
 def _without_others(one: Candidate, every: Sequence[Prefetch]) -> ir.OpView:
-    """The loop whose threads make those of `every` that products do not read, which leaves memory
-    for stages.
+    """The loop whose threads make the loads that products do not read, those of `every` among
+    them, which leaves memory for stages.
     """
     load_others_in_passing(every)
-    kept = [load.load.operation for load in one.loads]
-    return carry_small_loads(
-        one.loop, [load for load in every if load.load.operation not in kept]
-    )
+    small = small_loads(one.loop, [load.load.operation for load in one.loads])
+    one.cx.count("carried", len(small))
+    return carry(one.loop, small) if small else one.loop
 
 
 def _columns(one: Candidate, chain: Chain) -> int:
