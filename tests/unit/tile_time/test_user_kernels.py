@@ -54,6 +54,8 @@ COLLECTIONS = {
     "science_rows": 21,
     "library_rows": 29,
     "signal_rows": 12,
+    "sequence_rows": 12,
+    "data_rows": 12,
 }
 TARGETS = ("sm_100", "sm_90", "sm_120", "sm_100", "sm_90", "sm_80")
 
