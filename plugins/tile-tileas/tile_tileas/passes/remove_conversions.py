@@ -5,6 +5,7 @@ convert_layout(convert_layout(x))            => convert_layout(x)
 f(convert_layout(a), convert_layout(b))      => convert_layout(f(a, b))         where cheaper
 convert_layout(f(a, b))                      => f(convert_layout(a), ..)        where cheaper
 for { convert_layout(x) }, x from outside    => convert_layout(x), for { .. }
+for { x += convert_layout(y) }               => for { x += y }, convert_layout(x)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tile_tileaa.dialect.math import FUNCTIONS
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
+from tile_tileas.carried_layouts import keep_carried
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.moves import plan_move
 from tile_tileas.relayout import clone_in, converted, operand_layout
@@ -51,6 +53,7 @@ class RemoveLayoutConversions(Pass):
         "sunk": "operations that moved before the conversion of their operands",
         "recomputed": "operations computed in the wanted layout",
         "hoisted": "conversions that left a loop",
+        "carried": "values that a loop carries in the layout in which it makes them",
     }
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
@@ -65,6 +68,8 @@ class RemoveLayoutConversions(Pass):
                 cx.count("recomputed", _recompute(conversion))
         for conversion in list(_conversions(body)):
             cx.count("hoisted", _hoist(conversion))
+        for loop in [one for one in _operations(body) if one.operation.name == _LOOPS[0]]:
+            cx.count("carried", keep_carried(loop))
         cx.count("removed", _erase_unused(body))
 
 

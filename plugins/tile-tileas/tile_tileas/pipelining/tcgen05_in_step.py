@@ -55,7 +55,7 @@ from tile_tileas.pipelining.signals import Signals
 from tile_tileas.pipelining.slices import is_pure, move_before
 from tile_tileas.pipelining.stage_count import stages_of
 from tile_tileas.pipelining.tcgen05_a_step_ahead import LEAST_AHEAD, Ahead, stage_wait
-from tile_tileas.pipelining.wgmma_in_flight import LAG, stays
+from tile_tileas.pipelining.wgmma_in_flight import LAG, VIEWS, stays
 from tile_tileas.pipelining.writer import Writer
 
 _COPY, _WAIT = "nv_tileas.copy", "nv_tileas.dot_wait"
@@ -193,10 +193,11 @@ def _stored(
         for value in [*op.operands[:2], *op.operands[3:]]:
             if not isinstance(value.type, BufferType) or stays(value, block, filled):
                 continue
-            owner = value.owner
+            whole = _seen(value)
+            owner = whole.owner
             if isinstance(owner, ir.Block) or owner.operation.name != ALLOC or first is None:
                 return None
-            copies = [use.owner.operation for use in value.uses if use.owner.name == _COPY]
+            copies = [use.owner.operation for use in whole.uses if use.owner.name == _COPY]
             if len(copies) != 1 or copies[0].block != block:
                 return None
             if order.index(copies[0]) < order.index(first):
@@ -204,6 +205,15 @@ def _stored(
             if copies[0] not in found:
                 found.append(copies[0])
     return found
+
+
+def _seen(value: ir.Value) -> ir.Value:
+    """The buffer that a value is, or sees by another type: one product may read a tile as it lies,
+    and another one turned.
+    """
+    while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
+        value = value.owner.operands[0]
+    return value
 
 
 def _columns(one: Candidate) -> int:
@@ -231,6 +241,7 @@ def _fly(one: Candidate, made: Multistage, loop: ir.Operation, step: Step, how: 
         for before, op in pairwise(ready):
             _move_behind(before, op)
     for op in late:
+        _put_before(op, kept, step.stored)
         _await_where_used(op)
     at = Writer(loop.location)
     for op in kept:
@@ -264,8 +275,26 @@ def _await_all(at: Writer, signals: Signals) -> None:
     signals.wait(at, done)
 
 
+def _put_before(op: ir.OpView, kept: list[ir.OpView], stored: tuple[ir.Operation, ...]) -> None:
+    """Begin a product whose result is waited for before those of `kept` that stand in front of it,
+    back to the last one of those that `stored` what products read.
+    """
+    order = [inner.operation for inner in op.operation.block.operations]
+    place = order.index(op.operation)
+    last = max((order.index(copy) for copy in stored if copy in order[:place]), default=0)
+    passed = [one for one in kept if last < order.index(one.operation) < place]
+    if passed:
+        move_before(passed[0].operation, [*_views_of(op), op])
+
+
 def _move_behind(before: ir.OpView, op: ir.OpView) -> None:
     """Put a product, and what gives its operands, right behind another one."""
+    move_before(before.operation, _views_of(op))
+    op.operation.move_after(before.operation)
+
+
+def _views_of(op: ir.OpView) -> list[ir.OpView]:
+    """What gives a product's operands in its block, in order."""
     block = op.operation.block
     wanted: list[ir.Operation] = []
     pending = list(op.operands)[:2]
@@ -278,5 +307,4 @@ def _move_behind(before: ir.OpView, op: ir.OpView) -> None:
             pending += owner.operands
     views = [inner for inner in block.operations if inner.operation in wanted]
     assert all(is_pure(inner) for inner in views), "views of stages"
-    move_before(before.operation, views)
-    op.operation.move_after(before.operation)
+    return views
