@@ -172,7 +172,7 @@ class GraphBuilder:
                 plan.vector if plan else 1,
                 depth,
                 _permutation(op) if kind == "permute" else (),
-                by_threads=plan is None or kind == "load" or plan.by_threads,
+                by_threads=plan is None or plan.by_threads,
                 in_rows=plan is None or op.name in _TILED or max(plan.vector, plan.run) > 1,
                 atom=ir.StringAttr(op.attributes["atom"]).value if kind == "dot" else "",
                 family=family,

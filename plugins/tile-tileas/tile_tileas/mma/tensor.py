@@ -12,7 +12,7 @@ PTX ISA, "TensorCore 5th generation instructions".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tile_cute.atoms import MmaAtom, MmaRow, find_mma
@@ -181,6 +181,14 @@ class TensorPlan:
         return self._spread(lane, register, rows, steps(1, _PIECE_COLUMNS, n), m)
 
     @property
+    def left_fragments(self) -> LinearLayout | None:
+        """A as threads make it to be held in tensor memory, which they store as they read C; None
+        where it is not held there.
+        """
+        m, _, k = self.shape
+        return None if self.held is None else replace(self, shape=(m, k, k)).fragments
+
+    @property
     def rows(self) -> LinearLayout | None:
         """C with a row, or a part of one, in each thread (tcgen05.ld 32x32b); None where M of 64
         leaves every other 16 rows of tensor memory unused.
@@ -301,6 +309,13 @@ class TensorTier:
         if whole_rows and rows is not None and not any(n for _, n in rows.bases["warp"]):
             return rows
         return plan.fragments
+
+
+def left_fragments(planned: Planned) -> LinearLayout | None:
+    """The layout in which threads make A of a product to be held in tensor memory; None where it is
+    not.
+    """
+    return TensorPlan(_atoms()[planned.atom], planned.shape[1:], planned.num_warps).left_fragments
 
 
 def product_problem(product: Product, rows: int) -> Unfit | None:

@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tile_cute.atoms.records import SHARED
+from tile_cute.atoms.records import TENSOR as TENSOR_SPACE
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.accumulators import together_with
 from tile_tileas.analysis.buffers import ALLOC, stage_bytes
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.tensor import tensor_columns
 from tile_tileas.dot_plan import family_of
 from tile_tileas.mma.families import TENSOR
 from tile_tileas.pipelining.carrying import carrying, hand_on
@@ -53,7 +55,7 @@ def _is_made(alloc: ir.OpView) -> bool:
     here = all(op.block == alloc.operation.block for op in users)
     return (
         buffer is not None
-        and buffer.space == SHARED
+        and buffer.space in (SHARED, TENSOR_SPACE)
         and len(stores) == 1
         and not len(stores[0].results)
         and bool(reads)
@@ -94,9 +96,10 @@ def _users(buffer: ir.Value) -> Iterator[ir.Operation]:
 
 
 def further_bytes(made: Sequence[ir.OpView]) -> int:
-    """What the second buffers take."""
+    """What the second buffers take of shared memory."""
     found = (Buffer.of(op.results[0].type) for op in made)
-    return (_BUFFERS - 1) * sum(stage_bytes(buffer) for buffer in found if buffer is not None)
+    shared = (one for one in found if one is not None and one.space == SHARED)
+    return (_BUFFERS - 1) * sum(map(stage_bytes, shared))
 
 
 def alternate(loop: ir.Operation, made: Sequence[ir.OpView]) -> ir.Operation:
@@ -114,8 +117,23 @@ def alternate(loop: ir.Operation, made: Sequence[ir.OpView]) -> ir.Operation:
         kept = {"alignment": op.attributes["alignment"], PIPELINED: ir.UnitAttr.get()}
         both = at.create(ALLOC, [], [type_], kept).result
         at.move(ir.InsertionPoint(op))
-        op.results[0].replace_all_uses_with(at.view(both, turn))
+        mine = _in_turn(at, both, turn)
+        if buffer.space == TENSOR_SPACE:
+            # What read it has been waited for, where the step before ends.
+            at.create("nv_tileas.tmem_fence", [], [], {"side": ir.StringAttr.get("after")})
+        op.results[0].replace_all_uses_with(mine)
         op.operation.erase()
     at.move(ir.InsertionPoint(block.operations[len(block.operations) - 1]))
     hand_on(block, [at.binary("xori", turn, at.constant(1))])
     return new
+
+
+def _in_turn(at: Writer, both: ir.Value, turn: ir.Value) -> ir.Value:
+    """The buffer whose turn it is."""
+    buffer = Buffer.of(both.type)
+    assert buffer is not None, "just made"
+    if buffer.space == SHARED:
+        return at.view(both, turn)
+    one = Buffer(buffer.tile, buffer.space, 1)
+    column = at.binary("muli", turn, at.constant(tensor_columns(one)))
+    return at.create("nv_tileas.tmem_view", [both, column], [one.type]).result

@@ -71,7 +71,7 @@ class BlockedStrategy:
         loads = {n.results[0]: n for n in graph.nodes if n.kind == "load" and n.results}
 
         def accepts(value: int, found: LinearLayout) -> bool:
-            if value not in loads or loads[value].operands:
+            if value not in loads or loads[value].operands or not loads[value].by_threads:
                 return True
             return not wasteful(loads[value], found)
 

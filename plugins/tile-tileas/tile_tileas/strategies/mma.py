@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tile_tileas.dots import FMA, SCALED_FAMILY, product_shape
 from tile_tileas.layouts import TileGraph, TileNode
-from tile_tileas.mma.families import WARP
+from tile_tileas.mma.families import TENSOR, WARP
+from tile_tileas.mma.tensor import left_fragments
 from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.tiers import tier_of
 from tile_tileas.strategies.propagation import Propagation
@@ -38,6 +39,42 @@ def seed_accumulators(spreading: Propagation) -> None:
             whole_rows |= _is_made_of(graph, node.operands[0], reduced)
         layout = tier.accumulator(planned, whole_rows=whole_rows)
         spreading.seed(node.results[0], layout)
+    for node in products:
+        _seed_made(spreading, node)
+
+
+def _seed_made(spreading: Propagation, node: TileNode) -> None:
+    """Give what threads make for a product by tcgen05 of a tile that engines bring, in a loop, the
+    layout in which they store it to tensor memory: any other is as good to read.
+    """
+    graph, left = spreading.graph, node.operands[0]
+    if tier_of(node.atom).family != TENSOR or not node.depth or not _is_brought(graph, left):
+        return
+    shape = _product(graph, node)
+    planned = Planned(node.atom, shape, len(graph.values[left].shape), graph.num_warps)
+    layout = left_fragments(planned)
+    if layout is not None:
+        spreading.seed(left, layout)
+
+
+def _is_brought(graph: TileGraph, tile: int) -> bool:
+    """Whether a tile is made, element by element, of one that no thread loads."""
+    makers = {result: node for node in graph.nodes for result in node.results}
+    maker = makers.get(tile)
+    if maker is None or maker.kind != "same":
+        return False
+    shape, pending, seen = graph.values[tile].shape, [*maker.operands], set[int]()
+    while pending:
+        value = pending.pop()
+        maker = makers.get(value)
+        if value in seen or maker is None or graph.values[value].shape != shape:
+            continue
+        seen.add(value)
+        if maker.kind == "load":
+            return not maker.by_threads
+        if maker.kind == "same":
+            pending += maker.operands
+    return False
 
 
 def _is_made_of(graph: TileGraph, tile: int, reduced: frozenset[tuple[int, ...]]) -> bool:

@@ -21,6 +21,7 @@ from tile_tileas.mma.families import FAMILIES, TENSOR, WARP, WARPGROUP
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.mma.tiers import tier_of
 from tile_tileas.storage import row_major
+from tile_tileas.tile_graph import kind_of
 from tile_tileas.tma.element_types import is_rounding
 
 _DOT = "nv_tileas.dot"
@@ -42,13 +43,15 @@ _SCALES, _ANY_WARPS = 3, 4
 LEAST_STORE = 4096
 #: A smaller tile is copied sooner by the threads, bytes.
 LEAST_COPY = 4096
+#: Bytes of elements of which an instruction reads four matrices at once (PTX ISA, "ldmatrix").
+_HALF = 2
 #: Operations that a search for the origin of a tile looks at.
 _EFFORT = 256
 
 
 def load_loss(op: ir.OpView) -> str | None:
     """Why a load gains nothing by a tensor map; None if it does."""
-    if feeds_product(op.results[0]) or is_copied(op):
+    if feeds_product(op.results[0]) or is_copied(op) or is_made_into_left(op):
         return None
     return "it does not pay: the tile goes to registers, neither into a product nor as it is back"
 
@@ -140,6 +143,28 @@ def feeds_product(tile: ir.Value, families: Sequence[str] = _ALL) -> bool:
                 stack.append((user.results[0], rounded))
             elif is_rounding(user):
                 stack.append((user.results[0], True))
+    return False
+
+
+def is_made_into_left(load: ir.OpView) -> bool:
+    """Whether threads make A of a product by tcgen05 of the tile, element by element, in a loop:
+    they hold A in tensor memory, and store it from a layout in which they read the tile as well.
+    """
+    tile = load.results[0]
+    shape, pending, seen = shape_of(tile), [tile], set[ir.Value]()
+    if not is_in_a_loop(load) or element_bytes(tile.type.element_type) != _HALF:
+        return False
+    while pending and len(seen) < _EFFORT:
+        value = pending.pop()
+        if value in seen or shape_of(value) != shape:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            user = use.owner
+            if user.name == _DOT and use.operand_number == 0:
+                return value != tile and _family(user) == TENSOR
+            if kind_of(user) == "same" and not len(user.regions):
+                pending += user.results
     return False
 
 
