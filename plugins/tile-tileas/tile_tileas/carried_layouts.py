@@ -166,9 +166,9 @@ def _seen(view: ir.Operation, layout: LinearLayout) -> LinearLayout:
 
 def _in(value: ir.Value, layout: LinearLayout, op: ir.OpView) -> ir.Value:
     """`value` in `layout`, in front of `op`."""
-    place = ir.InsertionPoint(op)
-    if _is_free(value):
-        return clone_in(value.owner, distributed(value.type, layout), place).result
+    place, maker = ir.InsertionPoint(op), value.owner
+    if not isinstance(maker, ir.Block) and _is_free(value):
+        return clone_in(maker, distributed(value.type, layout), place).result
     if _origin_layout(value) != layout:
         return converted(value, layout, op)
     conversion, *views = reversed(list(_views(value)))

@@ -10,6 +10,8 @@ from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.tiers import tier_of
 from tile_tileas.strategies.propagation import Propagation
 
+#: Elements that `tma.benefit` has brought for that.
+_HALF_BITS = 16
 #: Tiers whose operands threads have as fragments.
 _OF_WARPS = (WARP, SCALED_FAMILY)
 #: What gives a tile whose elements are where those of its operands are.
@@ -58,7 +60,7 @@ def _seed_made(spreading: Propagation, node: TileNode) -> None:
 
 
 def _is_brought(graph: TileGraph, tile: int) -> bool:
-    """Whether a tile is made, element by element, of one that no thread loads."""
+    """Whether a tile is made, element by element, of one of halves that no thread loads."""
     makers = {result: node for node in graph.nodes for result in node.results}
     maker = makers.get(tile)
     if maker is None or maker.kind != "same":
@@ -71,7 +73,7 @@ def _is_brought(graph: TileGraph, tile: int) -> bool:
             continue
         seen.add(value)
         if maker.kind == "load":
-            return not maker.by_threads
+            return not maker.by_threads and graph.values[value].bits == _HALF_BITS
         if maker.kind == "same":
             pending += maker.operands
     return False

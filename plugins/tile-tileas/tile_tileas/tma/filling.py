@@ -63,7 +63,7 @@ class TmaLoads:
     @property
     def are_made_by_kernel(self) -> bool:
         """Whether a block makes some of the maps before its first copy, as a launch cannot."""
-        return any(not_on_host(_numbers(tile.owner), self._func) for tile in self.copies)
+        return any(not_on_host(_numbers(tile), self._func) for tile in self.copies)
 
     @property
     def _place(self) -> BarrierPlace:
@@ -301,7 +301,9 @@ class Tma:
         self._place.done(at, [barrier for barrier in made if barrier is not None])
 
 
-def _numbers(load: ir.Operation | ir.OpView) -> list[ir.Value]:
-    """The values that the map of a load is made of."""
-    record = tiled_view((load.opview if isinstance(load, ir.Operation) else load).view)
+def _numbers(tile: ir.Value) -> list[ir.Value]:
+    """The values that the map is made of by which a tile is loaded."""
+    load = tile.owner
+    assert not isinstance(load, ir.Block), "some operation loads it"
+    record = tiled_view(load.operation.opview.view)
     return map_numbers(record.memref, map_axes(record))
