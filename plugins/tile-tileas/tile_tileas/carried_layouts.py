@@ -85,9 +85,9 @@ def _update_of(loop: ir.OpView, at: int) -> _Update | None:
     ops = [op for op in block.operations if op.operation in users]
     own = {argument, *(op.results[0] for op in ops)}
     others = {x for op in ops for x in op.operands if is_tile(x) and x not in own}
-    layouts = {_origin_layout(x) for x in others if not _is_free(x)}
-    now = layout_of(argument.type)
-    if len(layouts) != 1 or now is None:
+    made = [x for x in others if not _is_free(x)]
+    layouts, now = {_origin_layout(x) for x in made}, layout_of(argument.type)
+    if len(layouts) != 1 or now is None or not any(_is_in(x, block) for x in made):
         return None
     (layout,) = layouts
     if layout is None or layout.elements_per_thread > _MORE * now.elements_per_thread:
@@ -144,6 +144,11 @@ def _views(value: ir.Value) -> Iterator[ir.Operation]:
             return
         yield owner
         value = owner.operands[0]
+
+
+def _is_in(value: ir.Value, block: ir.Block) -> bool:
+    """Whether `block` makes the value."""
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.block == block
 
 
 def _origin_layout(value: ir.Value) -> LinearLayout | None:

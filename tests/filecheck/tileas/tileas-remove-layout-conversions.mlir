@@ -121,3 +121,56 @@ func.func @hoists(%x: tensor<128xf32, #a>, %y: tensor<128xf32, #b>, %n: index) -
   }
   return %r : tensor<128xf32, #b>
 }
+// -----
+// What a loop adds up is carried in the layout in which it comes, through views, and converted
+// behind the loop; constants of other steps are as easily made there.
+// CHECK: func.func @carries(%[[Y:[a-z0-9]+]]: tensor<128x1xf32
+// CHECK: %[[F:.*]] = "nv_tileas.convert_layout"(%[[Y]])
+// CHECK: %[[R:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[F]])
+// CHECK-NOT: convert_layout
+// CHECK: %[[S:.*]] = math.absf
+// CHECK: %[[V:.*]] = "nv_tileas.view"(%[[S]])
+// CHECK: arith.addf
+// CHECK-NOT: convert_layout
+// CHECK: scf.yield
+// CHECK: "nv_tileas.convert_layout"(%[[R]])
+#a = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] warp=[[32],[64]] : 128">
+#b = #nv_tileas.layout<"warp=[[1],[2]] lane=[[4],[8],[16],[32],[64]] : 128">
+#w = #nv_tileas.layout<"warp=[[1,0],[2,0]] lane=[[4,0],[8,0],[16,0],[32,0],[64,0]] : 128x1">
+func.func @carries(%y: tensor<128x1xf32, #w>, %p: tensor<128xf32, #a>, %n: index) -> tensor<128x1xf32, #w> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %two = arith.constant dense<2.0> : tensor<128x1xf32, #w>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %y) -> tensor<128x1xf32, #w> {
+    %0 = math.absf %p : tensor<128xf32, #a>
+    %1 = "nv_tileas.convert_layout"(%0) : (tensor<128xf32, #a>) -> tensor<128xf32, #b>
+    %2 = "nv_tileas.view"(%1) : (tensor<128xf32, #b>) -> tensor<128x1xf32, #w>
+    %3 = arith.mulf %acc, %two : tensor<128x1xf32, #w>
+    %4 = arith.addf %3, %2 : tensor<128x1xf32, #w>
+    scf.yield %4 : tensor<128x1xf32, #w>
+  }
+  return %r : tensor<128x1xf32, #w>
+}
+// -----
+// Where the loop uses it for something else, too, it stays as it is.
+// CHECK: func.func @is_used(%[[Y:[a-z0-9]+]]: tensor<128xf32
+// CHECK-NOT: convert_layout
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[Y]])
+// CHECK: "nv_tileas.convert_layout"
+// CHECK: scf.yield
+// CHECK-NOT: convert_layout
+// CHECK: return
+#a = #nv_tileas.layout<"lane=[[1],[2],[4],[8],[16]] warp=[[32],[64]] : 128">
+#b = #nv_tileas.layout<"warp=[[1],[2]] lane=[[4],[8],[16],[32],[64]] : 128">
+func.func @is_used(%y: tensor<128xf32, #b>, %p: tensor<128xf32, #a>, %n: index) -> (tensor<128xf32, #b>, tensor<128xf32, #b>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %y, %most = %y) -> (tensor<128xf32, #b>, tensor<128xf32, #b>) {
+    %0 = math.absf %p : tensor<128xf32, #a>
+    %1 = "nv_tileas.convert_layout"(%0) : (tensor<128xf32, #a>) -> tensor<128xf32, #b>
+    %2 = arith.addf %acc, %1 : tensor<128xf32, #b>
+    %3 = arith.maximumf %most, %2 : tensor<128xf32, #b>
+    scf.yield %2, %3 : tensor<128xf32, #b>, tensor<128xf32, #b>
+  }
+  return %r#0, %r#1 : tensor<128xf32, #b>, tensor<128xf32, #b>
+}
