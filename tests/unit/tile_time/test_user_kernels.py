@@ -56,6 +56,7 @@ COLLECTIONS = {
     "signal_rows": 12,
     "sequence_rows": 12,
     "data_rows": 12,
+    "training_rows": 10,
 }
 TARGETS = ("sm_100", "sm_90", "sm_120", "sm_100", "sm_90", "sm_80")
 
