@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile_cute.linear import LinearLayout, permute_dims, reshape
+from tile_cute.linear import LayoutError, LinearLayout, permute_dims, reshape
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.axis import shape_of
@@ -92,7 +92,10 @@ def _update_of(loop: ir.OpView, at: int) -> _Update | None:
     (layout,) = layouts
     if layout is None or layout.elements_per_thread > _MORE * now.elements_per_thread:
         return None
-    moved = plan_move(layout, now, storage_bits(argument.type.element_type))
+    try:
+        moved = plan_move(layout, now, storage_bits(argument.type.element_type))
+    except LayoutError:  # with views between, it is another move than the one in the loop
+        return None
     return _Update(loop, at, ops, layout) if moved.cost else None
 
 

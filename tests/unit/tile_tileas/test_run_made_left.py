@@ -21,6 +21,7 @@ _KERNELS = {
     "with_others": 1,
     "as_it_is": 0,
     "few_rows": 0,
+    "large": 1,
 }
 _PROGRAM = """
 M, N, K = 128, 64, 32
@@ -102,6 +103,16 @@ def few_rows(a, b, g, s, out):
         total = ct.mma(left * 2, right, total)
     ct.store(out, (0, 0), total)
 
+@ct.kernel
+def large(a, b, s, out):  # of which two blocks have three stages each
+    total = ct.full((M, 128), 0, dtype=ct.float32)
+    for k in range(ct.cdiv(a.shape[1], 64)):
+        left = ct.load(a, (0, k), (M, 64), padding_mode=ZERO).astype(ct.float32)
+        made = left * ct.load(s, (k,), (64,), padding_mode=ZERO).reshape((1, 64))
+        right = ct.load(b, (k, 0), (64, 128), padding_mode=ZERO)
+        total = ct.mma(made.astype(a.dtype), right, total)
+    ct.store(out, (0, 0), total)
+
 D = 304  # the last tile is partly outside
 rng = np.random.default_rng(0)
 draw = lambda *shape: rng.integers(-2, 3, shape)
@@ -124,13 +135,22 @@ wanted = {
     "as_it_is": first(parts(wide)),
     "few_rows": first(parts(2 * wide), 64),
 }
+def show(name):
+    ptx = tile_core.compile(made[-1], arch, opt_level=3, emit="ptx").output
+    text = ptx.decode() if isinstance(ptx, bytes) else str(ptx)
+    print(name, int("tcgen05.st" in text))
+
 for name, right_one in wanted.items():
     out = blank.copy()
     ct.launch(None, (1, 1, 1), globals()[name], (a, b, g, s, out))
     np.testing.assert_array_equal(out, right_one, err_msg=name)
-    ptx = tile_core.compile(made[-1], arch, opt_level=3, emit="ptx").output
-    text = ptx.decode() if isinstance(ptx, bytes) else str(ptx)
-    print(name, int("tcgen05.st" in text))
+    show(name)
+
+a, b = draw(M, 624).astype(np.float16), draw(624, 128).astype(np.float16)
+s, out = draw(624).astype(np.float32), np.full((M, 128), -1, np.float32)
+ct.launch(None, (1, 1, 1), large, (a, b, s, out))
+np.testing.assert_array_equal(out, (a.astype(np.float32) * s) @ b.astype(np.float32))
+show("large")
 """
 
 

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 
 from tile_core.mlir import ir
 from tile_tileas.dot_plan import family_of
+from tile_tileas.kernel_spec import num_ctas
 from tile_tileas.mma.families import TENSOR
 from tile_tileas.mma.warpgroup import WARPS
 from tile_tileas.pipelining import met_ring, tcgen05_in_flight
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.chains import Chain
+from tile_tileas.pipelining.depth import LEAST
 from tile_tileas.pipelining.fragments_ahead import FragmentsAhead, products_to_feed
 from tile_tileas.pipelining.made_operands import alternate, further_bytes, is_multiplied
 from tile_tileas.pipelining.multistage import Multistage
@@ -46,12 +48,25 @@ def with_tensor_memory(
         return None
     fillings = one.engines.fillings(one.loads)
     alone = bool(lag) and _are_by_tensor(one.loop)
-    made = Multistage(one.loop, fillings, stages, lag, phased=True, by_one_thread=alone)
+    behind = products[-1].op if _fills_behind(one, stages, lag) else None
+    read = 0 if behind is not None else lag
+    made = Multistage(
+        one.loop, fillings, stages, read, phased=True, by_one_thread=alone, behind=behind
+    )
     new = made.run()
     if lag:
         new = alternate(new, by_threads)
         tcgen05_in_flight.keep_in_flight(one.func, new, made, products)
     return Pipelined(stages, len(products) if lag else 0)
+
+
+def _fills_behind(one: Candidate, stages: int, lag: int) -> bool:
+    """Whether a stage is filled anew in the step that waits for the product which read it, behind
+    that wait, and not where the next step begins: so that of three stages copies are under way for
+    two iterations. Threads have read it before the step's meeting. B200 (model), 4096^3: weights of
+    bytes 181 us and 142, a layer behind a norm 204 and 181; with more stages 2 to 5 % slower.
+    """
+    return 0 < lag == stages - LEAST and num_ctas(one.func) == 1
 
 
 def _are_by_tensor(loop: ir.OpView) -> bool:
