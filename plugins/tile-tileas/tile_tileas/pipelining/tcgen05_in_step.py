@@ -35,7 +35,7 @@ from tile_tileas.analysis.accumulators import (
     tensor_products,
     together_with,
 )
-from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.analysis.buffers import ALLOC, allocation_of
 from tile_tileas.analysis.constants import is_zero
 from tile_tileas.analysis.users import first_user
 from tile_tileas.dialect.barriers import LEADER
@@ -55,7 +55,7 @@ from tile_tileas.pipelining.signals import Signals
 from tile_tileas.pipelining.slices import is_pure, move_before
 from tile_tileas.pipelining.stage_count import stages_of
 from tile_tileas.pipelining.tcgen05_a_step_ahead import LEAST_AHEAD, Ahead, stage_wait
-from tile_tileas.pipelining.wgmma_in_flight import LAG, VIEWS, stays
+from tile_tileas.pipelining.wgmma_in_flight import LAG, stays
 from tile_tileas.pipelining.writer import Writer
 
 _COPY, _WAIT = "nv_tileas.copy", "nv_tileas.dot_wait"
@@ -193,11 +193,11 @@ def _stored(
         for value in [*op.operands[:2], *op.operands[3:]]:
             if not isinstance(value.type, BufferType) or stays(value, block, filled):
                 continue
-            whole = _seen(value)
-            owner = whole.owner
-            if isinstance(owner, ir.Block) or owner.operation.name != ALLOC or first is None:
+            alloc = allocation_of(value)  # one product may read a tile as it lies, one turned
+            if alloc is None or first is None:
                 return None
-            copies = [use.owner.operation for use in whole.uses if use.owner.name == _COPY]
+            users = [use.owner.operation for use in alloc.results[0].uses]
+            copies = [user for user in users if user.name == _COPY]
             if len(copies) != 1 or copies[0].block != block:
                 return None
             if order.index(copies[0]) < order.index(first):
@@ -205,15 +205,6 @@ def _stored(
             if copies[0] not in found:
                 found.append(copies[0])
     return found
-
-
-def _seen(value: ir.Value) -> ir.Value:
-    """The buffer that a value is, or sees by another type: one product may read a tile as it lies,
-    and another one turned.
-    """
-    while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
-        value = value.owner.operands[0]
-    return value
 
 
 def _columns(one: Candidate) -> int:
