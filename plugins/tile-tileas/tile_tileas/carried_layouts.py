@@ -20,9 +20,9 @@ from tile_core.mlir import ir
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.moves import plan_move
-from tile_tileas.relayout import clone_in, converted
+from tile_tileas.relayout import clone_in, converted, converted_behind
 from tile_tileas.storage import storage_bits
-from tile_tileas.tile_graph import is_tile, kind_of
+from tile_tileas.tile_graph import is_free, is_tile, kind_of
 
 _CONVERT = "nv_tileas.convert_layout"
 #: Registers of a thread that the value may take then, for each that it takes now.
@@ -65,14 +65,7 @@ class _Update:
             own.append(op.results[0])
             op.results[0].set_type(distributed(op.results[0].type, self.layout))
         result.set_type(argument.type)
-        behind = ir.Operation.create(
-            _CONVERT,
-            results=[old],
-            operands=[result],
-            loc=loop.location,
-            ip=ir.InsertionPoint.after(loop),
-        )
-        result.replace_all_uses_except(behind.result, behind)
+        converted_behind(result, old, loop)
 
 
 def _update_of(loop: ir.OpView, at: int) -> _Update | None:
@@ -85,7 +78,7 @@ def _update_of(loop: ir.OpView, at: int) -> _Update | None:
     ops = [op for op in block.operations if op.operation in users]
     own = {argument, *(op.results[0] for op in ops)}
     others = {x for op in ops for x in op.operands if is_tile(x) and x not in own}
-    made = [x for x in others if not _is_free(x)]
+    made = [x for x in others if not is_free(x)]
     layouts, now = {_origin_layout(x) for x in made}, layout_of(argument.type)
     if len(layouts) != 1 or now is None or not any(_is_in(x, block) for x in made):
         return None
@@ -126,12 +119,6 @@ def _users(argument: ir.Value, block: ir.Block, at: int) -> set[ir.Operation]:
 
 def _is_simple(op: ir.Operation) -> bool:
     return kind_of(op) == "same" and len(op.results) == 1 and not len(op.regions)
-
-
-def _is_free(value: ir.Value) -> bool:
-    """Whether a value is as easily made in any layout."""
-    owner = value.owner
-    return not isinstance(owner, ir.Block) and kind_of(owner) == "source"
 
 
 def _views(value: ir.Value) -> Iterator[ir.Operation]:
@@ -175,7 +162,7 @@ def _seen(view: ir.Operation, layout: LinearLayout) -> LinearLayout:
 def _in(value: ir.Value, layout: LinearLayout, op: ir.OpView) -> ir.Value:
     """`value` in `layout`, in front of `op`."""
     place, maker = ir.InsertionPoint(op), value.owner
-    if not isinstance(maker, ir.Block) and _is_free(value):
+    if not isinstance(maker, ir.Block) and is_free(value):
         return clone_in(maker, distributed(value.type, layout), place).result
     if _origin_layout(value) != layout:
         return converted(value, layout, op)

@@ -41,6 +41,18 @@ def converted(value: ir.Value, layout: LinearLayout, op: ir.OpView | ir.Operatio
     ).result
 
 
+def converted_behind(value: ir.Value, type_: ir.Type, op: ir.OpView | ir.Operation) -> None:
+    """Let all that uses `value` have it as `type_`, by a conversion behind `op`, which gives it."""
+    made = ir.Operation.create(
+        "nv_tileas.convert_layout",
+        results=[type_],
+        operands=[value],
+        loc=op.location,
+        ip=ir.InsertionPoint.after(op),
+    )
+    value.replace_all_uses_except(made.result, made)
+
+
 def operand_layout(
     op: ir.OpView | ir.Operation, operand: ir.Value, result: LinearLayout
 ) -> LinearLayout | None:

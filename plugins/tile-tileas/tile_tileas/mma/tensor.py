@@ -311,13 +311,6 @@ class TensorTier:
         return plan.fragments
 
 
-def left_fragments(planned: Planned) -> LinearLayout | None:
-    """The layout in which threads make A of a product to be held in tensor memory; None where it is
-    not.
-    """
-    return TensorPlan(_atoms()[planned.atom], planned.shape[1:], planned.num_warps).left_fragments
-
-
 def product_problem(product: Product, rows: int) -> Unfit | None:
     """What of the product's shape, block or memory does not fit instructions of at least so many
     rows.

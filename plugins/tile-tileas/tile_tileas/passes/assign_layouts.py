@@ -23,7 +23,7 @@ from tile_tileas.dot_plan import WARPS, operand_homes
 from tile_tileas.kernel_spec import num_warps
 from tile_tileas.layouts import Assignment, inverse_permutation, problem_with
 from tile_tileas.reductions import plan_reduction
-from tile_tileas.relayout import clone_in, constant_in
+from tile_tileas.relayout import clone_in, constant_in, converted_behind
 from tile_tileas.scans import scan_layout
 from tile_tileas.storage import OPERATION_LIMIT, tile_bytes
 from tile_tileas.strategies.spread import spread
@@ -315,14 +315,7 @@ class _Materialiser:
 
     def _convert_after(self, op: ir.OpView, value: ir.Value, layout: LinearLayout) -> None:
         self._cx.count("conversions")
-        converted = ir.Operation.create(
-            "nv_tileas.convert_layout",
-            results=[distributed(value.type, layout)],
-            operands=[value],
-            loc=op.location,
-            ip=ir.InsertionPoint.after(op),
-        )
-        value.replace_all_uses_except(converted.result, converted)
+        converted_behind(value, distributed(value.type, layout), op)
 
 
 def _slices_in_registers(part: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:

@@ -22,10 +22,10 @@ from tile_core.passes import Pass, PassContext
 from tile_tileas.carried_layouts import keep_carried
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.moves import plan_move
-from tile_tileas.relayout import clone_in, converted, operand_layout
+from tile_tileas.relayout import clone_in, converted, converted_behind, operand_layout
 from tile_tileas.remat import Wanted, cheapest
 from tile_tileas.storage import storage_bits
-from tile_tileas.tile_graph import is_tile, kind_of, only_computes
+from tile_tileas.tile_graph import is_free, is_tile, kind_of, only_computes
 
 _CONVERT = "nv_tileas.convert_layout"
 _LOOPS = ("scf.for", "scf.while")
@@ -162,7 +162,7 @@ def _sink(op: ir.OpView) -> bool:
     if wanted is None:
         return False
     for operand in filter(is_tile, op.operands):
-        if _is_free(operand):
+        if is_free(operand):
             continue
         origin = _conversion_source(operand)
         if origin is None or len(list(operand.uses)) != 1:
@@ -181,11 +181,6 @@ def _sink(op: ir.OpView) -> bool:
     return True
 
 
-def _is_free(value: ir.Value) -> bool:
-    maker = _maker(value)
-    return maker is not None and kind_of(maker) == "source"
-
-
 def _compute_before_conversion(op: ir.OpView, source: LinearLayout) -> None:
     for at, operand in enumerate(op.operands):
         if not is_tile(operand):
@@ -199,14 +194,7 @@ def _compute_before_conversion(op: ir.OpView, source: LinearLayout) -> None:
     result = op.results[0]
     type_ = result.type
     result.set_type(distributed(type_, source))
-    conversion = ir.Operation.create(
-        _CONVERT,
-        results=[type_],
-        operands=[result],
-        loc=op.location,
-        ip=ir.InsertionPoint.after(op),
-    )
-    result.replace_all_uses_except(conversion.result, conversion)
+    converted_behind(result, type_, op)
 
 
 # --- backward: before the operation instead of after it -----------------------------------------

@@ -23,6 +23,7 @@ from tile_core.mlir import ir
 from tile_tileas.access import fall_back
 from tile_tileas.analysis.tokens import LOADS, is_weak
 from tile_tileas.analysis.users import within
+from tile_tileas.cloning import replace_operands
 from tile_tileas.dialect import layout_of
 from tile_tileas.pipelining.awaited import hand_on_token, is_awaited_inside
 from tile_tileas.pipelining.carrying import carrying, hand_on
@@ -128,8 +129,7 @@ class _Carried:
         fall_back(made.opview, _WHY)
         return made.results[0]
 
-    def _clone(self, op: ir.OpView, values: Mapping[ir.Value, ir.Value]) -> ir.Operation:
+    def _clone(self, op: ir.OpView, values: dict[ir.Value, ir.Value]) -> ir.Operation:
         made = op.operation.clone(ip=self._at.place)
-        for number, operand in enumerate(op.operands):
-            made.operands[number] = values.get(operand, operand)
+        replace_operands(made, values)
         return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_tileas.dots import FMA, SCALED_FAMILY, product_shape
 from tile_tileas.layouts import TileGraph, TileNode
 from tile_tileas.mma.families import TENSOR, WARP
-from tile_tileas.mma.tensor import left_fragments
+from tile_tileas.mma.tensor import TensorTier
 from tile_tileas.mma.tier import Planned
 from tile_tileas.mma.tiers import tier_of
 from tile_tileas.strategies.propagation import Propagation
@@ -54,7 +54,7 @@ def _seed_made(spreading: Propagation, node: TileNode) -> None:
         return
     shape = _product(graph, node)
     planned = Planned(node.atom, shape, len(graph.values[left].shape), graph.num_warps)
-    layout = left_fragments(planned)
+    layout = TensorTier().plan(planned).left_fragments
     if layout is not None:
         spreading.seed(left, layout)
 
