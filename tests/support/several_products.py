@@ -7,6 +7,7 @@
         out = max(out, S); other += B X(i)                           "beside"
         out = max(out, S + B)                                        "begun"
 
+that runs once, or several times: sums of its `runs` are added, and the largest is taken.
 A and B are M x K, X(i) K x N, and K is N; sums are exact in any order.
 """
 
@@ -31,6 +32,7 @@ class Several:
     """One kernel, by its `kind`."""
 
     kind: str = "both"
+    runs: int = 1
 
     @property
     def results(self) -> int:
@@ -68,8 +70,27 @@ class Several:
 
         initial = (none,) * self.results
         types = [none.type for _ in initial]
-        region = p.region([I32, *types], body, "continue")
-        p.emit("for", [*bounds, initial], *types, regions=(region,))
+
+        def loop() -> list[Value]:
+            region = p.region([I32, *types], body, "continue")
+            p.emit("for", [*bounds, initial], *types, regions=(region,))
+            return list(p.ops[-1].results)
+
+        def run(_: Value, *carried: Value) -> list[Value]:
+            found = loop()
+            return [
+                p.emit("maxf", [old, new], sums)
+                if self.kind != "both" and not number
+                else p.emit("addf", [old, new], sums, rounding_mode="nearest_even")
+                for number, (old, new) in enumerate(zip(carried, found, strict=True))
+            ]
+
+        if self.runs == 1:
+            loop()
+        else:
+            again = [p.constant(I32, value) for value in (0, self.runs, 1)]
+            region = p.region([I32, *types], run, "continue")
+            p.emit("for", [*again, initial], *types, regions=(region,))
         for result in p.ops[-1].results:
             p.store(result, (M, N), t.F32)
         return p
@@ -89,9 +110,11 @@ class Several:
         none = np.zeros((M, N), np.float32)
         if self.kind == "both":
             return [
-                sum((np.maximum(a @ s, 0) @ s.T for s in steps), none),
-                sum(((b @ s) @ s.T for s in steps), none),
+                self.runs * sum((np.maximum(a @ s, 0) @ s.T for s in steps), none),
+                self.runs * sum(((b @ s) @ s.T for s in steps), none),
             ]
         more = b if self.kind == "begun" else none
         folded = np.maximum.reduce([none, *(a @ s + more for s in steps)])
-        return [folded] if self.results == 1 else [folded, sum((b @ s for s in steps), none)]
+        return [folded] if self.results == 1 else [
+            folded, self.runs * sum((b @ s for s in steps), none),
+        ]  # fmt: skip

@@ -58,6 +58,17 @@ def test_every_trip_count(program: Several, stages: int) -> None:
             check(program, text, first, last, schedule)
 
 
+@pytest.mark.parametrize("stages", WAYS.values(), ids=list(WAYS))
+@pytest.mark.parametrize("kind", ["both", "folded", "beside"])
+def test_a_loop_that_runs_again(kind: str, stages: int) -> None:
+    """Turns of barriers go on from run to run: none is left that nobody has waited for."""
+    program = Several(kind, runs=3)
+    text = ptx(program, stages)
+    for first, last in ((0, MOST), (2, 5), (5, 6), (1, 1)):
+        for schedule in SCHEDULES:
+            check(program, text, first, last, schedule)
+
+
 def fails(program: Several, text: str) -> bool:
     return any(is_caught(partial(check, program, text, *one)) for one in ((0, MOST), (2, 5)))
 

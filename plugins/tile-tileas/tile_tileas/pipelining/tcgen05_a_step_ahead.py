@@ -26,7 +26,7 @@ from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dot_plan import IN_FLIGHT
 from tile_tileas.pipelining.carrying import carrying, hand_on
 from tile_tileas.pipelining.filling import Slot, following
-from tile_tileas.pipelining.multistage import Multistage
+from tile_tileas.pipelining.multistage import Multistage, is_inside_loop
 from tile_tileas.pipelining.signals import Signals
 from tile_tileas.pipelining.wgmma_in_flight import VIEWS
 from tile_tileas.pipelining.writer import Writer
@@ -73,6 +73,11 @@ class Ahead:
         for product, argument in zip(self.ready, carried, strict=True):
             self._later(at, block, product, argument, later)
         hand_on(block, [product.results[0] for product in self.ready])
+        if is_inside_loop(new.opview):
+            # Nobody reads these, but the next run counts turns from here.
+            at.move(ir.InsertionPoint.after(new))
+            for result in list(new.results)[-len(self.ready) :]:
+                at.create(_WAIT, [result], [result.type])
         if done is not None:
             self._keep(at, new, block, done)
         return new
