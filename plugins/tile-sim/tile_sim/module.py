@@ -197,6 +197,7 @@ class Module:
         strict: bool | None = None,
         trace: Trace | None = None,
         clusters: Sequence[int] | None = None,
+        followers: Sequence[Sequence[int]] | None = None,
         skipped: frozenset[str] = frozenset(),
         names: Sequence[str] | None = None,
     ) -> LaunchReport:
@@ -223,7 +224,8 @@ class Module:
         False lets memory be read that nobody wrote; in check mode that is full of values that
         show, else of 0.
         `trace` is told what every warp does; `clusters` are the numbers of those clusters of
-        CTAs to run, others are left out. `skipped` may have "products" (of tensor cores),
+        CTAs to run, others are left out; of each of those `followers` has the clusters that it
+        takes over, in order, if it asks for some. `skipped` may have "products" (of tensor cores),
         "copies" (data of tensor loads), "values" (arithmetic that reaches no branch and no
         address), "addresses" (all that reaches no branch) and "memory" (with "values": data that
         are stored and copied, but for those that loads which count read): the kernel runs on
@@ -239,6 +241,6 @@ class Module:
         launcher.hidden = self.hidden
         launcher.strict = self.strict if strict is None else strict
         launcher.trace, launcher.clusters, launcher.skipped = trace, clusters, skipped
-        launcher.names = names
+        launcher.names, launcher.followers = names, followers
         launcher.counters = Counters(launcher.program) if stats else None
         return launcher.run(grid, block, args, shared_bytes, cluster, wave_threads)

@@ -58,8 +58,30 @@ class Kernel:
     listing: Listing
 
     @property
+    def takes_over(self) -> bool:
+        """Whether a CTA may ask for others that have not been launched."""
+        return self.module.program(self.entry).takes_over
+
+    @property
     def registers(self) -> int:
         return self.code.resources[self.entry].registers
+
+
+@dataclass(frozen=True)
+class Launched:
+    """So many `clusters` of `all` those of a grid are launched, and take over others in turn."""
+
+    clusters: int
+    all: int
+
+    @property
+    def even(self) -> float:
+        """How many each has, of what the one with the most has."""
+        return self.all / (self.clusters * -(-self.all // self.clusters))
+
+    def followers(self, cluster: int) -> range:
+        """Which ones a cluster takes over."""
+        return range(cluster + self.clusters, self.all, self.clusters)
 
 
 def load_kernel(
@@ -123,7 +145,7 @@ def time_kernel(
         CompileError: it does not fit on the machine, or is too large for the model.
     """
     machine = kernel.machine
-    options = {"shared_bytes": shared_bytes + kernel.given, "cluster": cluster}
+    options: dict[str, Any] = {"shared_bytes": shared_bytes + kernel.given, "cluster": cluster}
     first = Recorder(MOST_STEPS)
     threads, size, ctas = record(kernel, first, grid, block, args, [0], options)
     resources = kernel.code.resources[kernel.entry]
@@ -131,7 +153,13 @@ def time_kernel(
     demand = Demand(threads, resources.registers, shared, first.most_columns)
     room = occupancy(machine, demand)
     clusters = -(-ctas // size)
-    places = max(int(machine.chip.sms) // size, 1)
+    places, even = max(int(machine.chip.sms) // size, 1), 1.0
+    if kernel.takes_over and room.ctas * places < clusters:
+        # Those that are on the GPU at first take over all others, each as many as any other.
+        taken = Launched(room.ctas * places, clusters)
+        options["launched"], clusters, even = taken, taken.clusters, taken.even
+        first.restart()
+        record(kernel, first, grid, block, args, [0], options)
     each = -(-clusters // places)  # clusters that the busiest SM runs
     resident = min(room.ctas, each)
 
@@ -163,7 +191,7 @@ def time_kernel(
     runs = _run(machine, kernel.graph, load, traffic, active, l1, trace_clk)
     launch = Launch(
         kernel.entry, grid, threads, size, ctas, clusters, places, each, resources,
-        demand, room,
+        demand, room, even,
     )  # fmt: skip
     return make_result(machine, kernel.graph, launch, runs, traffic, kernel.listing.unknown)
 
@@ -213,11 +241,14 @@ def record(
     """
     program = kernel.module.program(kernel.entry)
     left = frozenset(skipped)
+    options = dict(options)
+    launched: Launched | None = options.pop("launched", None)
+    followers = None if launched is None else [launched.followers(one) for one in clusters]
     while True:
         try:
             report = kernel.module.launch(
                 kernel.entry, grid, block, args, schedule="early", check_uninitialised=False,
-                trace=recorder, clusters=clusters, skipped=left,
+                trace=recorder, clusters=clusters, followers=followers, skipped=left,
                 wave_threads=1 << 20, **options,
             )  # fmt: skip
             break

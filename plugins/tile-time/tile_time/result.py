@@ -38,6 +38,7 @@ class Launch:
     resources: KernelResources
     demand: Demand
     room: Occupancy
+    even: float = 1.0  # what all clusters do, of what they would if each did as much as the busiest
 
 
 @dataclass(frozen=True)
@@ -151,9 +152,9 @@ def make_result(
     busy, cycles = runs.last.busy, runs.cycles
     # The counters are those of the clusters that ran; the SM runs more, the chip more still.
     share = {name: amount * runs.scale for name, amount in busy.items()}
-    chip = launch.clusters / max(launch.each, 1) * launch.cluster
+    chip = launch.clusters / max(launch.each, 1) * launch.cluster * launch.even
     tensor = min(share.get("tensor", 0.0) / cycles, 1.0) if cycles else 0.0
-    used = tensor * launch.clusters / (launch.places * max(launch.each, 1))
+    used = tensor * launch.even * launch.clusters / (launch.places * max(launch.each, 1))
     mhz = machine.clock.at(used)
     dram, l2 = share.get("DRAM", 0.0) * chip, share.get("L2", 0.0) * chip
     m = machine.memory

@@ -39,7 +39,7 @@ def try_cancel(cx: Decode) -> Exec:
         for row, target, barrier in zip(
             g.lane_rows(), addresses_of(g, to), addresses_of(g, bar), strict=True
         ):
-            response = _take(wave)
+            response = _take(wave, wave.first_cta + int(wave.cta_of[row]))
             cta, offset = shared.locate(wave, int(row), target, "try_cancel")
             bar_cta, bar_offset = shared.locate(wave, int(row), barrier, "try_cancel")
             ends = [(cta, bar_cta)]
@@ -58,9 +58,9 @@ def try_cancel(cx: Decode) -> Exec:
     return execute
 
 
-def _take(wave: Wave) -> Array:
-    """The last cluster that waits to be launched is not launched any more."""
-    first = wave.backlog.take() if wave.backlog is not None else None
+def _take(wave: Wave, cta: int) -> Array:
+    """A cluster that waits to be launched is not launched any more: `cta` has it."""
+    first = wave.backlog.take(cta) if wave.backlog is not None else None
     words = np.zeros(4, np.uint32)
     if first is not None:
         words[:3], words[3] = first, 1

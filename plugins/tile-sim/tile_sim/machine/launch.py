@@ -15,7 +15,7 @@ from tile_sim.machine.monitor import Finding, Monitor
 from tile_sim.machine.parameters import Argument, HiddenFilled, Parameters, RawParameters
 from tile_sim.machine.scheduler import Scheduler
 from tile_sim.machine.trace import Trace
-from tile_sim.machine.wave import Backlog, Dim, Settings, Shape, Wave
+from tile_sim.machine.wave import Apportioned, Backlog, Dim, Settings, Shape, Wave
 from tile_sim.program.layout import PARAM_WINDOW
 from tile_sim.program.program import Program
 from tile_sim.report import CostReport, make_report
@@ -70,6 +70,7 @@ class Launcher:
         self.strict = True
         self.trace: Trace | None = None
         self.clusters: Sequence[int] | None = None
+        self.followers: Sequence[Sequence[int]] | None = None
         self.skipped: frozenset[str] = frozenset()
         self.names: Sequence[str] | None = None
 
@@ -108,14 +109,11 @@ class Launcher:
     # --- waves ------------------------------------------------------------------------------
 
     def _waves(self, shape: Shape, report: LaunchReport, wave_threads: int) -> None:
-        coordinates = shape.cta_coordinates()
         size = shape.cluster_size
         if self.check:
             wave_threads = min(wave_threads, Monitor.wave_threads)
         clusters = max(1, wave_threads // (shape.warps_per_cta * 32 * size))
-        if self.clusters is not None:
-            coordinates = coordinates.reshape(-1, size, 3)[list(self.clusters)].reshape(-1, 3)
-        backlog = Backlog(coordinates, size)
+        backlog = self._backlog(shape.cta_coordinates().reshape(-1, size, 3))
         settings = Settings(self.schedule, self.seed, self.check_uninitialised)
         settings.max_steps = self.max_steps
         settings.strict = self.strict
@@ -130,6 +128,15 @@ class Launcher:
                 wave = Wave(self.program, shape, self.memory, part, settings, report.output, first)
                 wave.backlog = backlog
                 self._run(wave, report)
+
+    def _backlog(self, whole: np.ndarray) -> Backlog:
+        """What is launched of `[clusters, CTAs, 3]`, and what may be taken over."""
+        size = whole.shape[1]
+        started = whole if self.clusters is None else whole[list(self.clusters)]
+        if self.followers is None:
+            return Backlog(started.reshape(-1, 3), size)
+        followers = [whole[list(own), 0] for own in self.followers]
+        return Apportioned(started.reshape(-1, 3), size, followers)
 
     def _run(self, wave: Wave, report: LaunchReport) -> None:
         monitor = wave.monitor

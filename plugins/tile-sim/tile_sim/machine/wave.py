@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
@@ -96,12 +97,27 @@ class Backlog:
         self.first = min(self.stop, start + clusters * self.cluster_size)
         return self.coordinates[start : self.first]
 
-    def take(self) -> Array | None:
-        """The coordinates of the first CTA of the last cluster, which will not be launched."""
+    def take(self, cta: int) -> Array | None:
+        """The coordinates of the first CTA of the last cluster, which will not be launched: a CTA
+        of the launch takes it over.
+        """
         if self.first >= self.stop:
             return None
         self.stop -= self.cluster_size
         return self.coordinates[self.stop]
+
+
+class Apportioned(Backlog):
+    """Of clusters that all start, each takes over others of its own: `followers` has the first CTAs
+    of those, in the order in which they are taken.
+    """
+
+    def __init__(self, coordinates: Array, cluster_size: int, followers: Sequence[Array]) -> None:
+        super().__init__(coordinates, cluster_size)
+        self._left = [iter(own) for own in followers]
+
+    def take(self, cta: int) -> Array | None:
+        return next(self._left[cta // self.cluster_size], None)
 
 
 @dataclass

@@ -31,6 +31,8 @@ from tile_sim.program.types import TYPES
 from tile_sim.ptx.lexer import Source
 from tile_sim.ptx.syntax import Function, Instr, Module, Variable
 
+_ASKS = "clusterlaunchcontrol"
+
 
 @dataclass(frozen=True)
 class Left:
@@ -86,6 +88,11 @@ class Program:
         other = copy(self)
         other.made, other._left = set(), {}
         return other
+
+    @cached_property
+    def takes_over(self) -> bool:
+        """Whether a CTA may ask for clusters that have not been launched."""
+        return any(ins.op == _ASKS for block in self.blocks for ins in block.instrs)
 
     @property
     def visible(self) -> tuple[Variable, ...]:
