@@ -28,8 +28,9 @@ Carried = list[Value]
 class Steps:
     """One kernel: how A and B come. `most` is how many steps there is data for; with `turns` the
     loop runs as often in another one, which adds what it gives; `moving`: the last one has all
-    steps, and each before it is without the first three of the next. `tile` has M, K and N,
-    `element` what loads through views give.
+    steps, and each before it is without the first three of the next. With `blocks` as many tile
+    blocks do so, each for a result of its own. `tile` has M, K and N, `element` what loads through
+    views give.
     """
 
     left: str = "view"
@@ -39,6 +40,7 @@ class Steps:
     latency: int | None = None
     turns: int = 0
     moving: bool = False
+    blocks: int = 0
     tile: tuple[int, int, int] = (M, K, N)
     element: t.Scalar = t.F16
 
@@ -78,8 +80,24 @@ class Steps:
             given = [first, last, step, (start, *initial)]
             return p.emit("for", given, *types[1:], regions=(region,))
 
-        p.store(self._turned(start, loop) if self.turns else loop(), (m, n), t.F32)
+        if self.blocks:
+            self._stored(loop, (m, n))
+        else:
+            p.store(self._turned(start, loop) if self.turns else loop(), (m, n), t.F32)
         return p
+
+    def _stored(self, loop: Callable[[], Value], shape: tuple[int, int]) -> None:
+        """What `loop` gives in each tile block, one below the other."""
+        p, (m, n) = self.p, shape
+        block = p.emit("get_tile_block_id", [], I32, I32, I32)
+        left = p.emit("subi", [p.constant(I32, self.blocks - 1), block], I32)
+        self._turn = p.emit("muli", [left, p.constant(I32, 3)], I32)
+        tensor = t.TensorView(t.F32, (self.blocks * m, n), (n, 1))
+        view = p.emit("make_tensor_view", [_pointer(p, t.F32), (), ()], tensor)
+        kind = t.PartitionView(shape, tensor, (0, 1), "zero")
+        view = p.emit("make_partition_view", [view], kind)
+        place = (block, p.constant(I32, 0))
+        p.emit("store_view_tko", [loop(), view, place], t.TOKEN, **WEAK)
 
     def _turned(self, start: Value, loop: Callable[[], Value]) -> Value:
         """The sum of what `loop` gives in each turn."""
@@ -102,7 +120,8 @@ class Steps:
             _integers(self, shape, kind, seed)
             for seed, (shape, kind) in enumerate((((m, k), self.left), ((k, n), self.right)))
         )
-        return [a, b, np.int32(first), np.int32(last), np.zeros((m, n), np.float32)]
+        out = np.zeros((max(self.blocks, 1) * m, n), np.float32)
+        return [a, b, np.int32(first), np.int32(last), out]
 
 
 def _integers(own: Steps, shape: tuple[int, int], kind: str, seed: int) -> np.ndarray:

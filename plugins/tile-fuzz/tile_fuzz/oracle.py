@@ -28,6 +28,8 @@ TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 _ORDERS = 3
 #: Instructions of one warp after which the simulator gives up.
 _MOST_STEPS = 4_000_000
+#: Threads that are resident at once.
+_THREADS = 16384
 
 
 @dataclass(frozen=True)
@@ -243,9 +245,12 @@ def run(
 
 def _launch(module: Module, launch: Launch, wanted: list[Any], setting: Setting) -> Failure | None:
     arguments = [data_of(argument) for argument in launch.arguments]
+    # Where blocks take over others, one cluster at a time has all others to take.
+    threads = 1 if module.program(launch.entry).takes_over else _THREADS
     report = module.launch(
-        launch.entry, launch.grid, None, arguments, check=True, max_steps=_MOST_STEPS
-    )
+        launch.entry, launch.grid, None, arguments, check=True, wave_threads=threads,
+        max_steps=_MOST_STEPS,
+    )  # fmt: skip
     if report.findings:
         first = report.findings[0]
         return Failure("finding", first.kind, str(first), setting)

@@ -35,10 +35,17 @@ gpu.module @m attributes {tt.num_warps = 4 : i32, tt.num_ctas = 1 : i32} {
   }
 }
 // -----
-// One that all blocks run alike, and one that blocks of a cluster share, stay as they are.
+// One that all blocks run alike stays as it is; of a cluster the first block asks for all, behind a
+// meeting.
 // CHECK: remark[failed]: blocks do not take further tile blocks: the kernel does not ask for its program id
-// CHECK: remark[failed]: blocks do not take further tile blocks: 2 blocks of a cluster work on each
+// CHECK: func.func @alike
 // CHECK-NOT: scf.while
+// CHECK: func.func @shared
+// CHECK: "nv_tileas.cluster_sync"() {barriers_made}
+// CHECK: scf.while
+// CHECK: "nv_tileas.cluster_sync"
+// CHECK-NEXT: "nv_tileas.barrier_expect"
+// CHECK-NEXT: "nv_tileas.async_cancel_next_program_id"({{.*}}) {ctas = 2 : i32}
 gpu.module @m {
   func.func @alike() attributes {nv_tileaa.kernel, nv_tileaa.kernel_spec = {num_ctas = 1 : i32, num_warps = 4 : i32}} {
     return

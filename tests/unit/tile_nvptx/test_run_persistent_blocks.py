@@ -109,18 +109,26 @@ def test_the_answer_has_sixteen_bytes(bytes_: int) -> None:
         run(other, "vector_add_f32")
 
 
-@pytest.mark.parametrize(
-    ("target", "options", "why"),
-    [
-        ("sm_90", {}, "sm_90 has no launch control, which comes with sm_100"),
-        ("sm_100", {"num-ctas": 2}, "2 blocks of a cluster work on each"),
-    ],
-)
-def test_where_blocks_stay_as_they_are(target: str, options: dict[str, int], why: str) -> None:
+@pytest.mark.parametrize("agents", [True, False])
+def test_clusters(agents: bool) -> None:
+    """The first block asks for all, by an agent of its own or behind a meeting of both."""
     code = (EXAMPLES / "bytecode" / "matmul_f16.tileirbc").read_bytes()
     made = tile_core.compile(
-        code, target, emit="ptx", options={**options, "dynamic-persistent": True}
-    )
+        code, "sm_100", emit="ptx", options={"num-ctas": 2, "dynamic-persistent": True},
+        pass_options={"tileas-unspecialized-pipeline.in-turn": agents},
+    )  # fmt: skip
+    text = str(made.stage("ptx"))
+    assert text.count("multicast::cluster::all") == 1
+    for schedule in SCHEDULES:
+        waves, _ = run(text, "matmul_f16", schedule)
+        assert waves == 1
+        run(text, "matmul_f16", schedule, 4)
+
+
+def test_where_blocks_stay_as_they_are() -> None:
+    code = (EXAMPLES / "bytecode" / "matmul_f16.tileirbc").read_bytes()
+    made = tile_core.compile(code, "sm_90", emit="ptx", options={"dynamic-persistent": True})
+    why = "sm_90 has no launch control, which comes with sm_100"
     assert [r.kind for r in made.remarks if why in str(r)] == ["failed"]
     assert "clusterlaunchcontrol" not in str(made.stage("ptx"))
 

@@ -193,6 +193,10 @@ CASES = [
     (WAIT, "expects a leader to wait for a pair"),
     (WAIT.replace("pair", "copier"), "expects a leader to wait in the place of another"),
     (TOLD, "expects products or warps to arrive for a pair, but got 'generic' by 'agent'"),
+    (
+        TOLD.replace("pair", "ctas = 2 : i32"),
+        "expects products of one block to arrive for others, but got 'generic' by 'agent'",
+    ),
     (ARRIVE, "expects one thread of the agent to arrive for its products, but got 'warp'"),
 ]
 ARGUMENTS = "%a: !a, %b: !b, %c: !c, %w: !word, %bar: !bar, %ring: !ring, %i: i32, %l: i64, %f: i1"

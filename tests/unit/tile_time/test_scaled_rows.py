@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PATHS = [str(ROOT / "benchmarks"), str(ROOT / "examples")]
 
-#: One launch of two tiles by one, six steps; all numbers are small, so that sums are exact.
+#: One launch of three tiles by one, six steps; all numbers are small, so that sums are exact. One
+#: cluster is launched at a time, and may take over the others.
 _LAUNCH = """
 import sys
 target, schedule, form, scales, tile, ctas, wanted, unwanted = sys.argv[1:9]
@@ -21,7 +22,7 @@ sys.path[:0] = sys.argv[9:]
 from tile_sim import cutile
 cutile.settings.arch, cutile.settings.compiler, cutile.settings.opt_level = target, "tilec", 3
 cutile.settings.strict = True
-cutile.settings.launch.update(schedule=schedule)
+cutile.settings.launch.update(schedule=schedule, wave_threads=1)
 import cuda.tile as ct
 import ml_dtypes
 import numpy as np
@@ -33,7 +34,7 @@ made = []
 cutile.compiler.watch = lambda done: made.append(done.bytecode)
 kind, in_byte, _, scale_kind, block = FORMATS[form]
 tm, tn, tk = map(int, tile.split("x"))
-m, n, k = 2 * tm, tn, 6 * tk
+m, n, k = 3 * tm, tn, 6 * tk
 draw = np.random.default_rng(1)
 NIBBLES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 
@@ -67,7 +68,7 @@ where, name = KERNELS[form, scales].split(":")
 kernel = getattr(import_module(where), name)
 kernel = kernel.replace_hints(num_ctas=int(ctas)) if int(ctas) > 1 else kernel
 c = np.zeros((m, n), np.float32)
-ct.launch(None, (2, 1, 1), kernel, (a, sfa, b, sfb, c, tm, tn, tk, block))
+ct.launch(None, (3, 1, 1), kernel, (a, sfa, b, sfb, c, tm, tn, tk, block))
 np.testing.assert_array_equal(c, (left * by) @ (right * others).T)
 text = str(tile_core.compile(made[-1], target, opt_level=3, emit="ptx").output)
 assert wanted in text and unwanted not in text

@@ -6,9 +6,10 @@ that comes from memory, a tile, or an operation with an effect is known to one a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tile_core.mlir import ir
+from tile_tileas.dialect.launched import TAKE
 from tile_tileas.pipelining.slices import is_pure
 
 FOR, WHILE, IF = "scf.for", "scf.while", "scf.if"
@@ -23,7 +24,9 @@ class Needs:
         control: loops and branches that are run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turned: Collection[ir.Operation] = ()) -> None:
+        """`turned`: operations that each agent will do otherwise."""
+        self._turned = turned
         self.values: set[ir.Value] = set()
         self.control: set[ir.Operation] = set()
 
@@ -68,6 +71,8 @@ class Needs:
         if isinstance(owner, ir.Block):
             return self._argument(value, owner)
         op = owner.operation
+        if op.name == TAKE or op in self._turned:  # each agent does, with memory that all have
+            return self._around(op)
         if op.name in _CONTROL:
             at = ir.OpResult(value).result_number
             return self._given(op, at) or self._run(op)

@@ -36,6 +36,21 @@ def warps_with_scaling(works: int, target: Target) -> tuple[Warps, Warps, Warps]
     return Warps(works, registers), scaling, copying
 
 
+def warps_with_registers(
+    works: int, beside: int, needed: int, blocks: int, target: Target
+) -> list[Warps]:
+    """The agent that works, `beside` others of a warp each, and, where threads that work need more
+    registers than all would have alike, one without work, which makes them a warpgroup.
+    """
+    alike = target.registers // (_LANES * (works + beside) * blocks)
+    many = works >= _MANY_WARPS and works % _WARPGROUP == 0 and blocks == 1
+    given = _given(works, (_WARPGROUP,), blocks, target) if many and needed > alike else None
+    if given is None or beside >= _WARPGROUP:
+        return [Warps(works), *[Warps(1)] * beside]
+    idle = Warps(_WARPGROUP - beside, _KEPT)
+    return [Warps(works, given), *[Warps(1, _KEPT)] * beside, idle]
+
+
 def warps_for(works: int, blocks: int, target: Target) -> tuple[Warps, Warps]:
     """The agent that works, on `works` warps, and the one that copies, where hints ask for `blocks`
     of a multiprocessor at once.

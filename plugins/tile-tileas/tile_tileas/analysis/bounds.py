@@ -67,7 +67,8 @@ class BoundsAnalysis(Forward[Range]):
         return Range(lower.lo, max(lower.lo, upper.hi - 1))
 
 
-Rule = Callable[[ir.OpView, BoundsAnalysis], Range]
+#: What is known of an operation's first result, or of each.
+Rule = Callable[[ir.OpView, BoundsAnalysis], Range | list[Range]]
 
 
 def _constant(op: ir.OpView, known: BoundsAnalysis) -> Range:
@@ -168,6 +169,11 @@ def _program_id(op: ir.OpView, known: BoundsAnalysis) -> Range:
     return Range(0, _GRID[ir.IntegerAttr(op.attributes["axis"]).value] - 1)
 
 
+def _taken(op: ir.OpView, known: BoundsAnalysis) -> list[Range]:
+    """Whether there is one, and where in the grid."""
+    return [ranges.BIT, *(Range(0, extent - 1) for extent in _GRID)]
+
+
 def _num_programs(op: ir.OpView, known: BoundsAnalysis) -> Range:
     return Range(1, _GRID[ir.IntegerAttr(op.attributes["axis"]).value])
 
@@ -258,5 +264,6 @@ BoundsAnalysis.rules = {
     "nv_tileas.extract_slice": _same,
     "nv_tileas.insert_slice": _either,
     "nv_tileas.next_program_id": _program_id,
+    "nv_tileas.take_program_id": _taken,
     "nv_tileas.view": _same,
 }

@@ -63,7 +63,9 @@ class Forward(ABC, Generic[F]):
             return
         rule = self.rules.get(name)
         if rule is not None and len(op.results) and self.tracks(op.results[0].type):
-            self._facts[op.results[0]] = rule(op, self)
+            found = rule(op, self)
+            each = found if isinstance(found, list) else [found]
+            self._facts.update(zip(op.results, each, strict=False))
         for region in op.regions:
             self._region(region)
 

@@ -45,10 +45,15 @@ def held_registers(func: ir.Operation) -> int:
     return _Held(_Sections(func)).region(func.regions[0], {})
 
 
+def registers_needed(func: ir.Operation) -> int:
+    """Registers of a thread for what it must hold, and some more."""
+    needed = max(_LEAST_REGISTERS, held_registers(func) + _OTHER_REGISTERS)
+    return -(-needed // _STEP) * _STEP
+
+
 def blocks_by_registers(func: ir.Operation, target: Target) -> int:
     """Blocks of a multiprocessor at once whose threads have what they must hold, and some more."""
-    needed = max(_LEAST_REGISTERS, held_registers(func) + _OTHER_REGISTERS)
-    needed = -(-needed // _STEP) * _STEP
+    needed = registers_needed(func)
     return target.registers // (needed * target.warp_size * num_warps(func))
 
 

@@ -10,6 +10,7 @@ from tile_tileas.analysis.pieces import Piece, pieces
 from tile_tileas.analysis.proxies import is_bulk_store, reads_by_async_proxy, writes_by_async_proxy
 from tile_tileas.analysis.tokens import TokenOrder
 from tile_tileas.analysis.views import maker
+from tile_tileas.dialect.barriers import CTAS, PAIR
 from tile_tileas.dialect.fields import operand_of
 
 _TO_ALL = "nv_tileas.async_tiled_tma_load"
@@ -142,6 +143,19 @@ class Pending:
         elif proxy == GLOBAL_PROXY:
             self.unfenced_accesses.clear()
             self._forget()
+
+
+def signals_others(region: ir.Region) -> bool:
+    """Whether something in a region copies into other blocks of its cluster, or arrives at their
+    barriers.
+    """
+    return any(
+        goes_to_all(op)
+        or any(name in op.attributes for name in (PAIR, CTAS))
+        or any(map(signals_others, op.regions))
+        for block in region.blocks
+        for op in block.operations
+    )
 
 
 def goes_to_all(op: ir.OpView) -> bool:

@@ -44,6 +44,8 @@ WITH_WARP = "with_warp"
 #: On what concerns both blocks of a pair: the first of them does it, at its own barrier; its
 #: products arrive at the barriers of both.
 PAIR = "pair"
+#: How many blocks (i32) of a cluster hear of products at their barriers.
+CTAS = "ctas"
 #: Who arrives: every thread, one of each warp after its warp met, one of the agent after it met.
 ARRIVERS = ("thread", "warp", "agent")
 #: When an arrival counts: at once; when the copies that the thread has begun with cp.async are
@@ -133,6 +135,8 @@ def _arrive(op: ir.OpView) -> str | None:
         return f"expects every thread to arrive for its own copies, but got '{by}'"
     if kind == "tcgen05" and by != "agent":
         return f"expects one thread of the agent to arrive for its products, but got '{by}'"
+    if CTAS in op.attributes and (kind != "tcgen05" or PAIR in op.attributes):
+        return f"expects products of one block to arrive for others, but got '{kind}' by '{by}'"
     if PAIR in op.attributes and (by, kind) != ("warp", "generic") and kind != "tcgen05":
         return f"expects products or warps to arrive for a pair, but got '{kind}' by '{by}'"
     return None
@@ -214,7 +218,8 @@ SPECS = (
         {**_STAGE, "by": ir.StringAttr, "kind": ir.StringAttr},
         "Arrive with release semantics: one arrival per thread, warp or agent, as `by` says. With "
         "`pair` products of a pair arrive at the barriers of both blocks, and so do warps, which "
-        "hand over nothing to the other block that they wrote. With `team` products of each team's "
+        "hand over nothing to the other block that they wrote. With `ctas` (i32) products arrive "
+        "at the barriers of so many blocks, a whole cluster. With `team` products of each team's "
         "first thread arrive by themselves, or its threads at a stage of their own.",
         (ReadsAndWrites,),
         (_at, _arrive),

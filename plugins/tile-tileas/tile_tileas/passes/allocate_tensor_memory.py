@@ -17,7 +17,7 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import Life, lives_of
-from tile_tileas.analysis.unmet import goes_to_all
+from tile_tileas.analysis.unmet import goes_to_all, signals_others
 from tile_tileas.analysis.users import first_user, within
 from tile_tileas.dialect.agents import SWITCH, agents_of
 from tile_tileas.dialect.barriers import PAIR
@@ -152,7 +152,7 @@ def _take_for_agents(
             use.owner.operands[use.operand_number] = made.result
         life.op.operation.erase()
     end = Exchange(block.operations[len(block.operations) - 1])
-    if PAIR in count:
+    if signals_others(func.regions[0]):  # and nobody is gone where others arrive
         for body in bodies:
             _arrive(Exchange(body.operations[len(body.operations) - 1]))
         end.create("nv_tileas.cluster_wait")

@@ -13,9 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tile_cute.atoms.records import TENSOR
-from tile_cute.linear import LinearLayout
-
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
 from tile_tileas.analysis.accumulators import (
@@ -28,10 +25,8 @@ from tile_tileas.analysis.accumulators import (
 )
 from tile_tileas.analysis.constants import is_zero, splat_integer
 from tile_tileas.analysis.users import first_user
-from tile_tileas.dialect import distributed
 from tile_tileas.dialect.barriers import TEAM
-from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.tensor import LEAST_COLUMNS, UMMA
+from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.dot_plan import (
     FREES,
     IN_FLIGHT,
@@ -48,13 +43,11 @@ from tile_tileas.materialize.tensor_parts import (
     led_from,
 )
 from tile_tileas.mma.tensor import WARPS
-from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
+from tile_tileas.pipelining.held_columns import scales_of, sums_of
 from tile_tileas.pipelining.signals import Signals
 from tile_tileas.pipelining.writer import Writer
 
 _COPY, _DOT, _WAIT = "nv_tileas.copy", "nv_tileas.dot", "nv_tileas.dot_wait"
-#: Where columns of block scales begin (PTX ISA, "tcgen05.cp").
-_SCALE_COLUMNS = 4
 
 
 @dataclass(frozen=True)
@@ -227,17 +220,9 @@ class _Placing:
     # -- parts ---------------------------------------------------------------------------------
 
     def _held(self, at: Writer, op: ir.OpView) -> _Held:
-        """Tensor memory for the accumulator, and for block scales: while a product is in flight,
-        nothing else may have the columns of either.
-        """
-        plan, tile = tensor_plan_of(op, self._warps), ir.RankedTensorType(op.results[0].type)
-        sums = _allocate(at, tile, plan.buffer, LEAST_COLUMNS)
-        if not isinstance(plan, ScaledTensorPlan):
-            return _Held(sums)
-        known = [Buffer.of(value.type) for value in list(op.operands)[3:]]
-        tiles = [buffer.tile for buffer in known if buffer is not None]
-        places = zip(tiles, plan.scale_places, strict=True)
-        return _Held(sums, [_allocate(at, tile, place, _SCALE_COLUMNS) for tile, place in places])
+        """Tensor memory for the accumulator, and for block scales."""
+        plan = tensor_plan_of(op, self._warps)
+        return _Held(sums_of(at, op, plan), scales_of(at, op, plan))
 
     def _begin(
         self,
@@ -265,16 +250,6 @@ class _Placing:
             self._done = self._signals.barrier()
         self._signals.commit(at, self._done, pair=self._pair)
         self._signals.wait(at, self._done)
-
-
-def _allocate(
-    at: Writer, tile: ir.RankedTensorType, layout: LinearLayout, alignment: int
-) -> ir.Value:
-    plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
-    held = ir.RankedTensorType(distributed(plain, layout))
-    attributes = {"alignment": ir.IntegerAttr.get(at.i32, alignment)}
-    type_ = Buffer(held, TENSOR, 1).type
-    return at.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
 
 
 def _flag(at: Writer, *, value: bool) -> ir.Value:
@@ -388,7 +363,7 @@ def _read_behind(
     def read() -> list[ir.Value]:
         return [_sum(at, at.read(buffer, type_), initial)]
 
-    found = read()[0] if _runs(loop) else at.choice(flag, read, [initial])[0]
+    found = read()[0] if _runs(loop) else at.choice(flag, read, [initial], seldom=True)[0]
     for user, number in users:
         if user.name == _WAIT:
             user.results[0].replace_all_uses_with(found)

@@ -22,10 +22,16 @@ from tile_core.passes import Pass, PassContext, error_at
 from tile_core.target import Target
 from tile_tileas.agents.leaders import mark_leaders
 from tile_tileas.agents.needs import FOR, Needs, used_outside
-from tile_tileas.agents.registers import Warps, warps_for, warps_with_scaling
+from tile_tileas.agents.registers import (
+    Warps,
+    warps_for,
+    warps_with_registers,
+    warps_with_scaling,
+)
 from tile_tileas.agents.replica import Replica
-from tile_tileas.analysis.accumulators import made_by_pairs
 from tile_tileas.analysis.buffers import ALLOC, is_storage
+from tile_tileas.analysis.held import registers_needed
+from tile_tileas.analysis.unmet import signals_others
 from tile_tileas.dialect.agents import AGENT, ALONE, SWITCH, YIELD
 from tile_tileas.kernel_spec import SPEC, num_warps, occupancy
 from tile_tileas.pipelining.apart import LEADS, PRODUCER, SCALES
@@ -106,7 +112,11 @@ class _Split:
             assert found is not None, "who marks operations asks before"
             self._works, *self._warps = found
         else:
-            self._works, self._warps = Warps(num_warps(func)), [Warps(1) for _ in numbers]
+            needed, blocks = registers_needed(func), occupancy(func)
+            self._works, *self._warps = warps_with_registers(
+                num_warps(func), len(numbers), needed, blocks, target
+            )
+        self._idle = self._warps[len(numbers) :]
 
     def run(self) -> None:
         """Make the agents."""
@@ -119,21 +129,23 @@ class _Split:
         for op in shared:
             at.place.insert(op.operation.detach_from_parent())
         at.fence("mbarrier_init")
-        pair = made_by_pairs(self._func)
-        at.meet(in_cluster=pair).attributes[BEGINS] = ir.UnitAttr.get()
-        sizes = ir.DenseI32ArrayAttr.get([1] * (1 + len(self.parts)))
+        others = signals_others(self._func.regions[0])
+        at.meet(in_cluster=others).attributes[BEGINS] = ir.UnitAttr.get()
+        sizes = ir.DenseI32ArrayAttr.get([1] * (1 + len(self._warps)))
         switch = at.create(
             SWITCH, [], [],
             {"num_agents_per_group": sizes, "isolated": ir.BoolAttr.get(False)},
             regions=1,
         )  # fmt: skip
         agents = switch.regions[0].blocks.append()
-        for number, part, warps in zip(self._numbers, self.parts, self._warps, strict=True):
+        for number, part, warps in zip(self._numbers, self.parts, self._warps, strict=False):
             body = self._agent(agents, warps, alone=number == LEADS)
             at.move(ir.InsertionPoint(body))
             Replica(at, part.needs, part.marked).of(rest)
             rest = [op for op in rest if op.operation not in part.marked]
             self._end(body)
+        for warps in self._idle:
+            self._end(self._agent(agents, warps))
         body = self._agent(agents, self._works, first=True)
         at.move(ir.InsertionPoint(body))
         for op in rest:

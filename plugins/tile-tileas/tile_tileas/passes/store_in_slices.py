@@ -30,16 +30,17 @@ from tile_tileas.dialect.fields import operands_of
 from tile_tileas.dialect.tensor import GIVES_BACK, column_of
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.pipelining.multistage import PIPELINED, is_inside_loop
-from tile_tileas.pipelining.writer import Writer
+from tile_tileas.pipelining.writer import OPAQUE, Writer
 from tile_tileas.storage import storage_bits
 from tile_tileas.tma.copies import TileCopy
 from tile_tileas.tma.refusals import innermost
 from tile_tileas.tma.slices import (
     IN_SLICES,
-    IN_TURN,
+    READ_FIRST,
     Leaving,
     chain_of_value,
     fitted,
+    given_otherwise,
     is_cut_by,
     is_splat,
     is_undisturbed,
@@ -177,19 +178,21 @@ def _cut(tile: Leaving, several: int = 0) -> None:
     """`several`: memory for so many slices; 0 for all, or for what is stored meanwhile."""
     alloc, last = tile.copy.operands[1].owner, tile.boxes[-1]
     said = _said_behind(tile)
+    early = any(READ_FIRST in op.attributes for op in said)
     # All slices have memory of their own, so that none waits for the copies of another one; unless
     # nobody waits for those either.
     first = Exchange(alloc)
     if not several:
-        spare = any(IN_SLICES in op.attributes for op in said)
-        several = IN_TURN if spare else len(tile.boxes)
+        spare = (op.attributes[IN_SLICES] for op in said if IN_SLICES in op.attributes)
+        several = next((ir.IntegerAttr(one).value for one in spare), len(tile.boxes))
     attributes = {"alignment": alloc.attributes["alignment"]}
     types = [box.view.results[0].type for box in tile.boxes[:several]]
     buffers = [first.create(ALLOC, [], [type_], attributes).result for type_ in types]
     for number, box in enumerate(tile.boxes):
         at, buffer = Exchange(box.store), buffers[number % several]
-        value = _read(at, tile, of_axes(box.origin, tile.copy.operands[0]))
-        if box is last:
+        origin = of_axes(box.origin, tile.copy.operands[0])
+        value = _part(at, tile, origin) if early else _read(at, tile, origin)
+        if box is last and not early:
             for op in said:
                 at.put(op)
         for op in reversed(tile.chain):
@@ -199,7 +202,7 @@ def _cut(tile: Leaving, several: int = 0) -> None:
         box.view.operation.erase()
         if box is not last and number % several == several - 1:
             _commit(box.store)
-    for op in (tile.copy, *tile.chain, tile.read):
+    for op in (tile.copy, *tile.chain, *([] if early else [tile.read])):
         op.operation.erase()
     alloc.operation.erase()
 
@@ -220,6 +223,18 @@ def _said_behind(tile: Leaving) -> list[ir.Operation]:
     return [op for op in between if GIVES_BACK in op.attributes]
 
 
+def _part(at: Exchange, tile: Leaving, origin: Sequence[int]) -> ir.Value:
+    """The slice that begins at `origin`, of all that threads hold."""
+    whole = tile.read.results[0]
+    type_ = _sliced(whole, tile.shape)
+    first = fitted(origin, whole.type.shape)
+    places = [
+        at.index(begin // extent if width > 1 else 0)
+        for begin, extent, width in zip(first, type_.shape, whole.type.shape, strict=True)
+    ]
+    return at.create("nv_tileas.extract_slice", [whole, *places], [type_]).result
+
+
 def _read(at: Exchange, tile: Leaving, origin: Sequence[int]) -> ir.Value:
     """The slice that begins at `origin`, as threads hold it."""
     buffer, memory, type_ = tile.buffer, tile.memory, _sliced(tile.read.results[0], tile.shape)
@@ -237,9 +252,11 @@ def _read(at: Exchange, tile: Leaving, origin: Sequence[int]) -> ir.Value:
     then, other = (region.blocks.append() for region in branch.regions)
     inside = Exchange(branch).within(then)
     inside.create("scf.yield", [inside.load(view, type_)])
-    given = tile.read.regions[1].blocks[0].operations[0].operands[0]
+    given = given_otherwise(tile.read)
+    assert given is not None, "it can be cut"
     inside = Exchange(branch).within(other)
-    inside.create("scf.yield", [_constant(inside, given, tile.shape)])
+    held = inside.create(OPAQUE, [_constant(inside, given, tile.shape)], [type_]).result
+    inside.create("scf.yield", [held])
     return branch.results[0]
 
 

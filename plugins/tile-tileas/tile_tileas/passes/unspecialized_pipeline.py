@@ -51,6 +51,11 @@ class UnspecializedPipeline(Pass):
     across: bool = option(
         True, "loops that two threads lead fill stages of their next run before what follows them"
     )
+    take_over: bool = option(
+        True,
+        "blocks whose loop of products by tcgen05 could have agents of its own take over tile "
+        "blocks that have not been launched",
+    )
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         if self.strategy == "none" or self.num_stages < 2:
@@ -61,7 +66,7 @@ class UnspecializedPipeline(Pass):
         # Not before: most kernels have no products, and no use for these modules.
         from tile_tileas.pipelining.ways import Ways
 
-        ways = Ways(self.strategy, self.fragments_ahead, self.in_turn, self.across)
+        ways = Ways(self.strategy, self.fragments_ahead, self.in_turn, self.across, self.take_over)
         for loop in loops:
             made = ways.pipelined(op, loop, self.num_stages, cx)
             if made is not None:

@@ -14,7 +14,7 @@ then the loop that copies stands before the other one, marked `PRODUCER`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tile_core.mlir import ir
 from tile_tileas.agents.needs import Needs
@@ -27,6 +27,7 @@ from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import Multistage, is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import updates_of
+from tile_tileas.pipelining.taken_over import ops_in
 from tile_tileas.tma.filling import Tma, TmaLoads
 
 #: Attribute of a loop that an agent of its own runs, which begins copies. On operations of several
@@ -48,14 +49,20 @@ FOR_ALL = (
 
 
 def refusal(
-    func: ir.Operation, loop: ir.OpView, loads: Sequence[Prefetch], *, pair: bool = False
+    func: ir.Operation,
+    loop: ir.OpView,
+    loads: Sequence[Prefetch],
+    *,
+    together: bool = False,
+    turned: Collection[ir.Operation] = (),
 ) -> str | None:
-    """Why no other agent can copy the `loads` of `loop`; None if one can. `pair`: two blocks make
-    the products together, of whose operands each copies its own.
+    """Why no other agent can copy the `loads` of `loop`; None if one can. `together`: agents of a
+    cluster's blocks may copy into each other's stages, or make products together. `turned`: what
+    agents will do otherwise than all threads.
     """
-    if num_ctas(func) > 1 + pair:
+    if num_ctas(func) > 1 and not together:
         return "blocks of a cluster share tiles"
-    found = next((name for name in names_in(func.regions[0]) if name in FOR_ALL), None)
+    found = for_all_in(func, turned)
     if found is not None:
         return f"all threads of the block do '{found}'"
     if any(load.is_placed_by_memory for load in loads):
@@ -71,7 +78,7 @@ def refusal(
         values += [value for value in load.load.operands if token is None or value != token]
         if token is not None and not all(is_weak(maker(one)) for one in order.before(token)):
             return "its loads wait for an access that is ordered"
-    return Needs().add_places([one for one in values if not _is_in(one, body)], loop)
+    return Needs(turned).add_places([one for one in values if not _is_in(one, body)], loop)
 
 
 class Apart(Multistage):
@@ -88,11 +95,13 @@ class Apart(Multistage):
         readers: int,
         *,
         pair: bool = False,
+        together: bool = False,
     ) -> None:
         """`lag`: stages that are still read in the next step. `readers`: warps that read. `pair`:
-        two blocks make the products together.
+        two blocks make the products together. `together`: blocks of a cluster copy into each
+        other's stages what all of them have.
         """
-        self.filling: Tma = maps.apart(readers, pair=pair)
+        self.filling: Tma = maps.apart(readers, pair=pair, together=together)
         parts = [(self.filling, [maps.aligned(load) for load in loads])]
         super().__init__(loop, parts, stages, lag, released=True)
         self._entry = func.regions[0].blocks[0]
@@ -172,6 +181,13 @@ class Apart(Multistage):
 
         at.choice(ran, free)
         at.move(outer)
+
+
+def for_all_in(func: ir.Operation, turned: Collection[ir.Operation] = ()) -> str | None:
+    """What all threads of a kernel's block do together, but for operations in `turned`."""
+    ops = ops_in(func.regions[0])
+    found = (op for op in ops if op.operation.name in FOR_ALL and op.operation not in turned)
+    return next((op.operation.name for op in found), None)
 
 
 def names_in(region: ir.Region) -> Iterator[str]:

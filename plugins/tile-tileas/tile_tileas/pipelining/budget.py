@@ -11,7 +11,7 @@ from tile_core.diagnostics import TileError
 from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
 from tile_core.target import Target
-from tile_tileas.analysis.buffers import lives_during, lives_until, stage_bytes
+from tile_tileas.analysis.buffers import lives_during, lives_of, lives_until, stage_bytes
 from tile_tileas.analysis.constants import is_zero
 from tile_tileas.dialect import layout_of
 from tile_tileas.dot_plan import IN_FLIGHT, family_of
@@ -35,13 +35,17 @@ def demand_of(
     lag: int,
     *,
     apart: bool = False,
+    again: bool = False,
     tight: bool = False,
 ) -> Demand:
     """What stages for `loads` of `loop` take, at most `most` of them. `apart`: they are filled
-    while anything runs that comes before the loop. `tight`: other buffers share places, as nothing
-    of one iteration is under way in the next but what stages are for.
+    while anything runs that comes before the loop; `again`: or behind it. `tight`: other buffers
+    share places, as nothing of one iteration is under way in the next but what stages are for.
     """
-    lives = lives_until(func, loop) if apart else lives_during(func, loop)
+    if again:
+        lives = lives_of(func)
+    else:
+        lives = lives_until(func, loop) if apart else lives_during(func, loop)
     staged = [load.target.alloc.operation for load in loads if load.target is not None]
     others = [life for life in lives if life.op.operation not in staged]
     size = place(others, 0) if tight else sum(_aligned(life.size) for life in others)

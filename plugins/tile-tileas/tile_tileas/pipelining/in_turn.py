@@ -1,4 +1,4 @@
-"""A loop of products by tcgen05 that runs again, with two accumulators in turn.
+"""A loop of products by tcgen05 that runs again, with two accumulators in turn, or with one.
 
 Three agents go through its runs, each at its own pace:
 
@@ -11,11 +11,17 @@ Three agents go through its runs, each at its own pace:
                                    says that the stage was read   what follows
                                  the end of all says so
 
-so that products of one run are made while sums of the run before leave tensor memory. That columns
-have been taken, and where, is what the first two accumulators that are free say, too.
+so that products of one run are made while sums of the run before leave tensor memory. Where columns
+are for one accumulator, those wait until it has been read, and not until it is stored. That columns
+have been taken, and where, is what the first accumulators that are free say, too.
 
 A pair of blocks has these agents in both: each copies what it has of the operands and reads its own
-sums, and the first one begins products of both, which waits for both.
+sums, and the first one begins products of both, which waits for both. Of blocks of a cluster that
+multiply each for itself, and share tiles, products of all say that a stage was read to all.
+
+Runs may be those of tile blocks that the block takes over (`taken_over`): the agent that copies
+asks for the next one when it has begun all copies, as what is taken early waits while others are
+idle.
 """
 
 from __future__ import annotations
@@ -23,129 +29,81 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_cute.atoms.records import TENSOR
-from tile_cute.atoms.tensor_memory import COLUMNS
 
 from tile_core.mlir import ir
-from tile_tileas.analysis.accumulators import is_of_pair, tensor_products
-from tile_tileas.analysis.constants import is_zero
-from tile_tileas.dialect import distributed
+from tile_tileas.analysis.accumulators import is_of_pair
 from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.tensor import GIVES_BACK, LEAST_COLUMNS
+from tile_tileas.dialect.tensor import GIVES_BACK
 from tile_tileas.dot_plan import tensor_plan_of
-from tile_tileas.kernel_spec import num_ctas, num_warps, occupancy
-from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
-from tile_tileas.pipelining.apart import FOR_ALL, PRODUCER, Apart, names_in, refusal
+from tile_tileas.kernel_spec import num_ctas
+from tile_tileas.pipelining.apart import PRODUCER, Apart
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.filling import Slot
-from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.held_columns import scales_of, sums_of
+from tile_tileas.pipelining.held_early import compute_early
 from tile_tileas.pipelining.signals import commit_products
-from tile_tileas.pipelining.stage_count import stages_of
+from tile_tileas.pipelining.taken_over import Question
+from tile_tileas.pipelining.turns import BESIDE, Turns
 from tile_tileas.pipelining.wgmma_in_flight import Kept
 from tile_tileas.tma.barriers import BarrierPlace
-from tile_tileas.tma.filling import TmaLoads
-from tile_tileas.tma.slices import IN_SLICES, spared_by_slices
+from tile_tileas.tma.slices import IN_SLICES, READ_FIRST
 
-#: Accumulators, and the number of the agent that begins products.
-_TURNS, _MULTIPLIES = 2, 2
-#: Threads of a block at most, and those of the agents beside the one that has the rest.
-_MOST_WARPS, _BESIDE = 32, 2
+#: The number of the agent that begins products.
+_MULTIPLIES = 2
 _SIGNEDNESS = ("signedness_a", "signedness_b")
 
 
-def problem_of(
-    func: ir.Operation, loop: ir.OpView, loads: Sequence[Prefetch], products: Sequence[Kept]
-) -> str | None:
-    """Why the products of `loop`, which runs again, cannot have two accumulators in turn; None if
-    they can.
-    """
-    if len(products) != 1 or len(list(tensor_products(func))) != 1:
-        return "the kernel has other products"
-    kept, warps = products[0], num_warps(func)
-    plan, pair = tensor_plan_of(kept.op, warps), is_of_pair(kept.op)
-    if isinstance(plan, ScaledTensorPlan):
-        return "its products have block scales"
-    if len(loop.results) != 1 or not is_zero(loop.operands[3 + kept.place]):
-        return "it begins with other sums than zero"
-    if _TURNS * plan.columns > COLUMNS // occupancy(func):
-        return f"two accumulators of {plan.columns} columns do not fit into tensor memory"
-    if warps + _BESIDE > _MOST_WARPS:
-        return "the block has no warps left"
-    if pair and num_ctas(func) > _TURNS:
-        return "there are several pairs in a cluster"
-    found = next((name for name in names_in(func.regions[0]) if name in FOR_ALL), None)
-    if found is not None:
-        return f"all threads of the block do '{found}'"
-    return refusal(func, loop, loads, pair=pair)
-
-
-def spared(loop: ir.OpView, kept: Kept, func: ir.Operation) -> int:
-    """Bytes of shared memory that what is stored of the sums does without in slices."""
-    plan = tensor_plan_of(kept.op, num_warps(func))
-    return spared_by_slices(loop.results[kept.place], plan.buffer)
-
-
 def pipelined(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
-    """Let the products of a loop that runs again have two accumulators in turn; None, and a remark,
-    if they cannot.
+    """Let the products of a loop that runs again be begun while sums of the run before leave tensor
+    memory; None, and a remark, if they cannot.
     """
-    why = problem_of(one.func, one.loop, one.loads, products)
-    number, in_slices = 0, False
-    if why is None:
-        whole, fewer = (
-            stages_of(one, kept=products, led=True, apart=True, spared=saved)
-            for saved in (0, spared(one.loop, products[0], one.func))
-        )
-        number, in_slices = max(whole, fewer), fewer > whole
-        why = None if number else "two stages do not fit beside what follows it"
-    if why is not None:
+    question = Question.around(one.loop)
+    turns = Turns.of(one, products, () if question is None else question.ops)
+    if isinstance(turns, str):
         what = "makes products of a run when sums of the one before have been read"
-        one.missed(what, why, "SumsNotInTurn")
+        one.missed(what, turns, "SumsNotInTurn")
         return None
-    kept = products[0]
-    new = InTurn(one.func, one.loop, one.loads, one.maps, number, kept, in_slices=in_slices).run()
+    new = InTurn(one, products[0], turns).run()
+    held = "two accumulators in turn" if turns.accumulators > 1 else "one accumulator"
     one.cx.passed(
         new,
-        "has two accumulators in turn, and agents that copy and multiply",
+        f"has {held}, and agents that copy and multiply",
         category="pipeline",
         name="SumsInTurn",
     )
-    return Pipelined(number, len(products))
+    return Pipelined(turns.stages, len(products))
 
 
 class InTurn(Apart):
     """Rewrites one `scf.for` whose loads tensor maps copy, and one product reads."""
 
-    def __init__(
-        self,
-        func: ir.Operation,
-        loop: ir.OpView,
-        loads: Sequence[Prefetch],
-        maps: TmaLoads,
-        stages: int,
-        kept: Kept,
-        *,
-        in_slices: bool,
-    ) -> None:
-        """`in_slices`: what is stored of the sums has memory for some slices alone."""
-        self._in_slices = in_slices
+    def __init__(self, one: Candidate, kept: Kept, turns: Turns) -> None:
+        self._func, self._kept, self._turns = one.func, kept, turns
         self._pair = is_of_pair(kept.op)
-        super().__init__(func, loop, loads, maps, stages, 0, 1, pair=self._pair)
-        self._func, self._kept = func, kept
-        self._warps = num_warps(func)
+        shares = one.maps.is_shared and not self._pair
+        self._ctas = num_ctas(one.func) if shares else 1
+        super().__init__(
+            one.func, one.loop, one.loads, one.maps, turns.stages, 0, 1,
+            pair=self._pair, together=shares,
+        )  # fmt: skip
+        self._warps = one.warps
         self._plan = tensor_plan_of(kept.op, self._warps)
 
     def run(self) -> ir.Operation:
         """The loop that multiplies, behind the one that copies."""
         at = self._at
         at.move(ir.InsertionPoint.at_block_begin(self._entry))
-        sums = self._sums()
+        sums = sums_of(at, self._kept.op, self._plan, self._turns.accumulators)
+        self._scales = scales_of(at, self._kept.op, self._plan)
         for load in self.loads:
             self._buffers[load.load.results[0]] = self._allocate(load)
         self.filling.prepare(at, self.stages, self.ahead)
         readers = self._warps * (1 + self._pair)
         place = BarrierPlace(self._func, again=False)
-        done, free = (place.made_once(at, _TURNS, count) for count in (1, readers))
+        done, free = (
+            place.made_once(at, self._turns.accumulators, count) for count in (1, readers)
+        )
         self._give_both(free)
         at.move(ir.InsertionPoint(self.loop))
         self._produce()
@@ -159,18 +117,13 @@ class InTurn(Apart):
         for load in self.loads:
             load.erase()
         self._hand_over(done, sums, free)
+        question = Question.around(self.loop)
+        if question is not None:
+            mark = {PRODUCER: ir.UnitAttr.get()}
+            question.through_pipe(self._func, self._warps + BESIDE, self.loop, mark)
         return self.loop.operation
 
     # -- tensor memory ------------------------------------------------------------------------
-
-    def _sums(self) -> ir.Value:
-        """Tensor memory for both accumulators."""
-        at, tile = self._at, ir.RankedTensorType(self._kept.op.results[0].type)
-        plain = ir.RankedTensorType.get(tile.shape, tile.element_type)
-        held = ir.RankedTensorType(distributed(plain, self._plan.buffer))
-        attributes = {"alignment": ir.IntegerAttr.get(at.i32, LEAST_COLUMNS)}
-        type_ = Buffer(held, TENSOR, _TURNS).type
-        return at.create("nv_tileas.alloc_tensor", [], [type_], attributes).result
 
     def _view(self, sums: ir.Value, turn: ir.Value) -> ir.Value:
         """The accumulator whose turn it is."""
@@ -213,9 +166,10 @@ class InTurn(Apart):
         at.move(ir.InsertionPoint(op))
         names = ("atom", *(name for name in _SIGNEDNESS if name in op.attributes))
         attributes = {name: op.attributes[name] for name in names}
-        a, b = list(op.operands)[:2]
-        at.create("nv_tileas.umma", [a, b, view, argument], [], attributes)
-        commit_products(at, self.filling.emptied, slot.index, pair=self._pair)
+        a, b, _, *scales = op.operands
+        name = "nv_tileas.umma_scaled" if scales else "nv_tileas.umma"
+        at.create(name, [a, b, view, argument, *scales, *self._scales], [], attributes)
+        commit_products(at, self.filling.emptied, slot.index, pair=self._pair, ctas=self._ctas)
         end = self.block.operations[len(self.block.operations) - 1]
         end.operands[place] = at.constant(1, flag)
         self._initial = self.loop.operands[3 + place]
@@ -235,15 +189,14 @@ class InTurn(Apart):
             assert outermost.parent is not None, "inside of the kernel"
             outermost = outermost.parent.operation
         at.move(ir.InsertionPoint(outermost))
-        for turn in range(_TURNS):
-            self._give_back(free, at.constant(turn))
+        for turn in range(self._turns.accumulators):
+            self._give_back(free, at.constant(turn), {})
 
-    def _give_back(self, free: ir.Value, turn: ir.Value, *how: str) -> None:
+    def _give_back(self, free: ir.Value, turn: ir.Value, how: dict[str, ir.Attribute]) -> None:
         """Each warp has read the accumulator."""
         by = {"by": ir.StringAttr.get("warp"), "kind": ir.StringAttr.get("generic")}
-        marks = [*how, *([PAIR] if self._pair else [])]
-        attributes = {**by, **dict.fromkeys(marks, ir.UnitAttr.get())}
-        self._at.create("nv_tileas.barrier_arrive", [free, turn], [], attributes)
+        pair = {PAIR: ir.UnitAttr.get()} if self._pair else {}
+        self._at.create("nv_tileas.barrier_arrive", [free, turn], [], {**by, **how, **pair})
 
     def _hand_over(self, done: ir.Value, sums: ir.Value, free: ir.Value) -> None:
         """Behind a run: when its products are done, their sums are read."""
@@ -251,18 +204,32 @@ class InTurn(Apart):
         at.move(ir.InsertionPoint.after(self.loop))
         commit_products(at, done, self._turn, pair=self._pair)
         self._mark(at_last(self.loop))
+        compute_early(at, self.loop)
         turn = Slot(*at.create("nv_tileas.barrier_next", [done], [at.i32, at.i32]).results)
         assert turn.phase is not None
         at.create("nv_tileas.barrier_wait", [done, turn.index, turn.phase])
         self._fence("after")
         view = self._view(sums, turn.index)
-        ran = at.is_less(self.lower, self.upper)
-        found = at.choice(ran, lambda: [at.read(view, self._type)], [self._initial])[0]
+        found = self._read_sums(view)
         self._fence("before", GIVES_BACK)
-        how = [GIVES_BACK, *([IN_SLICES] if self._in_slices else [])]
-        self._give_back(free, turn.index, *how)
+        how: dict[str, ir.Attribute] = {GIVES_BACK: ir.UnitAttr.get()}
+        if self._turns.slices:
+            how[IN_SLICES] = ir.IntegerAttr.get(at.i32, self._turns.slices)
+        if self._turns.at_once:
+            how[READ_FIRST] = ir.UnitAttr.get()
+        self._give_back(free, turn.index, how)
         result.replace_all_uses_with(found)
         result.set_type(ir.IntegerType.get_signless(1))
+
+    def _read_sums(self, view: ir.Value) -> ir.Value:
+        """The sums; of a run without steps what they begin with."""
+        at = self._at
+        ran = at.is_less(self.lower, self.upper)
+
+        def read() -> list[ir.Value]:
+            return [at.read(view, self._type)]
+
+        return at.choice(ran, read, [self._initial], seldom=True)[0]
 
 
 def at_last(loop: ir.OpView) -> ir.Operation:

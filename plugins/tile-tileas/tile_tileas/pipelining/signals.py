@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
-from tile_tileas.dialect.barriers import LEADER, PAIR, in_teams
+from tile_tileas.dialect.barriers import CTAS, LEADER, PAIR, in_teams
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.barriers import BarrierPlace
 
@@ -126,14 +126,23 @@ def _arrive(at: Writer, barrier: ir.Value, stage: ir.Value, teams: int) -> None:
 
 
 def commit_products(
-    at: Writer, barrier: ir.Value, stage: ir.Value, *, pair: bool = False, teams: int = 1
+    at: Writer,
+    barrier: ir.Value,
+    stage: ir.Value,
+    *,
+    pair: bool = False,
+    teams: int = 1,
+    ctas: int = 1,
 ) -> ir.Operation:
     """The barrier's stage hears of it when all products that have begun are done, in both blocks if
-    a `pair` makes them; if each of several `teams` makes its own, from each of them.
+    a `pair` makes them, in all `ctas` blocks of a cluster that read the same stages; if each of
+    several `teams` makes its own, from each of them.
     """
     how: dict[str, ir.Attribute] = {
         "by": ir.StringAttr.get("agent"), "kind": ir.StringAttr.get("tcgen05")
     }  # fmt: skip
     if pair:
         how[PAIR] = ir.UnitAttr.get()
+    elif ctas > 1:
+        how[CTAS] = ir.IntegerAttr.get(at.i32, ctas)
     return at.create(_ARRIVE, [barrier, stage], [], {**how, **in_teams(teams)})

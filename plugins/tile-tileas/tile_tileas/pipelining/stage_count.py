@@ -14,6 +14,7 @@ from tile_tileas.analysis.accumulators import columns_together, is_of_pair
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.held import blocks_by_registers
 from tile_tileas.dialect.buffers import Buffer
+from tile_tileas.dialect.tensor import LEAST_COLUMNS
 from tile_tileas.dot_plan import family_of, product_shape
 from tile_tileas.kernel_spec import num_warps
 from tile_tileas.mma.families import TENSOR, WARPGROUP
@@ -54,6 +55,10 @@ _MEETING_CLK = 450
 #: so many stages. B200 (model), 4096^3 of f16 by two blocks, us with one cluster at a time and with
 #: two: 128x128x64 225 and 133, 128x128x128 186 and 134, 128x256x64 128 and 111, 256x128x64 126 and
 #: 110. Where there are no two of them for a multiprocessor, fewer stages cost 3 to 5 % (1024^3).
+#: So do blocks that make tensor maps before their first copies: a layer for each of 8 experts,
+#: 7,600 x 4096 x 2048 of bf16 by 128x128x64, takes 164.8 us with one block of seven stages, 147.8
+#: with two of three. 4096^3, whose maps a launch makes, takes 133.1 and 136.5. Where a loop runs
+#: again, blocks are those that stay, as many as there are multiprocessors.
 _LED_CLK, _STAGES_BESIDE = 450, 3
 
 
@@ -64,21 +69,60 @@ def stages_of(
     *,
     led: bool = False,
     apart: bool = False,
+    again: bool = False,
     spared: int = 0,
     works: bool = False,
 ) -> int:
     """Stages, `lag` of which are still read while the next one is; 0 if too few fit beside the
     bytes that copies take for themselves. `kept`: products of tcgen05 that stay in flight; `led`:
     by one thread alone, while others wait behind the loop. `apart`: another agent copies, ahead of
-    all that comes before the loop. `spared`: bytes that what else lives then does without,
-    negative for bytes that it takes besides. `works`: threads make operands in each step, which
-    another block's hide.
+    all that comes before the loop, and `again`, of what comes behind. `spared`: bytes that what
+    else lives then does without, negative for bytes that it takes besides. `works`: threads make
+    operands in each step, which another block's hide.
     """
+    return depth(
+        *_asked(one, lag, kept, led=led, apart=apart, again=again, spared=spared, works=works)
+    )
+
+
+def blocks_with(
+    one: Candidate,
+    stages: int,
+    kept: Sequence[Kept],
+    columns: int,
+    *,
+    apart: bool = False,
+    spared: int = 0,
+) -> int:
+    """Blocks of a multiprocessor with so many stages, and so many columns of tensor memory; those
+    whose copies are `apart` run again.
+    """
+    demand, room = _asked(
+        one, 0, kept, led=True, apart=apart, again=apart, spared=spared, works=False
+    )
+    taken = max(LEAST_COLUMNS, 1 << (columns - 1).bit_length())
+    return min(blocks_of(demand, room, stages), COLUMNS // taken)
+
+
+def _asked(
+    one: Candidate,
+    lag: int,
+    kept: Sequence[Kept],
+    *,
+    led: bool,
+    apart: bool,
+    again: bool,
+    spared: int,
+    works: bool,
+) -> tuple[Demand, Room]:
+    """What a loop asks for, and what there is."""
     macs = sum(_macs(op) for op in one.loop.regions[0].blocks[0].operations)
     tensor = bool(kept)
     most = _most(one.num_stages, lag, tensor=tensor)
     tight = not (lag or tensor or apart)
-    demand = demand_of(one.func, one.loop, one.loads, most, macs, lag, apart=apart, tight=tight)
+    demand = demand_of(
+        one.func, one.loop, one.loads, most, macs, lag, apart=apart, again=again, tight=tight
+    )
     overhead = one.engines.overhead + (tcgen05_in_flight.OVERHEAD if tensor else 0) - spared
     in_tensor = sum(registers_of(product.op.results[0].type) for product in kept)
     demand = replace(
@@ -93,13 +137,14 @@ def stages_of(
         times = _LOADED_TENSOR if tensor else _LOADED if lag else 1
         latency = room.latency * times
         room = replace(room, latency=latency, mma_clk=_clk(one.loop, machine))
-    paired = led and _by_pairs(kept) and _hides_others(one, demand, room)
-    begins = led and _begins_late(one)
+    once = led and not (again or is_inside_loop(one.loop))
+    paired = once and _by_pairs(kept) and _hides_others(one, demand, room)
+    begins = once and one.maps.are_made_by_kernel
     if tensor and (not led or paired or begins) and _leaves_columns(one.func):
         few = _STAGES_BESIDE if paired or begins or works else 0
         step = 0 if led else _MEETING_CLK
         demand = replace(demand, beside=BESIDE, enough_beside=few, step_clk=step)
-    return depth(demand, room)
+    return demand, room
 
 
 def _is_read_once(one: Candidate) -> bool:
@@ -135,20 +180,9 @@ def _most(num_stages: int, lag: int, *, tensor: bool) -> int:
 
 
 def _hides_others(one: Candidate, demand: Demand, room: Room) -> bool:
-    """Whether a loop that one thread leads is better off with another cluster beside its own. Where
-    it runs again, blocks are those that stay, as many as there are multiprocessors.
-    """
-    short = interval(demand, room) < _LED_CLK and not is_inside_loop(one.loop)
+    """Whether a loop that one thread leads is better off with another cluster beside its own."""
+    short = interval(demand, room) < _LED_CLK
     return short and blocks_by_registers(one.func, one.cx.target) >= BESIDE
-
-
-def _begins_late(one: Candidate) -> bool:
-    """Whether a block has more to do before its first copy than to say so, while another one could
-    multiply: it makes tensor maps. B200 (model), a layer for each of 8 experts, 7,600 x 4096 x 2048
-    of bf16 by 128x128x64: 164.8 us with one block of seven stages, 147.8 with two of three. Of
-    4096^3, whose maps a launch makes, 133.1 and 136.5.
-    """
-    return one.maps.are_made_by_kernel and not is_inside_loop(one.loop)
 
 
 def _by_pairs(kept: Sequence[Kept]) -> bool:

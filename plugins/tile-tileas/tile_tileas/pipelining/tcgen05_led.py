@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tile_tileas.analysis.accumulators import is_of_pair
 from tile_tileas.pipelining import across as runs_across
 from tile_tileas.pipelining import in_turn as runs_in_turn
-from tile_tileas.pipelining import tcgen05_in_flight
+from tile_tileas.pipelining import taking_over, tcgen05_in_flight
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.multistage import Multistage, is_inside_loop
 from tile_tileas.pipelining.stage_count import stages_of
@@ -17,11 +17,12 @@ from tile_tileas.pipelining.wgmma_in_flight import Kept
 
 
 def pipelined(
-    one: Candidate, products: Sequence[Kept], *, in_turn: bool, across: bool
+    one: Candidate, products: Sequence[Kept], *, in_turn: bool, across: bool, take_over: bool
 ) -> Pipelined | None:
     """Let single threads lead a loop, of which `products` stay in flight; None if it is left as it
-    is. One that runs again has two accumulators `in_turn`, or goes on `across` its runs, where that
-    is allowed and possible.
+    is. One that runs again has accumulators `in_turn`, or goes on `across` its runs, where that is
+    allowed and possible; one that does not runs again for blocks that are not launched yet
+    (`take_over`).
     """
     taken = len(one.maps.copies)
     if not tcgen05_in_flight.is_led(one.loop, one.loads, products, taken, one.numbers):
@@ -30,6 +31,8 @@ def pipelined(
     if is_inside_loop(one.loop):
         made = runs_in_turn.pipelined(one, products) if in_turn else None
         made = made or (runs_across.pipelined(one, products) if across else None)
+    elif in_turn and take_over:
+        made = taking_over.pipelined(one, products)
     return made or _one_run(one, products)
 
 

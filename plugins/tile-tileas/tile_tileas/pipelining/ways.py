@@ -28,6 +28,7 @@ class Ways:
     fragments_ahead: bool
     in_turn: bool
     across: bool
+    take_over: bool
 
     def pipelined(
         self, func: ir.Operation, loop: ir.OpView, num_stages: int, cx: PassContext
@@ -42,7 +43,11 @@ class Ways:
         by_tensor, by_threads = _in_flight(one)
         if by_tensor:
             made = tcgen05_led.pipelined(
-                one, by_tensor, in_turn=self.in_turn, across=self.across
+                one,
+                by_tensor,
+                in_turn=self.in_turn,
+                across=self.across,
+                take_over=self.take_over,
             ) or together.with_tensor_memory(one, by_tensor, by_threads)
         if not by_tensor or (made is None and by_threads):
             made = tcgen05_in_step.pipelined(one)

@@ -82,16 +82,17 @@ class TmaLoads:
     @property
     def is_shared(self) -> bool:
         """Whether blocks of a cluster copy into each other's stages."""
-        return any(
-            self._ctas > 1 and tile in self._everywhere and copy.divided(self._ctas) is not None
-            for tile, copy in self.copies.items()
-        )
+        return bool(self._shared_copies())
 
-    def apart(self, readers: int, *, pair: bool = False) -> Tma:
+    def apart(self, readers: int, *, pair: bool = False, together: bool = False) -> Tma:
         """What copies them in an agent of its own, for `readers` warps of another one; for products
-        of a `pair` each block what it has of them.
+        of a `pair` each block what it has of them. `together`: tiles that all blocks of a cluster
+        have whole in parts, to all.
         """
-        return Tma(dict(self.copies), self._place, readers=readers, apart=True, pair=pair)
+        shared = self._shared_copies() if together else {}
+        copies = {**self.copies, **shared}
+        ctas = self._ctas if shared else 1
+        return Tma(copies, self._place, ctas, frozenset(shared), readers, apart=True, pair=pair)
 
     def filling(
         self, readers: int = 0, *, pair: bool = False, copier: bool = False, once: bool = False
@@ -104,15 +105,19 @@ class TmaLoads:
         if pair:
             assert not self.is_shared, "each block of a pair has its own part"
             return Tma(dict(self.copies), place, self._ctas, pair=True, copier=copier)
-        shared = {
+        shared = self._shared_copies()
+        copies = {**self.copies, **shared}
+        return Tma(copies, place, self._ctas, frozenset(shared), readers, copier=copier)
+
+    def _shared_copies(self) -> dict[ir.Value, TileCopy]:
+        """Each block's part of the tiles that all blocks of a cluster have whole."""
+        return {
             tile: divided
             for tile, copy in self.copies.items()
             if self._ctas > 1
             and tile in self._everywhere
             and (divided := copy.divided(self._ctas)) is not None
         }
-        copies = {**self.copies, **shared}
-        return Tma(copies, place, self._ctas, frozenset(shared), readers, copier=copier)
 
 
 class Tma:
@@ -147,11 +152,12 @@ class Tma:
     ) -> None:
         """`readers`: warps that say by themselves when they have read a stage (`release`); 0 if all
         threads have met before a stage is filled again. `apart`: another agent copies than reads;
-        each goes round the stages by itself, and the barriers last as long as the kernel. `copier`:
+        each goes round the stages by itself, and the barriers last as long as the kernel; products
+        of all blocks say so that have a shared stage. `copier`:
         a thread of its own begins copies, and not the one that waits for them. `teams`: of several,
         the first thread of each waits for copies, and products of each say what they have read.
         """
-        assert not (shared and readers), "blocks of a cluster are told where threads meet"
+        assert apart or not (shared and readers), "blocks of a cluster are told where threads meet"
         self._copies = copies
         self._place = place
         self._barrier: ir.Value | None = None
@@ -181,7 +187,8 @@ class Tma:
         """Barriers in their first phase, seen by all threads and by copies."""
         if self._apart:
             self._barrier = self._place.made_once(at, stages, 1)
-            self._empty = self._place.made_once(at, stages, self._readers)
+            self._empty = self._place.made_once(at, stages, self._readers * self._ctas)
+            self._divide(at)
             return
         self._barrier = self._place.made(at, stages)
         if self._readers:
@@ -190,10 +197,16 @@ class Tma:
             self._place.seen(at, in_cluster=self._pair)
             return
         self._read, self._ahead = self._place.made(at, stages, self._ctas), ahead
+        self._divide(at)
+        self._place.seen(at, in_cluster=True)
+
+    def _divide(self, at: Writer) -> None:
+        """Which part of what blocks share this one copies."""
+        if not self._shared:
+            return
         rank = at.create("nv_tileas.cta_rank", [], [at.i32]).result
         mask = at.constant((1 << self._ctas) - 1, ir.IntegerType.get_signless(16))
         self._cluster = Shared(self._ctas, rank, mask)
-        self._place.seen(at, in_cluster=True)
 
     def share(self, other: Tma) -> None:
         """Have the stages of another one, and its barriers, in turns with it: it is the one that

@@ -17,15 +17,19 @@ from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import UMMA, column_slice
 from tile_tileas.pipelining.slices import is_pure
+from tile_tileas.pipelining.writer import OPAQUE
 from tile_tileas.tile_graph import kind_of, only_computes
 
 _COPY, _VIEW, _IF = "nv_tileas.copy", "nv_tileas.buffer_view", "scf.if"
 _RESHAPED, _NAMED_ANEW = "nv_tileas.view", "nv_tileas.buffer_reinterpret"
+#: Operations of a branch that gives a value of which LLVM is to know nothing.
+_HELD = 2
 _STORE = "nv_tileas.async_tiled_tma_store"
 #: Slices that are staged at once where others are stored while the next product is made anyway.
 IN_TURN = 2
-#: Attribute of what says that an accumulator has been read: it is staged in so many slices.
-IN_SLICES = "in_slices"
+#: Attributes of what says that an accumulator has been read: how many slices of it (i32) are staged
+#: at once; all of it is read before the first one is staged.
+IN_SLICES, READ_FIRST = "in_slices", "read_first"
 
 
 def staged(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
@@ -131,8 +135,8 @@ def chain_of_value(value: ir.Value, user: ir.OpView) -> tuple[list[ir.OpView], i
     return chain, op
 
 
-def spared_by_slices(sums: ir.Value, memory: LinearLayout) -> int:
-    """Bytes of shared memory that are not needed if a tile is staged in `IN_TURN` slices, one after
+def spared_by_slices(sums: ir.Value, memory: LinearLayout, several: int) -> int:
+    """Bytes of shared memory that are not needed if a tile is staged in `several` slices, one after
     the other: what is stored of `sums`, a loop's result, which will lie in tensor memory as
     `memory` says. 0 if it cannot be cut.
     """
@@ -140,13 +144,13 @@ def spared_by_slices(sums: ir.Value, memory: LinearLayout) -> int:
     assert not isinstance(loop, ir.Block), "a loop's result"
     for copy in _staged_in(loop.operation.block):
         boxes, (chain, op) = _boxes_of(copy), _chain_of(copy)
-        if op is None or op.operation != loop.operation or len(boxes) <= IN_TURN:
+        if op is None or op.operation != loop.operation or len(boxes) <= several:
             continue
         layouts = [layout_of(value.type) for value in (sums, *(one.results[0] for one in chain))]
         if is_cut_by(of_axes(boxes[0].shape, copy.operands[0]), layouts, memory):
             buffer = Buffer.of(boxes[0].view.results[0].type)
             assert buffer is not None, "verified"
-            return (len(boxes) - IN_TURN) * stage_bytes(buffer)
+            return (len(boxes) - several) * stage_bytes(buffer)
     return 0
 
 
@@ -248,9 +252,8 @@ def source_of(op: ir.OpView) -> ir.Value | None:
     and gives a constant otherwise.
     """
     if op.operation.name == _IF:
-        inner = list(op.regions[0].blocks[0].operations)
-        other = list(op.regions[1].blocks[0].operations)
-        if len(inner) != 2 or len(other) != 1 or not is_splat(other[0].operands[0]):
+        inner, given = list(op.regions[0].blocks[0].operations), given_otherwise(op)
+        if len(inner) != 2 or given is None or not is_splat(given):
             return None
         copy = inner[0]
         return source_of(copy) if copy.operation.name == _COPY else None
@@ -258,6 +261,13 @@ def source_of(op: ir.OpView) -> ir.Value | None:
         return None
     buffer = Buffer.of(op.operands[0].type)
     return op.operands[0] if buffer is not None and buffer.space == TENSOR else None
+
+
+def given_otherwise(branch: ir.OpView) -> ir.Value | None:
+    """What an `scf.if` gives as it is where it is not taken."""
+    ops = list(branch.regions[1].blocks[0].operations)
+    alone = len(ops) == 1 or (len(ops) == _HELD and ops[0].operation.name == OPAQUE)
+    return ops[0].operands[0] if alone and len(branch.results) == 1 else None
 
 
 def _writes_tensor_memory(op: ir.Operation | ir.OpView) -> bool:

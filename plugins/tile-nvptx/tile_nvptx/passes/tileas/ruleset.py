@@ -39,7 +39,7 @@ FAMILIES = {
     "host": ("nv_tileaa.get_global", "nv_tileaa.print"),
     "launched": (
         "nv_tileas.async_cancel_next_program_id", "nv_tileas.is_valid_program_id",
-        "nv_tileas.next_program_id",
+        "nv_tileas.next_program_id", "nv_tileas.take_program_id",
     ),
     "multimem": ("nv_tileas.multimem",),
     "pointers": ("nv_tileas.load", "nv_tileas.load_rest", "nv_tileas.store"),

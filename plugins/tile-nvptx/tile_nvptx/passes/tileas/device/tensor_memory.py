@@ -57,14 +57,17 @@ def fence(side: str) -> Routine:
     return routine(f"tcgen05_fence_{side}", [], f"tcgen05.fence::{side}_thread_sync;")
 
 
-def commit(*, pair: bool) -> Routine:
-    """`(ptr<3>)`: an arrival when all is done that this thread has begun. For a `pair`, `(ptr<3>,
-    i16)`, at the same place in each block whose bit is set.
+def commit(*, pair: bool, to_others: bool) -> Routine:
+    """`(ptr<3>)`: an arrival when all is done that this thread has begun, of the products of a
+    `pair` or of one block. `to_others`: `(ptr<3>, i16)`, at the same place in each block of the
+    cluster whose bit is set.
     """
     words = f"tcgen05.commit.cta_group::{1 + pair}.mbarrier::arrive::one.shared::cluster"
-    if pair:
+    if to_others:
         asm = f"{words}.multicast::cluster.b64 [$0], $1;"
-        return routine("tcgen05_commit_pair", [_SHARED, "i16"], asm)
+        return routine(
+            "tcgen05_commit_pair" if pair else "tcgen05_commit_to", [_SHARED, "i16"], asm
+        )
     return routine("tcgen05_commit", [_SHARED], f"{words}.b64 [$0];")
 
 

@@ -107,11 +107,11 @@ def _launched_registers(cx: Kernel, budgets: list[tuple[int, int]]) -> int:
         raise cx.error(f"changes registers, which {target.chip} does not do")
     threads = LANES * sum(warps for _, warps in budgets)
     launched = min(target.registers // threads // 8 * 8, target.max_registers // 8 * 8)
-    warp = 0
-    for registers, warps in budgets:
-        if registers != INHERIT and (warp % _WARPGROUP or warps % _WARPGROUP):
+    of_warps = [registers for registers, warps in budgets for _ in range(warps)]
+    for first in range(0, len(of_warps), _WARPGROUP):
+        group = of_warps[first : first + _WARPGROUP]
+        if any(group) and (len(group) < _WARPGROUP or len(set(group)) > 1):
             raise cx.error("changes registers of a part of a warpgroup")
-        warp += warps
     used = sum(LANES * warps * (registers or launched) for registers, warps in budgets)
     if used > launched * threads:
         raise cx.error(f"agents want {used} registers, but the block has {launched * threads}")

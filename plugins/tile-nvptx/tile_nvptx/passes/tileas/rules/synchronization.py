@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_cute.linear.layout import is_power_of_two, log2
-from tile_tileas.dialect.barriers import COPIER, LEADER, PAIR, TEAM, WITH_WARP
+from tile_tileas.dialect.barriers import COPIER, CTAS, LEADER, PAIR, TEAM, WITH_WARP
 from tile_tileas.dialect.buffers import Barrier
 
 from tile_core.mlir import ir
@@ -102,6 +102,15 @@ def leads_pair(cx: Kernel) -> ir.Value:
     return cx.state.once(cx, ("first of pair leads",), both)
 
 
+def leads_cluster(cx: Kernel) -> ir.Value:
+    """i1: this is the first thread of the agent of the cluster's first block."""
+
+    def both(b: Builder) -> ir.Value:
+        return b.binary("andi", first_thread(cx), b.compare(_EQ, _rank(cx), b.constant(0)))
+
+    return cx.state.once(cx, ("first of cluster leads",), both)
+
+
 def _is_first_of_pair(cx: Kernel) -> ir.Value:
     """i1: this block is the first one of its pair."""
 
@@ -194,8 +203,9 @@ def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
         return
     if text(op, "kind") == "tcgen05":
         pair = PAIR in op.attributes
+        mask = [_both(cx)] if pair else _whole_cluster(cx, op)
         with when(cx, leader(cx, op)):
-            run(cx, commit(pair=pair), place, *([_both(cx)] if pair else []))
+            run(cx, commit(pair=pair, to_others=bool(mask)), place, *mask)
         return
     b, arrive = Builder(cx), device.barrier_arrive()
     if by == "thread":
@@ -205,11 +215,7 @@ def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
         b.barrier()
         leads = first_thread(cx)
     else:
-        # What the warp's other lanes did happens before the arrival of the one that arrives.
-        cx.create("nvvm.bar.warp.sync", [b.constant(-1)])
-        index = cx.state.thread_index(cx)
-        lane = b.with_constant("andi", index, LANES - 1)
-        leads = b.compare(_EQ, lane, b.constant(0))
+        leads = leads_warp(cx)
     with when(cx, leads):
         if PAIR not in op.attributes:
             run(cx, arrive, place)
@@ -217,6 +223,22 @@ def barrier_arrive(op: ir.OpView, cx: Kernel) -> None:
         for rank in range(_OF_PAIR):
             there = b.with_constant("addi", first_of_pair(cx), rank)
             run(cx, device.barrier_arrive_at(), place, there)
+
+
+def leads_warp(cx: Kernel) -> ir.Value:
+    """i1: this thread arrives for its warp, whose other lanes have done what they did before."""
+    b = Builder(cx)
+    cx.create("nvvm.bar.warp.sync", [b.constant(-1)])
+    lane = b.with_constant("andi", cx.state.thread_index(cx), LANES - 1)
+    return b.compare(_EQ, lane, b.constant(0))
+
+
+def _whole_cluster(cx: Kernel, op: ir.OpView) -> list[ir.Value]:
+    """i16: a bit for each block of the cluster, if all of them hear of products."""
+    if CTAS not in op.attributes:
+        return []
+    ctas = ir.IntegerAttr(op.attributes[CTAS]).value
+    return [Builder(cx).constant((1 << ctas) - 1, ir.IntegerType.get_signless(16))]
 
 
 def _both(cx: Kernel) -> ir.Value:
@@ -239,7 +261,12 @@ def barrier_turn(op: ir.OpView, cx: Kernel) -> ir.Value:
 @rules.on("nv_tileas.barrier_next")
 def barrier_next(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
     """barrier_next => variables of the thread: a stage, and how often it went round, modulo two"""
-    b, barrier = Builder(cx), op.operands[0]
+    return next_turn(cx, op.operands[0])
+
+
+def next_turn(cx: Kernel, barrier: ir.Value) -> list[ir.Value]:
+    """i32 stage and phase of a barrier whose turn it is for the thread, which counts it."""
+    b = Builder(cx)
     known = Barrier.of(cx.before(barrier))
     assert known is not None, "verified"
     places = [cx.state.variable(cx, (name, barrier)) for name in ("stage", "phase")]
@@ -256,13 +283,18 @@ def barrier_next(op: ir.OpView, cx: Kernel) -> list[ir.Value]:
 def barrier_wait(op: ir.OpView, cx: Kernel) -> None:
     """barrier_wait => a loop around mbarrier.try_wait.parity; a leader's warp meets behind it"""
     place = barrier_at(cx, op.operands[0], op.operands[1])
-    suspends = cx.target.sm >= _SUSPENDS_SINCE
     leads = leader(cx, op) if LEADER in op.attributes else None
     with when(cx, leads):
-        run(cx, device.barrier_wait(suspends=suspends), place, op.operands[2])
+        wait_at(cx, place, op.operands[2])
     if leads is not None and WITH_WARP in op.attributes:
         # Others of its warp would run ahead, and instructions of whole warps follow.
         cx.create("nvvm.bar.warp.sync", [Builder(cx).constant(-1)])
+
+
+def wait_at(cx: Kernel, place: ir.Value, phase: ir.Value) -> None:
+    """Until the phase of an mbarrier is complete."""
+    suspends = cx.target.sm >= _SUSPENDS_SINCE
+    run(cx, device.barrier_wait(suspends=suspends), place, phase)
 
 
 @rules.on("nv_tileas.async_commit_group")
