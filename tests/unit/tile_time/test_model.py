@@ -15,6 +15,7 @@ from tile_time.occupancy import Demand, occupancy
 from tile_time.record import Recorder
 from tile_time.result import Result
 
+import tile_core
 from tile_core.diagnostics import CompileError
 from tile_core.machines import builtin_machines
 
@@ -175,3 +176,33 @@ st.global.u32 [%rd2], %r1; ret; }
     assert [type(n).__name__ for n in notes] == ["Shared", "Global"]
     assert notes[0].wavefronts == 32  # type: ignore[union-attr]
     assert notes[1].sectors == (0, 1, 2, 3)  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def _examples() -> Iterator[None]:
+    sys.path.insert(0, str(ROOT / "examples"))
+    yield
+    sys.path.remove(str(ROOT / "examples"))
+
+
+@pytest.mark.usefixtures("_examples")
+def test_blocks_that_take_over_others_are_timed_so() -> None:
+    """Those that fit at once have all others to do, and what all of them do is known."""
+    machine, case = builtin_machines()["b200"], import_module("cases").case("vector_add_f32")
+    code = (ROOT / "examples" / "bytecode" / "vector_add_f32.tileirbc").read_bytes()
+
+    def timed(taken: bool, blocks: int) -> Result:
+        options = {"dynamic-persistent": taken}
+        made = tile_core.compile(code, "sm_100", options=options, emit="ptx")
+        kernel = load_kernel(str(made.output), machine)
+        assert kernel.takes_over == taken
+        return time_kernel(kernel, (blocks, 1, 1), None, case.flat)
+
+    fit = int(machine.chip.sms) * timed(True, 1).launch.room.ctas
+    found, plain, few = timed(True, 3 * fit + 1), timed(False, 3 * fit + 1), timed(True, fit)
+    assert not found.remarks
+    assert (found.launch.clusters, plain.launch.clusters) == (fit, 3 * fit + 1)
+    assert (found.launch.even, plain.launch.even) == ((3 * fit + 1) / (4 * fit), 1)
+    assert (few.launch.clusters, few.launch.even) == (fit, 1)
+    assert few.cycles < found.cycles
+    assert few.issued < found.issued  # of one multiprocessor

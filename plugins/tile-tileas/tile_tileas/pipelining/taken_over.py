@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.tokens import ACCESSES, is_weak
+from tile_tileas.analysis.users import within
 from tile_tileas.dialect import distributed
 from tile_tileas.dialect.barriers import CTAS, LEADER, WITH_WARP
 from tile_tileas.dialect.buffers import Buffer
@@ -218,11 +219,8 @@ class Question:
     @staticmethod
     def around(op: ir.OpView) -> Question | None:
         """That of the loop over tile blocks which `op` stands in, if there is one."""
-        parent = op.operation.parent
-        if parent is None or parent.name != "scf.while":
-            return None
-        loop = parent.opview
-        ops = list(loop.regions[0].blocks[0].operations)
+        loop = _outermost(op)
+        ops = list(loop.regions[0].blocks[0].operations) if loop.name == "scf.while" else []
         found = next((one for one in ops if one.operation.name == CANCEL), None)
         if found is None:
             return None
@@ -248,7 +246,8 @@ class Question:
         mark: Mapping[str, ir.Attribute],
     ) -> None:
         """Let answers go to `warps` of each block of the cluster through a pipe. Whoever has begun
-        all copies for `loop` asks: operations with the attributes of `mark`.
+        all copies for `loop`, or comes to a branch that it stands in, asks: operations with the
+        attributes of `mark`.
         """
         ctas, at = num_ctas(func), Writer(self.loop.location)
         entry = func.regions[0].blocks[0]
@@ -258,7 +257,7 @@ class Question:
         held = answers(at, entry, _ANSWERS)
         body = self.loop.regions[0].blocks[0]
         before = [op.operation for op in body.operations]
-        at.move(ir.InsertionPoint(loop))
+        at.move(ir.InsertionPoint(within(loop.operation, body)))
         slot = Slot(*at.create("nv_tileas.barrier_next", [read], [at.i32, at.i32]).results)
         assert slot.phase is not None, "asked for"
         turned = at.binary("xori", slot.phase, at.constant(1))
@@ -287,6 +286,14 @@ class Question:
             at.move(ir.InsertionPoint(self.begins))
             at.meet(in_cluster=False).attributes[BEGINS] = ir.UnitAttr.get()
             self.begins.operation.erase()
+
+
+def _outermost(op: ir.OpView) -> ir.OpView:
+    """What it stands in of a kernel's own operations, or itself."""
+    one = op.operation
+    while one.parent is not None and one.parent.name != "func.func":
+        one = one.parent
+    return one.opview
 
 
 def _erase_made(value: ir.Value) -> None:

@@ -36,7 +36,9 @@ def pipelined(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
         category="pipeline",
         name="BlocksTakenOver",
     )
-    return in_turn.pipelined(one, products)
+    made = in_turn.pipelined(one, products)
+    assert made is not None, "asked before"
+    return made
 
 
 def _problem(one: Candidate, products: Sequence[Kept]) -> str | None:
