@@ -42,8 +42,8 @@ from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.held_columns import scales_of, sums_of
 from tile_tileas.pipelining.held_early import compute_early
+from tile_tileas.pipelining.question import Question
 from tile_tileas.pipelining.signals import commit_products
-from tile_tileas.pipelining.taken_over import Question
 from tile_tileas.pipelining.turns import BESIDE, Turns
 from tile_tileas.pipelining.wgmma_in_flight import Kept
 from tile_tileas.tma.barriers import BarrierPlace

@@ -12,41 +12,28 @@ do: the grid is as it was, and no launch needs to know (PTX ISA, "clusterlaunchc
 Blocks of a cluster ask for one tile block: the first one does, and meets the others before, as all
 have to have read the last answer.
 
-For agents, which go through tile blocks each at its own pace, answers go through a pipe:
-
-    the agent that copies: until all agents of all blocks have read what the stage held; ask
-    ..
-    each agent:            take_program_id: wait for the answer, read it, say so
+Agents go through tile blocks each at its own pace: for those answers go through a pipe
+(`question`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.tokens import ACCESSES, is_weak
-from tile_tileas.analysis.users import within
-from tile_tileas.dialect import distributed
-from tile_tileas.dialect.barriers import CTAS, LEADER, WITH_WARP
-from tile_tileas.dialect.buffers import Buffer
-from tile_tileas.dialect.launched import ANSWER_WORDS, AXES, CANCEL, IS_VALID, TAKE
+from tile_tileas.dialect.launched import AXES, IS_VALID, TAKE
 from tile_tileas.kernel_spec import num_ctas
-from tile_tileas.pipelining.filling import Slot
+from tile_tileas.pipelining.question import answers, ask
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
-from tile_tileas.storage import row_major
 from tile_tileas.tile_graph import is_tile
-from tile_tileas.tma.barriers import BEGINS, BarrierPlace
+from tile_tileas.tma.barriers import BarrierPlace
 
 PROGRAM_ID = "nv_tileaa.get_program_id"
 _MEETING = "nv_tileas.cluster_sync"
 #: Compute capability from which blocks can be taken over, times 10.
 _SINCE = 100
-_WORD_BYTES = 4
-#: Answers on their way, or not read by all agents: the agent that copies is at most a tile block
-#: ahead of that which has the rest.
-_ANSWERS = 2
 
 
 def problem_of(func: ir.Operation, sm: int) -> str | None:
@@ -156,32 +143,6 @@ class TakenOver:
         return {"axis": ir.IntegerAttr.get(self._at.i32, axis)}
 
 
-def answers(at: Writer, block: ir.Block, stages: int) -> ir.Value:
-    """Memory that nothing else ever uses, from a kernel's beginning to its end."""
-    outer, tile = at.place, ir.RankedTensorType.get([ANSWER_WORDS], at.i32)
-    held = ir.RankedTensorType(distributed(tile, row_major([ANSWER_WORDS])))
-    aligned = {"alignment": ir.IntegerAttr.get(at.i32, ANSWER_WORDS * _WORD_BYTES)}
-    at.move(ir.InsertionPoint.at_block_begin(block))
-    type_ = Buffer(held, "shared", stages).type
-    made = at.create("nv_tileas.alloc_tensor", [], [type_], aligned).result
-    at.move(ir.InsertionPoint(block.operations[len(block.operations) - 1]))
-    at.create("nv_tileas.dealloc", [made])
-    at.move(outer)
-    return made
-
-
-def ask(at: Writer, answer: ir.Value, barrier: ir.Value, stage: ir.Value, ctas: int) -> None:
-    """Ask for a tile block, for all `ctas` blocks of a cluster."""
-    size = {"bytes": ir.IntegerAttr.get(at.i32, ANSWER_WORDS * _WORD_BYTES)}
-    at.create("nv_tileas.barrier_expect", [barrier, stage], [], size)
-    at.create(CANCEL, [answer, barrier, stage], [], for_cluster(at, ctas))
-
-
-def for_cluster(at: Writer, ctas: int) -> dict[str, ir.Attribute]:
-    """The attribute of what concerns all blocks of a cluster; nothing for one."""
-    return {CTAS: ir.IntegerAttr.get(at.i32, ctas)} if ctas > 1 else {}
-
-
 def _use(block: ir.Block, ids: list[ir.Value]) -> None:
     """Program ids of the loop instead of the launch's."""
     for op in list(block.operations):
@@ -192,117 +153,3 @@ def _use(block: ir.Block, ids: list[ir.Value]) -> None:
             axis = ir.IntegerAttr(op.attributes["axis"]).value
             op.results[0].replace_all_uses_with(ids[axis])
             op.operation.erase()
-
-
-@dataclass(frozen=True)
-class Question:
-    """What a loop over tile blocks does to take over the next one.
-
-    Attributes:
-        loop: the `scf.while`.
-        asks: in front of the tile block: where blocks meet, bytes that are expected, the question.
-        reads: behind it: the turn, the wait, what the answer says.
-        begins: where blocks of a cluster meet before the loop, if it has several.
-    """
-
-    loop: ir.OpView
-    asks: Sequence[ir.OpView]
-    reads: Sequence[ir.OpView]
-    begins: ir.OpView | None
-
-    @property
-    def ops(self) -> list[ir.Operation]:
-        """All of them."""
-        begins = [] if self.begins is None else [self.begins]
-        return [op.operation for op in (*begins, *self.asks, *self.reads)]
-
-    @staticmethod
-    def around(op: ir.OpView) -> Question | None:
-        """That of the loop over tile blocks which `op` stands in, if there is one."""
-        loop = _outermost(op)
-        ops = list(loop.regions[0].blocks[0].operations) if loop.name == "scf.while" else []
-        found = next((one for one in ops if one.operation.name == CANCEL), None)
-        if found is None:
-            return None
-        answer, barrier, _ = found.operands
-        at = [one.operation for one in ops].index(found.operation) + 1
-        mine = [
-            [one for one in part if any(value in (answer, barrier) for value in one.operands)]
-            for part in (ops[:at], ops[at:])
-        ]
-        met = [one for one in ops[:at] if one.operation.name == _MEETING]
-        begins = [
-            one
-            for one in loop.operation.block.operations
-            if BEGINS in one.attributes and one.operation.name == _MEETING
-        ]
-        return Question(loop, [*met, *mine[0]], mine[1], begins[0] if begins else None)
-
-    def through_pipe(
-        self,
-        func: ir.Operation,
-        warps: int,
-        loop: ir.OpView,
-        mark: Mapping[str, ir.Attribute],
-    ) -> None:
-        """Let answers go to `warps` of each block of the cluster through a pipe. Whoever has begun
-        all copies for `loop`, or comes to a branch that it stands in, asks: operations with the
-        attributes of `mark`.
-        """
-        ctas, at = num_ctas(func), Writer(self.loop.location)
-        entry = func.regions[0].blocks[0]
-        at.move(ir.InsertionPoint.at_block_begin(entry))
-        place = BarrierPlace(func, again=False)
-        asked, read = (place.made_once(at, _ANSWERS, count) for count in (1, warps * ctas))
-        held = answers(at, entry, _ANSWERS)
-        body = self.loop.regions[0].blocks[0]
-        before = [op.operation for op in body.operations]
-        at.move(ir.InsertionPoint(within(loop.operation, body)))
-        slot = Slot(*at.create("nv_tileas.barrier_next", [read], [at.i32, at.i32]).results)
-        assert slot.phase is not None, "asked for"
-        turned = at.binary("xori", slot.phase, at.constant(1))
-        alone = {LEADER: ir.UnitAttr.get(), WITH_WARP: ir.UnitAttr.get()}
-        at.create("nv_tileas.barrier_wait", [read, slot.index, turned], [], alone)
-        ask(at, at.view(held, slot.index), asked, slot.index, ctas)
-        for op in body.operations:
-            if op.operation not in before:
-                for name, value in mark.items():
-                    op.attributes[name] = value
-        at.move(ir.InsertionPoint(self.reads[0]))
-        i1 = ir.IntegerType.get_signless(1)
-        taken = at.create(TAKE, [held, asked, read], [i1, *[at.i32] * AXES], for_cluster(at, ctas))
-        for op in self.reads:
-            if op.operation.name == IS_VALID:
-                op.results[0].replace_all_uses_with(taken.results[0])
-            elif "axis" in op.attributes:
-                axis = ir.IntegerAttr(op.attributes["axis"]).value
-                op.results[0].replace_all_uses_with(taken.results[1 + axis])
-        old = [self.asks[-1].operands[0], self.asks[-1].operands[1]]
-        for op in [*reversed(self.reads), *reversed(self.asks)]:
-            op.operation.erase()
-        for value in old:
-            _erase_made(value)
-        if self.begins is not None:  # agents meet before they part
-            at.move(ir.InsertionPoint(self.begins))
-            at.meet(in_cluster=False).attributes[BEGINS] = ir.UnitAttr.get()
-            self.begins.operation.erase()
-
-
-def _outermost(op: ir.OpView) -> ir.OpView:
-    """What it stands in of a kernel's own operations, or itself."""
-    one = op.operation
-    while one.parent is not None and one.parent.name != "func.func":
-        one = one.parent
-    return one.opview
-
-
-def _erase_made(value: ir.Value) -> None:
-    """Erase what makes a buffer or a barrier that nobody uses any more, and gives it back."""
-    made = value.owner
-    assert not isinstance(made, ir.Block), "made by the kernel"
-    for use in list(value.uses):
-        use.owner.operation.erase()
-    operands = list(made.operands)
-    made.operation.erase()
-    for operand in operands:
-        _erase_made(operand)
