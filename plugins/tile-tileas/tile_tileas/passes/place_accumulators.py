@@ -44,6 +44,7 @@ from tile_tileas.materialize.tensor_parts import (
 )
 from tile_tileas.mma.tensor import WARPS
 from tile_tileas.pipelining.held_columns import scales_of, sums_of
+from tile_tileas.pipelining.opaque import read_or
 from tile_tileas.pipelining.signals import Signals
 from tile_tileas.pipelining.writer import Writer
 
@@ -360,10 +361,10 @@ def _read_behind(
     flag.set_type(ir.IntegerType.get_signless(1))
     at.move(ir.InsertionPoint(waits[0]) if waits else ir.InsertionPoint.after(loop))
 
-    def read() -> list[ir.Value]:
-        return [_sum(at, at.read(buffer, type_), initial)]
+    def read() -> ir.Value:
+        return _sum(at, at.read(buffer, type_), initial)
 
-    found = read()[0] if _runs(loop) else at.choice(flag, read, [initial], seldom=True)[0]
+    found = read() if _runs(loop) else read_or(at, flag, read, initial)
     for user, number in users:
         if user.name == _WAIT:
             user.results[0].replace_all_uses_with(found)

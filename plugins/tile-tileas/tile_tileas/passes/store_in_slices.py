@@ -30,7 +30,8 @@ from tile_tileas.dialect.fields import operands_of
 from tile_tileas.dialect.tensor import GIVES_BACK, column_of
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.pipelining.multistage import PIPELINED, is_inside_loop
-from tile_tileas.pipelining.writer import OPAQUE, Writer
+from tile_tileas.pipelining.opaque import everywhere, given_alone
+from tile_tileas.pipelining.writer import Writer
 from tile_tileas.storage import storage_bits
 from tile_tileas.tma.copies import TileCopy
 from tile_tileas.tma.refusals import innermost
@@ -40,7 +41,6 @@ from tile_tileas.tma.slices import (
     Leaving,
     chain_of_value,
     fitted,
-    given_otherwise,
     is_cut_by,
     is_splat,
     is_undisturbed,
@@ -252,11 +252,10 @@ def _read(at: Exchange, tile: Leaving, origin: Sequence[int]) -> ir.Value:
     then, other = (region.blocks.append() for region in branch.regions)
     inside = Exchange(branch).within(then)
     inside.create("scf.yield", [inside.load(view, type_)])
-    given = given_otherwise(tile.read)
-    assert given is not None, "it can be cut"
+    number = given_alone(tile.read.regions[1].blocks[0])
+    assert number is not None, "it can be cut"
     inside = Exchange(branch).within(other)
-    held = inside.create(OPAQUE, [_constant(inside, given, tile.shape)], [type_]).result
-    inside.create("scf.yield", [held])
+    inside.create("scf.yield", [everywhere(inside, number, type_)])
     return branch.results[0]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_core.mlir import ir
+from tile_tileas.pipelining.opaque import opaque
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
 
@@ -29,7 +30,7 @@ def compute_early(at: Writer, loop: ir.OpView) -> None:
     behind = ops[place + 1 :]
     for value in dict.fromkeys(one for op in behind for one in _used(op) if one in made):
         users = [use for use in value.uses if any(_holds(op, use.owner.operation) for op in behind)]
-        held = at.opaque(value)
+        held = opaque(at, value)
         for use in users:
             use.owner.operands[use.operand_number] = held
 

@@ -42,6 +42,7 @@ from tile_tileas.pipelining.candidate import Candidate, Pipelined
 from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.held_columns import scales_of, sums_of
 from tile_tileas.pipelining.held_early import compute_early
+from tile_tileas.pipelining.opaque import read_or
 from tile_tileas.pipelining.question import Question
 from tile_tileas.pipelining.signals import commit_products
 from tile_tileas.pipelining.turns import BESIDE, Turns
@@ -64,6 +65,11 @@ def pipelined(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
         what = "makes products of a run when sums of the one before have been read"
         one.missed(what, turns, "SumsNotInTurn")
         return None
+    return rewritten(one, products, turns)
+
+
+def rewritten(one: Candidate, products: Sequence[Kept], turns: Turns) -> Pipelined:
+    """The loop with what it may have."""
     new = InTurn(one, products[0], turns).run()
     held = "two accumulators in turn" if turns.accumulators > 1 else "one accumulator"
     one.cx.passed(
@@ -225,11 +231,7 @@ class InTurn(Apart):
         """The sums; of a run without steps what they begin with."""
         at = self._at
         ran = at.is_less(self.lower, self.upper)
-
-        def read() -> list[ir.Value]:
-            return [at.read(view, self._type)]
-
-        return at.choice(ran, read, [self._initial], seldom=True)[0]
+        return read_or(at, ran, lambda: at.read(view, self._type), self._initial)
 
 
 def at_last(loop: ir.OpView) -> ir.Operation:

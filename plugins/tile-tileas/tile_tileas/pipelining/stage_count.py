@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from tile_cute.atoms.tensor_memory import COLUMNS
@@ -69,39 +69,45 @@ def stages_of(
     *,
     led: bool = False,
     apart: bool = False,
-    again: bool = False,
     spared: int = 0,
     works: bool = False,
 ) -> int:
     """Stages, `lag` of which are still read while the next one is; 0 if too few fit beside the
     bytes that copies take for themselves. `kept`: products of tcgen05 that stay in flight; `led`:
     by one thread alone, while others wait behind the loop. `apart`: another agent copies, ahead of
-    all that comes before the loop, and `again`, of what comes behind. `spared`: bytes that what
-    else lives then does without, negative for bytes that it takes besides. `works`: threads make
-    operands in each step, which another block's hide.
+    all that comes before the loop. `spared`: bytes that what else lives then does without,
+    negative for bytes that it takes besides. `works`: threads make operands in each step, which
+    another block's hide.
     """
-    return depth(
-        *_asked(one, lag, kept, led=led, apart=apart, again=again, spared=spared, works=works)
-    )
+    known = _asked(one, lag, kept, led=led, apart=apart, again=False, spared=spared, works=works)
+    return known.stages()
 
 
-def blocks_with(
-    one: Candidate,
-    stages: int,
-    kept: Sequence[Kept],
-    columns: int,
-    *,
-    apart: bool = False,
-    spared: int = 0,
-) -> int:
-    """Blocks of a multiprocessor with so many stages, and so many columns of tensor memory; those
-    whose copies are `apart` run again.
+@dataclass(frozen=True)
+class Asked:
+    """What a loop asks of a multiprocessor, and what that has."""
+
+    demand: Demand
+    room: Room
+
+    def stages(self, spared: int = 0) -> int:
+        """Stages, if what else lives does without so many bytes."""
+        return depth(self._without(spared), self.room)
+
+    def blocks(self, stages: int, columns: int, spared: int = 0) -> int:
+        """Blocks of a multiprocessor with so many stages, and columns of tensor memory."""
+        taken = max(LEAST_COLUMNS, 1 << (columns - 1).bit_length())
+        return min(blocks_of(self._without(spared), self.room, stages), COLUMNS // taken)
+
+    def _without(self, spared: int) -> Demand:
+        return replace(self.demand, other_bytes=self.demand.other_bytes - spared)
+
+
+def led_by_threads(one: Candidate, kept: Sequence[Kept], *, apart: bool) -> Asked:
+    """What the loop of products `kept` asks for that single threads lead; `apart`: agents, which go
+    on with its next run.
     """
-    demand, room = _asked(
-        one, 0, kept, led=True, apart=apart, again=apart, spared=spared, works=False
-    )
-    taken = max(LEAST_COLUMNS, 1 << (columns - 1).bit_length())
-    return min(blocks_of(demand, room, stages), COLUMNS // taken)
+    return _asked(one, 0, kept, led=True, apart=apart, again=apart, spared=0, works=False)
 
 
 def _asked(
@@ -114,8 +120,8 @@ def _asked(
     again: bool,
     spared: int,
     works: bool,
-) -> tuple[Demand, Room]:
-    """What a loop asks for, and what there is."""
+) -> Asked:
+    """`again`: copies run ahead of what comes behind the loop, too."""
     macs = sum(_macs(op) for op in one.loop.regions[0].blocks[0].operations)
     tensor = bool(kept)
     most = _most(one.num_stages, lag, tensor=tensor)
@@ -144,7 +150,7 @@ def _asked(
         few = _STAGES_BESIDE if paired or begins or works else 0
         step = 0 if led else _MEETING_CLK
         demand = replace(demand, beside=BESIDE, enough_beside=few, step_clk=step)
-    return demand, room
+    return Asked(demand, room)
 
 
 def _is_read_once(one: Candidate) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.pipelining import in_turn
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
-from tile_tileas.pipelining.stage_count import blocks_with, stages_of
+from tile_tileas.pipelining.stage_count import led_by_threads
 from tile_tileas.pipelining.taken_over import TakenOver, ordered_in, problem_of
 from tile_tileas.pipelining.turns import Turns
 from tile_tileas.pipelining.wgmma_in_flight import Kept
@@ -25,9 +25,9 @@ def pipelined(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
     """Let blocks take over tile blocks that have not been launched; None, and a remark, if they
     cannot, or do better without.
     """
-    why = _problem(one, products)
-    if why is not None:
-        one.missed("multiplies for one tile block", why, "BlocksNotTakenOver")
+    turns = _turns(one, products)
+    if isinstance(turns, str):
+        one.missed("multiplies for one tile block", turns, "BlocksNotTakenOver")
         return None
     TakenOver(one.func).wrap()
     one.cx.passed(
@@ -36,20 +36,18 @@ def pipelined(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
         category="pipeline",
         name="BlocksTakenOver",
     )
-    made = in_turn.pipelined(one, products)
-    assert made is not None, "asked before"
-    return made
+    return in_turn.rewritten(one, products, turns)
 
 
-def _problem(one: Candidate, products: Sequence[Kept]) -> str | None:
-    """Why blocks take over no others; None if they do. Blocks that have not begun may have to run
-    beside those that have, where others wait for what they do.
+def _turns(one: Candidate, products: Sequence[Kept]) -> Turns | str:
+    """What the loop has then; or why blocks take over no others. Blocks that have not begun may
+    have to run beside those that have, where others wait for what they do.
     """
     ordered = next(ordered_in(one.func), None)
     if ordered is not None:
         return f"other blocks may wait for its '{ordered}'"
     found = problem_of(one.func, one.cx.target.sm) or Turns.of(one, products)
-    return found if isinstance(found, str) else _loss(one, products, found)
+    return found if isinstance(found, str) else _loss(one, products, found) or found
 
 
 def _loss(one: Candidate, products: Sequence[Kept], turns: Turns) -> str | None:
@@ -59,8 +57,8 @@ def _loss(one: Candidate, products: Sequence[Kept], turns: Turns) -> str | None:
     if turns.registers > one.cx.target.max_registers:
         return f"{turns.registers} registers of a thread are not enough for its sums"
     plan = tensor_plan_of(products[0].op, one.warps)
-    alone = stages_of(one, kept=products, led=True)
-    beside = blocks_with(one, alone, products, plan.taken)
+    alone = led_by_threads(one, products, apart=False)
+    beside = alone.blocks(alone.stages(), plan.taken)
     if beside > turns.blocks:
         return f"{beside} blocks of a multiprocessor hide each other's beginnings and ends"
     return None

@@ -17,7 +17,7 @@ from tile_tileas.kernel_spec import num_ctas, occupancy
 from tile_tileas.mma.tensor import TensorPlan
 from tile_tileas.pipelining.apart import refusal
 from tile_tileas.pipelining.candidate import Candidate
-from tile_tileas.pipelining.stage_count import blocks_with, stages_of
+from tile_tileas.pipelining.stage_count import led_by_threads
 from tile_tileas.pipelining.wgmma_in_flight import Kept
 from tile_tileas.tma.slices import IN_TURN, spared_by_slices
 
@@ -69,10 +69,8 @@ class Turns:
             several: spared_by_slices(sums, plan.buffer, several) if several else 0
             for several in _SLICES
         }
-        found = {
-            several: stages_of(one, kept=products, led=True, apart=True, again=True, spared=saved)
-            for several, saved in spared.items()
-        }
+        known = led_by_threads(one, products, apart=True)
+        found = {several: known.stages(saved) for several, saved in spared.items()}
         slices = max(found, key=found.__getitem__)
         if not found[slices]:
             return "two stages do not fit beside what follows it"
@@ -85,9 +83,7 @@ class Turns:
             stages=found[slices],
             slices=slices,
             at_once=accumulators == 1 and needed * threads <= one.cx.target.registers,
-            blocks=blocks_with(
-                one, found[slices], products, columns, apart=True, spared=spared[slices]
-            ),
+            blocks=known.blocks(found[slices], columns, spared[slices]),
             registers=0 if spared[1] else needed,
         )  # fmt: skip
 

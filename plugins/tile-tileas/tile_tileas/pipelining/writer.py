@@ -11,8 +11,6 @@ from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.staging import FEW
 
 _SLT, _EQ = 2, 0  # arith.CmpIPredicate
-#: Gives values of which LLVM knows nothing.
-OPAQUE = "nv_tileaa.optimization_barrier"
 
 
 class Writer(Inserter):
@@ -48,25 +46,17 @@ class Writer(Inserter):
         condition: ir.Value,
         then: Callable[[], Sequence[ir.Value]],
         otherwise: Sequence[ir.Value] = (),
-        *,
-        seldom: bool = False,
     ) -> list[ir.Value]:
-        """An `scf.if`: what `then` makes and gives, or the values of `otherwise`; constants among
-        those are made in front of the branch, each time, unless that is `seldom` taken.
-        """
+        """An `scf.if`: what `then` makes and gives, or the values of `otherwise`."""
         outer = self.place
         branch = self.create("scf.if", [condition], [value.type for value in otherwise], regions=2)
         self._ip = ir.InsertionPoint(branch.regions[0].blocks.append())
         self.create("scf.yield", then())
         if otherwise:
             self._ip = ir.InsertionPoint(branch.regions[1].blocks.append())
-            self.create("scf.yield", [self.opaque(v) for v in otherwise] if seldom else otherwise)
+            self.create("scf.yield", otherwise)
         self._ip = outer
         return list(branch.results)
-
-    def opaque(self, value: ir.Value) -> ir.Value:
-        """The same value, which is made in front of here, and of which nothing is known behind."""
-        return self.create(OPAQUE, [value], [value.type]).result
 
     def repeat(
         self,

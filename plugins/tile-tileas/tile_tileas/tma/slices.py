@@ -16,14 +16,12 @@ from tile_tileas.analysis.constants import splat_integer
 from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import UMMA, column_slice
+from tile_tileas.pipelining.opaque import given_alone
 from tile_tileas.pipelining.slices import is_pure
-from tile_tileas.pipelining.writer import OPAQUE
 from tile_tileas.tile_graph import kind_of, only_computes
 
 _COPY, _VIEW, _IF = "nv_tileas.copy", "nv_tileas.buffer_view", "scf.if"
 _RESHAPED, _NAMED_ANEW = "nv_tileas.view", "nv_tileas.buffer_reinterpret"
-#: Operations of a branch that gives a value of which LLVM is to know nothing.
-_HELD = 2
 _STORE = "nv_tileas.async_tiled_tma_store"
 #: Slices that are staged at once where others are stored while the next product is made anyway.
 IN_TURN = 2
@@ -252,8 +250,8 @@ def source_of(op: ir.OpView) -> ir.Value | None:
     and gives a constant otherwise.
     """
     if op.operation.name == _IF:
-        inner, given = list(op.regions[0].blocks[0].operations), given_otherwise(op)
-        if len(inner) != 2 or given is None or not is_splat(given):
+        inner = list(op.regions[0].blocks[0].operations)
+        if len(inner) != 2 or given_alone(op.regions[1].blocks[0]) is None:
             return None
         copy = inner[0]
         return source_of(copy) if copy.operation.name == _COPY else None
@@ -261,13 +259,6 @@ def source_of(op: ir.OpView) -> ir.Value | None:
         return None
     buffer = Buffer.of(op.operands[0].type)
     return op.operands[0] if buffer is not None and buffer.space == TENSOR else None
-
-
-def given_otherwise(branch: ir.OpView) -> ir.Value | None:
-    """What an `scf.if` gives as it is where it is not taken."""
-    ops = list(branch.regions[1].blocks[0].operations)
-    alone = len(ops) == 1 or (len(ops) == _HELD and ops[0].operation.name == OPAQUE)
-    return ops[0].operands[0] if alone and len(branch.results) == 1 else None
 
 
 def _writes_tensor_memory(op: ir.Operation | ir.OpView) -> bool:
