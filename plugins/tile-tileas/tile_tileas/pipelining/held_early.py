@@ -7,12 +7,15 @@ where nobody computes anything else. A place in a grid takes two divisions, some
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tile_core.mlir import ir
+from tile_tileas.analysis.pressure import used_values
+from tile_tileas.analysis.users import within
 from tile_tileas.pipelining.opaque import opaque
 from tile_tileas.pipelining.slices import is_pure
 from tile_tileas.pipelining.writer import Writer
+
+#: Of integers that have registers of their own.
+_WIDTHS = (32, 64)
 
 
 def compute_early(at: Writer, loop: ir.OpView) -> None:
@@ -25,27 +28,11 @@ def compute_early(at: Writer, loop: ir.OpView) -> None:
         for op in ops[:place]
         if is_pure(op.opview) and not len(op.regions) and op.name != "arith.constant"
         for result in op.results
-        if isinstance(result.type, ir.IntegerType)
+        if isinstance(result.type, ir.IntegerType) and result.type.width in _WIDTHS
     }
     behind = ops[place + 1 :]
-    for value in dict.fromkeys(one for op in behind for one in _used(op) if one in made):
-        users = [use for use in value.uses if any(_holds(op, use.owner.operation) for op in behind)]
+    for value in dict.fromkeys(one for op in behind for one in used_values(op) if one in made):
         held = opaque(at, value)
-        for use in users:
-            use.owner.operands[use.operand_number] = held
-
-
-def _used(op: ir.Operation | ir.OpView) -> Iterator[ir.Value]:
-    yield from op.operands
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from _used(inner)
-
-
-def _holds(op: ir.Operation, inner: ir.Operation) -> bool:
-    one: ir.Operation | None = inner
-    while one is not None and one != op:
-        parent = one.parent
-        one = None if parent is None else parent.operation
-    return one is not None
+        for use in list(value.uses):
+            if within(use.owner.operation, block) in behind:
+                use.owner.operands[use.operand_number] = held
