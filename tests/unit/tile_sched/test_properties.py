@@ -172,6 +172,20 @@ def least_stages(loop: LoopGraph, ii: int, cycles: tuple[int, ...]) -> bool:
     return False
 
 
+def _in_turn(name: str, cycles: int, first: int, second: int) -> LoopOp:
+    uses = (Use("s1", cycles, at=first), Use("s2", 1, at=second))
+    return LoopOp(name, kind="compute", latency=0, occupancy=1, unit="alu", uses=uses)
+
+
+def test_what_cannot_be_shorter_is_no_doubt() -> None:
+    """One resource is never free, so that one iteration after the other is as short as any."""
+    pytest.importorskip("ortools")
+    ops = (_in_turn("op0", 4, 0, 0), _in_turn("op1", 2, 1, 1), _in_turn("op2", 1, 2, 0))
+    found = ExactScheduler().schedule(LoopGraph(ops=ops, edges=()), SMALL)
+    assert isinstance(found, Schedule)
+    assert (found.ii, found.notes) == (7, ())
+
+
 @settings(max_examples=60, deadline=None)
 @given(loop=loops(most=4, longest=4))
 def test_small_loops_against_exhaustive_search(loop: LoopGraph) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 from typing import Any, ClassVar
 
@@ -44,8 +45,8 @@ class ExactScheduler:
             return problem
         known = IterativeScheduler().schedule(loop, model)
         assert isinstance(known, Schedule), "a problem has a schedule of one stage at least"
-        if known.ii <= problem.bounds.mii:
-            return known
+        if known.ii <= problem.bounds.mii:  # even where no overlap was found, none is shorter
+            return replace(known, notes=())
         if _one_stage(problem):
             return shortest_iteration(problem, known, self.limit)
         return self._by_interval(problem, known)
