@@ -4,13 +4,13 @@ what they read as it was loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 
 from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.pressure import used_values
+from tile_tileas.analysis.users import operations
 from tile_tileas.mma.tier import choose
 from tile_tileas.mma.tiers import tier_of, tiers_up_to
 from tile_tileas.passes.dot import product_of, scaled_choice
@@ -146,12 +146,3 @@ def until_product(tile: ir.Value) -> list[ir.Value]:
         if user.name not in _VIEWS:
             return []
         found.append(user.results[0])
-
-
-def operations(region: ir.Region) -> Iterator[ir.OpView]:
-    """Those of all blocks inside of `region`, in program order."""
-    for block in region.blocks:
-        for op in block.operations:
-            yield op
-            for inner in op.regions:
-                yield from operations(inner)

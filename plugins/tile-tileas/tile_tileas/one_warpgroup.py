@@ -30,13 +30,13 @@ from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.pressure import peak_registers
 from tile_tileas.analysis.tokens import is_weak
+from tile_tileas.analysis.users import operations
 from tile_tileas.analysis.views import tiled_view
 from tile_tileas.copying.ahead import is_in_a_loop
 from tile_tileas.kernel_products import (
     DOT,
     family_for,
     is_chained,
-    operations,
     until_product,
 )
 from tile_tileas.mma.families import WARPGROUP as FAMILY

@@ -39,6 +39,8 @@ from tile_core.sched.reservation import ReservationTable
 ALL = (SerialScheduler, ListScheduler, CostScheduler, FastScheduler, IterativeScheduler)
 MODULO = (CostScheduler, FastScheduler, IterativeScheduler)
 CAPACITY = dict(SMALL.units)
+#: Why tests of `exact` are left out where its extra is not installed.
+_SOLVER = "`exact` is an extra; `make test` installs it"
 
 
 def assert_legal(loop: LoopGraph, found: Schedule) -> None:
@@ -179,7 +181,7 @@ def _in_turn(name: str, cycles: int, first: int, second: int) -> LoopOp:
 
 def test_what_cannot_be_shorter_is_no_doubt() -> None:
     """One resource is never free, so that one iteration after the other is as short as any."""
-    pytest.importorskip("ortools")
+    pytest.importorskip("ortools", reason=_SOLVER)
     ops = (_in_turn("op0", 4, 0, 0), _in_turn("op1", 2, 1, 1), _in_turn("op2", 1, 2, 0))
     found = ExactScheduler().schedule(LoopGraph(ops=ops, edges=()), SMALL)
     assert isinstance(found, Schedule)
@@ -189,7 +191,7 @@ def test_what_cannot_be_shorter_is_no_doubt() -> None:
 @settings(max_examples=60, deadline=None)
 @given(loop=loops(most=4, longest=4))
 def test_small_loops_against_exhaustive_search(loop: LoopGraph) -> None:
-    pytest.importorskip("ortools")
+    pytest.importorskip("ortools", reason=_SOLVER)
     exact = ExactScheduler().schedule(loop, SMALL)
     assert isinstance(exact, Schedule)
     assert not exact.notes
@@ -204,7 +206,7 @@ def test_small_loops_against_exhaustive_search(loop: LoopGraph) -> None:
 @settings(max_examples=60, deadline=None)
 @given(loop=loops(most=6, longest=6))
 def test_one_model_of_one_stage_agrees_with_one_for_each_interval(loop: LoopGraph) -> None:
-    pytest.importorskip("ortools")
+    pytest.importorskip("ortools", reason=_SOLVER)
     loop = replace(loop, options=replace(loop.options, max_stages=1))
     problem, known = problem_of(loop, SMALL), ListScheduler().schedule(loop, SMALL)
     assert isinstance(problem, Problem)
@@ -219,7 +221,7 @@ def test_one_model_of_one_stage_agrees_with_one_for_each_interval(loop: LoopGrap
 @pytest.mark.parametrize("stages", [0, 1])
 def test_exact_says_what_it_could_not_decide(stages: int) -> None:
     """Within no time, the schedule is that of `ims`, and whatever is between is named."""
-    pytest.importorskip("ortools")
+    pytest.importorskip("ortools", reason=_SOLVER)
 
     @settings(max_examples=200, deadline=None, derandomize=True, database=None)
     @given(loop=loops(most=10))
@@ -277,7 +279,7 @@ def mii_of(loop: LoopGraph, model: MachineModel) -> int:
 
 def test_never_better_than_exact_and_the_gap(capsys: pytest.CaptureFixture[str]) -> None:
     """Over 150 loops: the exact schedule is legal, nobody beats it; the gap is printed."""
-    pytest.importorskip("ortools")
+    pytest.importorskip("ortools", reason=_SOLVER)
     gaps: dict[str, list[float]] = {scheduler.name: [] for scheduler in MODULO}
 
     @settings(max_examples=150, deadline=None, derandomize=True, database=None)

@@ -1,8 +1,8 @@
-"""Which operations of a block use a value, themselves or by what stands in them."""
+"""Operations inside of others: which of a block use a value, themselves or by what is in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tile_core.mlir import ir
 
@@ -21,3 +21,12 @@ def first_user(block: ir.Block, values: Iterable[ir.Value]) -> ir.Operation | No
     """The first operation of `block` that uses one of `values`, or has inside what does."""
     users = {within(use.owner.operation, block) for value in values for use in value.uses}
     return next((op.operation for op in block.operations if op.operation in users), None)
+
+
+def operations(region: ir.Region) -> Iterator[ir.OpView]:
+    """Those of all blocks inside of `region`, in program order."""
+    for block in region.blocks:
+        for op in block.operations:
+            yield op
+            for inner in op.regions:
+                yield from operations(inner)

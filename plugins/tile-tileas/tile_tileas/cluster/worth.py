@@ -24,6 +24,7 @@ from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
 from tile_tileas.analysis.pressure import peak_registers
+from tile_tileas.analysis.users import operations
 from tile_tileas.cluster.pairs import PAIR, Pairing
 from tile_tileas.kernel_products import (
     DOT,
@@ -31,7 +32,6 @@ from tile_tileas.kernel_products import (
     chained_columns,
     is_chained,
     made_by,
-    operations,
 )
 from tile_tileas.mma.families import TENSOR
 

@@ -21,10 +21,10 @@ from tile_tileaa.dialect.types import bits_of
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, error_at
 from tile_tileas.analysis.proxies import is_bulk_store
+from tile_tileas.analysis.users import operations
 from tile_tileas.analysis.views import MemRef, maker, view_of_memref
 from tile_tileas.dialect.barriers import COPIER
 from tile_tileas.dialect.tma import axes_of, descriptor_parts
-from tile_tileas.kernel_products import operations
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.passes.separate_host_tma import NUM_DEVICE, descriptors
 from tile_tileas.pipelining.writer import Writer

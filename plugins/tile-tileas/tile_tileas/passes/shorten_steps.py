@@ -20,13 +20,13 @@ from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
 from tile_core.target import Target
 from tile_tileas.analysis.axis import shape_of
+from tile_tileas.analysis.users import operations
 from tile_tileas.analysis.views import tiled_view
 from tile_tileas.cluster.cutting import cut_type, cut_view
 from tile_tileas.few_warps import MANY_WARPS
 from tile_tileas.kernel_products import (
     DOT,
     family_for,
-    operations,
     tile_bytes,
 )
 from tile_tileas.mma.families import FAMILIES, TENSOR

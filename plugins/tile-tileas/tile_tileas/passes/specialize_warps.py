@@ -116,7 +116,8 @@ class _Split:
             self._works, *self._warps = warps_with_registers(
                 num_warps(func), len(numbers), needed, blocks, target
             )
-        self._idle = self._warps[len(numbers) :]
+        count = len(numbers)
+        self._beside, self._idle = self._warps[:count], self._warps[count:]
 
     def run(self) -> None:
         """Make the agents."""
@@ -138,7 +139,7 @@ class _Split:
             regions=1,
         )  # fmt: skip
         agents = switch.regions[0].blocks.append()
-        for number, part, warps in zip(self._numbers, self.parts, self._warps, strict=False):
+        for number, part, warps in zip(self._numbers, self.parts, self._beside, strict=True):
             body = self._agent(agents, warps, alone=number == LEADS)
             at.move(ir.InsertionPoint(body))
             Replica(at, part.needs, part.marked).of(rest)

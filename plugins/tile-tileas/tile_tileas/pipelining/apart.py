@@ -20,6 +20,7 @@ from tile_core.mlir import ir
 from tile_tileas.agents.needs import Needs
 from tile_tileas.analysis.buffers import DRAINED
 from tile_tileas.analysis.tokens import TokenOrder, is_weak
+from tile_tileas.analysis.users import operations
 from tile_tileas.analysis.views import maker
 from tile_tileas.dialect.fields import operand_of
 from tile_tileas.kernel_spec import num_ctas
@@ -27,7 +28,6 @@ from tile_tileas.pipelining.filling import Slot
 from tile_tileas.pipelining.multistage import Multistage, is_inside_loop
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.slices import updates_of
-from tile_tileas.pipelining.taken_over import ops_in
 from tile_tileas.tma.filling import Tma, TmaLoads
 
 #: Attribute of a loop that an agent of its own runs, which begins copies. On operations of several
@@ -185,7 +185,7 @@ class Apart(Multistage):
 
 def for_all_in(func: ir.Operation, turned: Collection[ir.Operation] = ()) -> str | None:
     """What all threads of a kernel's block do together, but for operations in `turned`."""
-    ops = ops_in(func.regions[0])
+    ops = operations(func.regions[0])
     found = (op for op in ops if op.operation.name in FOR_ALL and op.operation not in turned)
     return next((op.operation.name for op in found), None)
 

@@ -32,6 +32,7 @@ from tile_cute.atoms.records import TENSOR
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.accumulators import is_of_pair
+from tile_tileas.analysis.users import within
 from tile_tileas.dialect.barriers import PAIR
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import GIVES_BACK
@@ -59,7 +60,7 @@ def pipelined(one: Candidate, products: Sequence[Kept]) -> Pipelined | None:
     """Let the products of a loop that runs again be begun while sums of the run before leave tensor
     memory; None, and a remark, if they cannot.
     """
-    question = Question.around(one.loop)
+    question = Question.around(one.func, one.loop)
     turns = Turns.of(one, products, () if question is None else question.ops)
     if isinstance(turns, str):
         what = "makes products of a run when sums of the one before have been read"
@@ -123,7 +124,7 @@ class InTurn(Apart):
         for load in self.loads:
             load.erase()
         self._hand_over(done, sums, free)
-        question = Question.around(self.loop)
+        question = Question.around(self._func, self.loop)
         if question is not None:
             mark = {PRODUCER: ir.UnitAttr.get()}
             question.through_pipe(self._func, self._warps + BESIDE, self.loop, mark)
@@ -190,10 +191,8 @@ class InTurn(Apart):
 
     def _give_both(self, free: ir.Value) -> None:
         """Before all runs."""
-        at, outermost = self._at, self.loop.operation
-        while outermost.block != self._entry:
-            assert outermost.parent is not None, "inside of the kernel"
-            outermost = outermost.parent.operation
+        at, outermost = self._at, within(self.loop.operation, self._entry)
+        assert outermost is not None, "inside of the kernel"
         at.move(ir.InsertionPoint(outermost))
         for turn in range(self._turns.accumulators):
             self._give_back(free, at.constant(turn), {})

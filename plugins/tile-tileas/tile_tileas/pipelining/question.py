@@ -52,9 +52,11 @@ class Question:
         return [op.operation for op in (*begins, *self.asks, *self.reads)]
 
     @staticmethod
-    def around(op: ir.OpView) -> Question | None:
-        """That of the loop over tile blocks which `op` stands in, if there is one."""
-        loop = _outermost(op)
+    def around(func: ir.Operation, op: ir.OpView) -> Question | None:
+        """That of the loop over tile blocks of `func` which `op` stands in, if there is one."""
+        place = within(op.operation, func.regions[0].blocks[0])
+        assert place is not None, "inside of the kernel"
+        loop = place.opview
         ops = list(loop.regions[0].blocks[0].operations) if loop.name == "scf.while" else []
         found = next((one for one in ops if one.operation.name == CANCEL), None)
         if found is None:
@@ -147,14 +149,6 @@ class Pipe:
         types = [ir.IntegerType.get_signless(1), *[at.i32] * AXES]
         operands = [self.held, self.asked, self.read]
         return list(at.create(TAKE, operands, types, for_cluster(at, self.ctas)).results)
-
-
-def _outermost(op: ir.OpView) -> ir.OpView:
-    """What it stands in of a kernel's own operations, or itself."""
-    one = op.operation
-    while one.parent is not None and one.parent.name != "func.func":
-        one = one.parent
-    return one.opview
 
 
 def _erase_made(value: ir.Value) -> None:

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 from tile_core.mlir import ir
 from tile_tileas.analysis.tokens import ACCESSES, is_weak
+from tile_tileas.analysis.users import operations
 from tile_tileas.dialect.launched import AXES, IS_VALID, TAKE
 from tile_tileas.kernel_spec import num_ctas
 from tile_tileas.pipelining.question import answers, ask
@@ -31,7 +32,6 @@ from tile_tileas.tile_graph import is_tile
 from tile_tileas.tma.barriers import BarrierPlace
 
 PROGRAM_ID = "nv_tileaa.get_program_id"
-_MEETING = "nv_tileas.cluster_sync"
 #: Compute capability from which blocks can be taken over, times 10.
 _SINCE = 100
 
@@ -40,32 +40,23 @@ def problem_of(func: ir.Operation, sm: int) -> str | None:
     """Why blocks of a kernel take over no others; None if they can."""
     if sm < _SINCE:
         return f"sm_{sm} has no launch control, which comes with sm_{_SINCE}"
-    if not any(one.operation.name == PROGRAM_ID for one in ops_in(func.regions[0])):
+    if not any(one.operation.name == PROGRAM_ID for one in operations(func.regions[0])):
         return "the kernel does not ask for its program id"
     return None
 
 
 def is_taken_over(func: ir.Operation) -> bool:
     """Whether blocks of a kernel take over others already."""
-    return any(one.operation.name in (IS_VALID, TAKE) for one in ops_in(func.regions[0]))
+    return any(one.operation.name in (IS_VALID, TAKE) for one in operations(func.regions[0]))
 
 
 def ordered_in(func: ir.Operation) -> Iterator[str]:
     """Accesses of a kernel that others may wait for: with those, blocks that have not begun may
     have to go on beside the ones that have.
     """
-    for op in ops_in(func.regions[0]):
+    for op in operations(func.regions[0]):
         if op.operation.name in ACCESSES and not is_weak(op):
             yield op.operation.name
-
-
-def ops_in(region: ir.Region) -> Iterator[ir.OpView]:
-    """All operations of a region."""
-    for block in region.blocks:
-        for op in block.operations:
-            yield op
-            for inner in op.regions:
-                yield from ops_in(inner)
 
 
 class TakenOver:
@@ -98,7 +89,7 @@ class TakenOver:
         at.move(ir.InsertionPoint(before))
         stage = at.constant(0)
         if self._ctas > 1:
-            at.create(_MEETING)
+            at.meet(in_cluster=True)
         ask(at, answer, barrier, stage, self._ctas)
         for op in inside:
             before.append(op)
