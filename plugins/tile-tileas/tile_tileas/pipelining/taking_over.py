@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tile_tileas.analysis.users import operations
 from tile_tileas.dot_plan import tensor_plan_of
 from tile_tileas.pipelining import in_turn
 from tile_tileas.pipelining.candidate import Candidate, Pipelined
@@ -17,6 +18,7 @@ from tile_tileas.pipelining.taken_over import TakenOver, ordered_in, problem_of
 from tile_tileas.pipelining.turns import Turns
 from tile_tileas.pipelining.wgmma_in_flight import Kept
 
+_INIT = "nv_tileas.barrier_init"
 #: Stages at least: with two each step waits for its copies.
 _LEAST_STAGES = 3
 
@@ -46,6 +48,8 @@ def _turns(one: Candidate, products: Sequence[Kept]) -> Turns | str:
     ordered = next(ordered_in(one.func), None)
     if ordered is not None:
         return f"other blocks may wait for its '{ordered}'"
+    if any(op.operation.name == _INIT for op in operations(one.func.regions[0])):
+        return "it has barriers already, which are made for one tile block"
     found = problem_of(one.func, one.cx.target.sm) or Turns.of(one, products)
     return found if isinstance(found, str) else _loss(one, products, found) or found
 
