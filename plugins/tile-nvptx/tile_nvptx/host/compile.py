@@ -8,8 +8,8 @@ import llvmlite.binding as llvm
 
 from tile_nvptx.emit import llvm_passes
 
-#: Speed matters little, and size less; 2 leaves no redundant loads of arguments.
-_LEVEL = 2
+#: A launch runs this code once: shifts by nothing go, and no more is worth the time that it takes.
+_LEVEL = 0
 
 
 def object_file(text: str, triple: str) -> bytes:
@@ -32,5 +32,7 @@ def object_file(text: str, triple: str) -> bytes:
         )
         tuning = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
         builder = kept.enter_context(llvm.create_pass_builder(machine, tuning))
-        llvm_passes.run(builder.getModulePassManager(), module, builder)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_instruction_combine_pass()
+        llvm_passes.run(passes, module, builder)
         return machine.emit_object(module)

@@ -7,6 +7,7 @@ operations that Python touches small.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from functools import lru_cache
 
 from tile_core.insertion import Inserter
@@ -153,3 +154,45 @@ def _call(
 def quoted(asm: str) -> str:
     """An assembly text as MLIR's strings have it."""
     return '"' + asm.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+#: Elements that are inserted one after the other, before vectors of so many are put together.
+_PIECE = 8
+
+
+def joined(name: str, elements: Sequence[str], type_: str) -> list[str]:
+    """Lines that make the vector `name` of scalars of `type_`.
+
+    LLVM's work on a chain of insertions grows with the square of its length: one of 128 took it
+    50 ms. So long vectors are made of short ones.
+    """
+    count = len(elements)
+    width = _PIECE if count > _PIECE and not count & (count - 1) else count
+    lines = [f"  {name}_at{i} = llvm.mlir.constant({i} : i32) : i32" for i in range(width)]
+    parts = [name] if width == count else [f"{name}_{i}" for i in range(count // width)]
+    for part, first in zip(parts, range(0, count, width), strict=True):
+        lines += _inserted(name, part, elements[first : first + width], type_)
+    while len(parts) > 1:
+        halves = list(zip(parts[::2], parts[1::2], strict=True))
+        wider = [f"{left}w" for left, _ in halves] if len(halves) > 1 else [name]
+        order = ", ".join(map(str, range(2 * width)))
+        lines += [
+            f"  {whole} = llvm.shufflevector {left}, {right} [{order}] : vector<{width}x{type_}>"
+            for whole, (left, right) in zip(wider, halves, strict=True)
+        ]
+        parts, width = wider, 2 * width
+    return lines
+
+
+def _inserted(name: str, part: str, elements: Sequence[str], type_: str) -> list[str]:
+    """Lines that insert `elements` into the vector `part` of `name`, one after the other."""
+    vector = f"vector<{len(elements)}x{type_}>"
+    steps = [f"{part}_of{i}" for i in range(len(elements))] + [part]
+    return [
+        f"  {steps[0]} = llvm.mlir.poison : {vector}",
+        *(
+            f"  {steps[i + 1]} = llvm.insertelement {element}, {steps[i]}[{name}_at{i} : i32]"
+            f" : {vector}"
+            for i, element in enumerate(elements)
+        ),
+    ]

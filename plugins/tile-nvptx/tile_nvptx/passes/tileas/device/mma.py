@@ -9,6 +9,8 @@ from itertools import product
 from tile_cute.atoms import MmaAtom
 from tile_cute.atoms.types import BITS
 
+from tile_nvptx.passes.tileas.device.helpers import joined
+
 #: PTX type -> (MLIR element of a fragment, MLIR type of a register, inline-assembly constraint).
 #: What is not listed travels as packed 32-bit words.
 _REGISTERS = {"f32": ("f32", "f"), "s32": ("i32", "r"), "f64": ("f64", "d"), "tf32": ("i32", "r")}
@@ -168,12 +170,8 @@ class _Text:
     def join(self, registers: list[str]) -> None:
         """`%out`: the accumulator's fragment of its registers."""
         c = self.operands["c"]
-        self.lines.append(f"  %o0 = llvm.mlir.poison : {c.words}")
-        for i, name in enumerate(registers):
-            self.lines.append(
-                f"  %o{i + 1} = llvm.insertelement {name}, %o{i}[%i{i} : i32] : {c.words}"
-            )
-        self.lines.append(f"  %out = llvm.bitcast %o{len(registers)} : {c.words} to {c.vector}")
+        self.lines += joined("%o", registers, c.register)
+        self.lines.append(f"  %out = llvm.bitcast %o : {c.words} to {c.vector}")
 
 
 def _steps(counts: Counts) -> Iterator[tuple[int, int, int]]:

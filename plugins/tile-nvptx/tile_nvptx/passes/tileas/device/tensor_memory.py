@@ -20,7 +20,7 @@ from tile_tileas.mma.tensor import TensorPlan
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan, ScalePlan
 
 from tile_nvptx.passes.tileas.device.asynchronous import Routine, routine
-from tile_nvptx.passes.tileas.device.helpers import quoted
+from tile_nvptx.passes.tileas.device.helpers import joined, quoted
 
 #: Bytes in which descriptors count.
 _UNIT = 16
@@ -84,24 +84,19 @@ def load(access: TensorAccess, *, apart: bool = False) -> Routine:
     name = _name("ld", access) + "_apart" * apart
     text = [
         f"llvm.func internal @{name}(%x: i32) -> {words} attributes {{always_inline}} {{",
-        f"  %o = llvm.mlir.poison : {words}",
     ]
-    value, registers = "%o", 0
+    values: dict[int, str] = {}
     for number, moves in enumerate([[m] for m in access.moves] if apart else [access.moves]):
         order = [register for move in moves for register in sorted(move.registers)]
         text += _loaded(access, moves, order, f"%m{number}")
+        struct = _struct(len(order))
         for at, register in enumerate(order):
-            struct = _struct(len(order))
-            text.append(f"  %i{registers} = llvm.mlir.constant({register} : i32) : i32")
-            got = f"%m{number}"
+            values[register] = f"%m{number}"
             if len(order) > 1:
-                got = f"%r{registers}"
-                text.append(f"  {got} = llvm.extractvalue %m{number}[{at}] : {struct}")
-            text.append(f"  %o{registers} = llvm.insertelement {got}, {value}"
-                        f"[%i{registers} : i32] : {words}")  # fmt: skip
-            value = f"%o{registers}"
-            registers += 1
-    return name, "\n".join([*text, f"  llvm.return {value} : {words}", "}"])
+                values[register] = f"%r{register}"
+                text.append(f"  %r{register} = llvm.extractvalue %m{number}[{at}] : {struct}")
+    text += joined("%out", [values[register] for register in range(count)], "i32")
+    return name, "\n".join([*text, f"  llvm.return %out : {words}", "}"])
 
 
 def _loaded(

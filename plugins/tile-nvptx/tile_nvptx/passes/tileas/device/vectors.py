@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tile_nvptx.passes.tileas.device.helpers import quoted
+from tile_nvptx.passes.tileas.device.helpers import joined, quoted
 
 
 def pack_fp8(kind: str, count: int) -> tuple[str, str]:
@@ -19,7 +19,6 @@ def pack_fp8(kind: str, count: int) -> tuple[str, str]:
     asm = f"cvt.rn.satfinite.{kind}x2.f32 $0, $2, $1;"
     lines = [
         f"llvm.func internal @{name}(%x: {source}) -> {result} attributes {{always_inline}} {{",
-        f"  %v0 = llvm.mlir.poison : {both}",
     ]
     for i in range(count):
         lines.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
@@ -29,9 +28,9 @@ def pack_fp8(kind: str, count: int) -> tuple[str, str]:
         lines += [
             f"  %p{pair} = llvm.inline_asm asm_dialect = att {quoted(asm)}, "
             f'"=h,f,f" %e{first}, %e{second} : (f32, f32) -> i16',
-            f"  %v{pair + 1} = llvm.insertelement %p{pair}, %v{pair}[%i{pair} : i32] : {both}",
         ]
-    lines.append(f"  %all = llvm.bitcast %v{pairs} : {both} to {every}")
+    lines += joined("%both", [f"%p{pair}" for pair in range(pairs)], "i16")
+    lines.append(f"  %all = llvm.bitcast %both : {both} to {every}")
     if count % 2:
         kept = ", ".join(map(str, range(count)))
         lines.append(f"  %some = llvm.shufflevector %all, %all [{kept}] : {every}")
@@ -68,16 +67,15 @@ def each_word(
             f"  %{key} = llvm.mlir.constant({value} : i32) : i32"
             for key, value in constants.items()
         ),
-        f"  %v0 = llvm.mlir.poison : {vector}",
     ]
     for i in range(count):
         lines += [
             f"  %i{i} = llvm.mlir.constant({i} : i32) : i32",
             f"  %a{i} = llvm.extractelement %x[%i{i} : i32] : {vector}",
             f"  %b{i} = {instruction.replace('%a,', f'%a{i},')} : i32 -> i32",
-            f"  %v{i + 1} = llvm.insertelement %b{i}, %v{i}[%i{i} : i32] : {vector}",
         ]
-    lines += [f"  llvm.return %v{count} : {vector}", "}"]
+    lines += joined("%out", [f"%b{i}" for i in range(count)], "i32")
+    lines += [f"  llvm.return %out : {vector}", "}"]
     return name, "\n".join(lines)
 
 
@@ -113,7 +111,6 @@ def map_scalar(
             f"  %n{k} = llvm.mlir.constant({value} : {kinds[k]}) : {kinds[k]}"
             for k, value in numbers.items()
         ),
-        f"  %v0 = llvm.mlir.poison : {vector}",
     ]
     for i in range(count):
         lines.append(f"  %i{i} = llvm.mlir.constant({i} : i32) : i32")
@@ -129,9 +126,8 @@ def map_scalar(
         lines.append(f"  %r{i} = {call}({', '.join(values)}) : ({types}) -> {kind}")
         if via:
             lines.append(f"  %t{i} = llvm.fptrunc %r{i} : {via} to {result}")
-        found = f"%t{i}" if via else f"%r{i}"
-        lines.append(f"  %v{i + 1} = llvm.insertelement {found}, %v{i}[%i{i} : i32] : {vector}")
-    lines += [f"  llvm.return %v{count} : {vector}", "}"]
+    lines += joined("%out", [f"%{'t' if via else 'r'}{i}" for i in range(count)], result)
+    lines += [f"  llvm.return %out : {vector}", "}"]
     return name, "\n".join(lines)
 
 
@@ -164,7 +160,6 @@ def map_asm(name: str, asm: str, source: str, result: str, count: int) -> tuple[
     written = "i16" if result == "f16" else result
     lines = [
         f"llvm.func internal @{name}(%x: {taken}) -> {given} attributes {{always_inline}} {{",
-        f"  %v0 = llvm.mlir.poison : {given}",
     ]
     for i in range(count):
         lines += [
@@ -173,7 +168,7 @@ def map_asm(name: str, asm: str, source: str, result: str, count: int) -> tuple[
             f"  %a{i} = llvm.inline_asm asm_dialect = att {quoted(asm)}, "
             f'"{constraints}" %e{i} : ({source}) -> {written}',
             f"  %r{i} = llvm.bitcast %a{i} : {written} to {result}",
-            f"  %v{i + 1} = llvm.insertelement %r{i}, %v{i}[%i{i} : i32] : {given}",
         ]
-    lines += [f"  llvm.return %v{count} : {given}", "}"]
+    lines += joined("%out", [f"%r{i}" for i in range(count)], result)
+    lines += [f"  llvm.return %out : {given}", "}"]
     return name, "\n".join(lines)

@@ -14,6 +14,8 @@ from tile_cute.atoms import MmaAtom
 from tile_cute.atoms.descriptors import SmemOperand
 from tile_cute.atoms.types import BITS
 
+from tile_nvptx.passes.tileas.device.helpers import joined
+
 #: Bytes in which descriptors count.
 _UNIT = 16
 #: Accumulator -> (MLIR type of a register, inline-assembly constraint).
@@ -294,7 +296,9 @@ class _Statement:
             *self.splits,
             f'  %m = llvm.inline_asm has_side_effects asm_dialect = att "{{ {block} }}", '
             f'"{",".join(constraints)}" {", ".join(values)} : ({", ".join(kinds)}) -> {struct}',
-            *_joined(fragment, words, struct, count),
+            *(f"  %r{i} = llvm.extractvalue %m[{i}] : {struct}" for i in range(count)),
+            *joined("%o", [f"%r{i}" for i in range(count)], register),
+            f"  %out = llvm.bitcast %o : {words} to {fragment}",
         ]
         return "\n".join([*lines, f"  llvm.return %out : {fragment}", "}"])
 
@@ -306,13 +310,3 @@ def _split(name: str, fragment: str, words: str, count: int) -> list[str]:
         lines.append(f"  %i{name}{i} = llvm.mlir.constant({i} : i32) : i32")
         lines.append(f"  %{name}{i} = llvm.extractelement %{name}w[%i{name}{i} : i32] : {words}")
     return lines
-
-
-def _joined(fragment: str, words: str, struct: str, count: int) -> list[str]:
-    """`%out`: the fragment of the registers that the assembly gives."""
-    lines = [f"  %o0 = llvm.mlir.poison : {words}"]
-    for i in range(count):
-        lines.append(f"  %io{i} = llvm.mlir.constant({i} : i32) : i32")
-        lines.append(f"  %r{i} = llvm.extractvalue %m[{i}] : {struct}")
-        lines.append(f"  %o{i + 1} = llvm.insertelement %r{i}, %o{i}[%io{i} : i32] : {words}")
-    return [*lines, f"  %out = llvm.bitcast %o{count} : {words} to {fragment}"]
