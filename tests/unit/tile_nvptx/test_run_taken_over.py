@@ -139,3 +139,26 @@ def test_it_is_chosen() -> None:
 def test_where_other_blocks_hide_the_ends() -> None:
     remarks = remarks_of(Steps(blocks=_BLOCKS, most=_MOST))
     assert any("blocks of a multiprocessor hide each other's" in remark for remark in remarks)
+
+
+def test_where_barriers_are_for_one_tile_block() -> None:
+    """No pass of ours makes some that early; one of somebody else's may."""
+    module = str(tile_cudatile.to_mlir(_LARGE.program().module()))
+    compiled = partial(tile_core.compile, target="sm_100", keep_stages=False)
+    stop = "buffers/lower-tma-load-store-to-async"
+    text = str(compiled(module, start_at="convert-cudatile-to-tileaa", stop_after=stop).output)
+    words = "!nv_tileas.buffer<tensor<1xi64, #nv_tileas.layout<\": 1\">>, \"shared\", 1 : i32>"
+    barriers = f"""
+      %words = "nv_tileas.alloc_tensor"() {{alignment = 8 : i32}} : () -> {words}
+      %made = "nv_tileas.barrier_init"(%words) : ({words}) -> !nv_tileas.barrier<1 : i32, 1 : i32>
+    """
+    head = re.search(r"func\.func @[^\n]*\{\n", text)
+    assert head is not None
+    with_barriers = text[: head.end()] + barriers + text[head.end() :]
+    start = "tileas-unspecialized-pipeline"
+    said = [
+        " ".join(map(str, compiled(one, start_at=start, emit="ptx").remarks))
+        for one in (text, with_barriers)
+    ]
+    assert [_OVER in one for one in said] == [True, False]
+    assert "it has barriers already" in said[1]
