@@ -109,11 +109,18 @@ class Mma:
     latency: float = number("clk")
     fp64_m8n8k4: float = number("clk", 32)
     block_scaled: float = number("clk", 0.0)  # m16n8k32 of 8-bit floats; 0: as without scales
+    #: m16n8k16 whose sums are f16, m16n8k32 of bytes or with such sums; 0: as those with f32.
+    narrow_sums: float = number("clk", 0.0)
 
     @property
     def scaled_m16n8k32(self) -> float:
         """Clk of one sub-core for m16n8k32 of 8-bit floats with block scales."""
         return self.block_scaled or self.m16n8k16
+
+    @property
+    def narrow_m16n8k16(self) -> float:
+        """Clk of one sub-core for m16n8k16 whose sums are f16."""
+        return self.narrow_sums or self.m16n8k16
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,7 +71,8 @@ class Plan:
         before = -1  # the loop of the last chain
         for piece in self._pieces(runs):
             loop = self._loop(self.ptx.loops.inner[piece.chain])
-            if held and (loop != before or reached.get(piece.chain, -1) >= piece.first):
+            again = reached.get(piece.chain, -1) >= piece.first
+            if held and (loop != before or again or self._goes_back(held[-1], piece)):
                 found.append(self._action(held))
                 held, reached = [], {}
             if loop != before:
@@ -82,6 +83,11 @@ class Plan:
         if held:
             found.append(self._action(held))
         return found
+
+    def _goes_back(self, last: _Piece, piece: _Piece) -> bool:
+        """Whether `piece` begins the next turn of a loop of which `last` is not the first part."""
+        place = self.ptx.place_of
+        return place[piece.chain] < place[last.chain] and piece.first <= last.first
 
     def _loop(self, loop: int) -> int:
         """The loop of PTX, or the one around it, that is one in the SASS, too."""

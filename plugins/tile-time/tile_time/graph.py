@@ -28,11 +28,13 @@ class PtxGraph:
     broken: tuple[int, ...] = ()  # numbers of lines that the given text does not have
     loops: Loops = field(init=False)
     chain_of: list[int] = field(init=False)
+    place_of: dict[int, int] = field(init=False)  # of a block, in an order without ways back
 
     def __post_init__(self) -> None:
         blocks = self.program.blocks
         after = [[t.number for t in b.end.targets()] if b.end else [] for b in blocks]
         self.loops = find_loops(after)
+        self.place_of = {block: at for at, block in enumerate(topological(after))}
         before = [0] * len(blocks)
         for targets in after:
             for target in set(targets):

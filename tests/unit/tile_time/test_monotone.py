@@ -49,7 +49,7 @@ TILES_DOUBLED = (
     "launch.cta",
 )
 #: Where events fall otherwise, a warp may be lucky: the order of equals is nobody's fault.
-LUCK = 0.01
+LUCK = 0.015
 
 
 def worse(

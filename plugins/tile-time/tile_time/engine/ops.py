@@ -147,7 +147,9 @@ def _mma_clk(machine: Machine, opcode: str, macs: int) -> float:
     bits = _operand_bits(opcode)
     if ".SF." in opcode and not (bits == 8 and _SIX_OR_FOUR.search(opcode)):
         return machine.mma.scaled_m16n8k32 * macs * bits / (16 * 8 * 32 * 8)
-    return machine.mma.m16n8k16 * macs * bits / (16 * 8 * 16 * 16)
+    narrow = opcode.startswith("IMMA") or (bits in (8, 16) and ".F32" not in opcode)
+    clk = machine.mma.narrow_m16n8k16 if narrow else machine.mma.m16n8k16
+    return clk * macs * bits / (16 * 8 * 16 * 16)
 
 
 def _operand_bits(opcode: str) -> int:

@@ -27,7 +27,7 @@ def sync() -> list[Mechanism]:
             continue
         found += [
             Mechanism("mbarrier arrive to its waiter", gpu, target, _arrivals(8), 57, "clk", 8,
-                      threads=1, before=BAR_START, declare=BAR),
+                      threads=1, before=BAR_START, declare=BAR, offset=52),
             Mechanism("barrier of a cluster of 2, relaxed", gpu, target,
                       "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;", 102,
                       "clk", grid=2, cluster=2, threads=128, offset=24),
