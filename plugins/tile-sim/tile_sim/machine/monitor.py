@@ -187,7 +187,7 @@ class Monitor:
         if shadow.written:
             clock, place = shadow.write_clock[at], shadow.write_place[at]
             self._conflicts(doing, "writes", writer, clock, place, warp)
-        for k in range(2):
+        for k in shadow.readers:
             clock, place = shadow.read_clock[k, at], shadow.read_place[k, at]
             self._conflicts(doing, "reads", shadow.reader[k, at], clock, place, warp)
         if shadow.loads.shape[1]:
@@ -402,7 +402,7 @@ class Monitor:
             before += [
                 (s.reader[k, at], s.read_generic[k, at], s.read_clock[k, at], s.read_place[k, at],
                  "read by ld")
-                for k in range(2)
+                for k in s.readers
             ]  # fmt: skip
         for warp, generic, clock, place, how in before:
             bad = (warp >= 0) & generic & (heard[np.maximum(warp, 0)] < clock)

@@ -8,12 +8,15 @@ from tile_sim.machine.distinct import distinct
 
 Array = np.ndarray
 _COARSE = 4
+#: Readers that are remembered of a proxy.
+_READERS = 2
 #: The clock of an access that is still under way: nobody has heard of it.
 IN_FLIGHT = np.iinfo(np.int32).max
 
 
 class Shadow:
-    """Last writer and two of the readers since, for each granule of a byte range.
+    """Last writer and two of the readers since, for each granule of a byte range; where the
+    asynchronous proxy reads some, two of either proxy.
 
     Granules are 4 bytes until something narrower is accessed, then single bytes. An event is
     (warp, clock of the warp, place in the program); readers are the first and the last of those
@@ -94,11 +97,26 @@ class Shadow:
         self, at: Array, warp: Array, clock: Array, place: int, generic: bool = True
     ) -> None:
         backwards = slice(None, None, -1)
-        for k, order in ((0, slice(None)), (1, backwards)):
+        if not generic and len(self.reader) == _READERS:
+            self._add_readers()
+        first = 0 if generic else _READERS
+        for k, order in ((first, slice(None)), (first + 1, backwards)):
             self.reader[k, at[order]] = warp[order]
             self.read_clock[k, at[order]] = clock[order]
             self.read_place[k, at[order]] = place
             self.read_generic[k, at[order]] = generic
+
+    def _add_readers(self) -> None:
+        """Places for readers of the asynchronous proxy."""
+        self.reader = np.concatenate([self.reader, np.full_like(self.reader, -1)])
+        for name in ("read_clock", "read_place", "read_generic"):
+            known = getattr(self, name)
+            setattr(self, name, np.concatenate([known, np.zeros_like(known)]))
+
+    @property
+    def readers(self) -> range:
+        """Numbers of the readers that are remembered of a granule."""
+        return range(len(self.reader))
 
     def note_load(self, at: Array, number: int) -> None:
         """The asynchronous load of that number reads granules."""
@@ -117,6 +135,6 @@ class Shadow:
 
     def taken(self, at: Array, warp: Array, clock: Array) -> None:
         """The same of reads."""
-        for k in range(2):
+        for k in self.readers:
             mine = (self.read_clock[k, at] == IN_FLIGHT) & (self.reader[k, at] == warp)
             self.read_clock[k, at] = np.where(mine, clock, self.read_clock[k, at])

@@ -82,7 +82,7 @@ class TensorWatch:
         if write:
             before += [
                 (shadow.reader[k, at], shadow.read_clock[k, at], shadow.read_place[k, at], "reads")
-                for k in range(2)
+                for k in shadow.readers
             ]
         clocks, warp = self._monitor.clocks, np.full(len(at), row)
         for other, clock, place, verb in before:
