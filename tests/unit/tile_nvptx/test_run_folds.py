@@ -161,6 +161,44 @@ def test_many_elements_in_each_thread(axis):
     p.agrees(x, zeros(rest, t.F32), zeros(rest, t.I32))
 
 
+def add_up(p, x, element, shape, axis):
+    """The sums of `x` along an axis are stored."""
+    rest = shape[:axis] + shape[axis + 1 :]
+    y = p.emit(
+        "reduce", [(x,)], t.Tile(rest, element), dim=axis, identities=(number(element, 0),),
+        regions=[total(p, element)],
+    )  # fmt: skip
+    p.store(y, rest, element)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("element", [t.I8, t.I16, t.F16, t.I32, t.F32, t.I64], ids=str)
+@pytest.mark.parametrize("shape", [(128, 128), (32, 512), (16, 1024)])
+def test_sums_of_columns_and_rows(shape, element, strategy):
+    """Where each warp has a part of many columns, one thread folds those of a column for all
+    (`partials`).
+    """
+    p = Program()
+    x = p.load(shape, element)
+    add_up(p, x, element, shape, 1)
+    add_up(p, x, element, shape, 0)
+    values = np.random.default_rng(7).integers(-1, 2, shape).astype(dtype_of(element))
+    rows, columns = zeros(shape[:1], element), zeros(shape[1:], element)
+    p.agrees(values, rows, columns, strategy=strategy)
+
+
+@pytest.mark.parametrize("element", [t.F16, t.F32, t.F64], ids=str)
+def test_largest_of_columns_and_sums_of_rows(element):
+    """Two tiles that are folded together, with elements of two sizes."""
+    shape = (16, 128)
+    p, rest = argmax_program(element, shape, 0)
+    loaded = next(op for op in p.ops if op.name == "load_view_tko").results[0]
+    add_up(p, loaded, element, shape, 1)
+    places = [np.random.default_rng(c).permutation(16) for c in range(128)]
+    x = np.stack(places, axis=1).astype(dtype_of(element))
+    p.agrees(x, zeros(rest, element), zeros(rest, t.I32), zeros(shape[:1], element))
+
+
 def test_all_threads_agree_on_a_tie():
     """Every element is the largest; each copy of the answer has to name the same place."""
     p, rest = argmax_program(t.F32, (256,), 0)

@@ -12,13 +12,14 @@ from tile_tileas.reductions import ReductionPlan, plan_reduction
 
 from tile_core.mlir import ir
 from tile_core.passes import error_at
+from tile_nvptx.passes.tileas.rules.across_warps import AcrossWarps
 from tile_nvptx.passes.tileas.rules.combine import Fragments, combine, is_symmetric
 from tile_nvptx.passes.tileas.rules.redux import over_all_lanes
 from tile_nvptx.passes.tileas.ruleset import rules
 from tile_nvptx.passes.tileas.thread.build import Builder
 from tile_nvptx.passes.tileas.thread.shared import shuffle
 from tile_nvptx.passes.tileas.thread.state import LANE_BITS, Kernel, tile_layout
-from tile_nvptx.passes.tileas.thread.types import count_of, element_of, vector_of
+from tile_nvptx.passes.tileas.thread.types import count_of, element_of
 
 #: Elements of a chunk that a thread folds at once, and chunks that it folds halves at a time.
 _CHUNK = 8
@@ -93,70 +94,9 @@ class _Fold:
         return values
 
     def warps(self, values: Fragments) -> Fragments:
-        """Partial results of the warps meet in shared memory; all threads read all of them."""
-        stored = [self.builder.to_storage(value) for value in values]
-        owner = self._writer()
-        branch = self.cx.create("scf.if", [owner], regions=2)
-        with self.cx.at(ir.InsertionPoint(branch.regions[0].blocks.append())):
-            for value, buffer in zip(stored, self.buffers, strict=True):
-                self._write(value, buffer)
-            self.cx.create("scf.yield")
-        self.builder.barrier()
-        count = self.plan.result.elements_per_thread
-        read = [
-            self.builder.from_storage(self._read(value, buffer), element_of(old.type))
-            for value, buffer, old in zip(stored, self.buffers, values, strict=True)
-        ]
-        return self._tree(read, count)
-
-    # -- shared memory: element e of the result has its partials at e * partials ---------------
-
-    def _writer(self) -> ir.Value:
-        """i1: of the lanes that hold equal results, this is the first."""
-        b, index = self.builder, self.cx.state.thread_index(self.cx)
-        result = self.plan.result
-        mask = result.free_mask("lane")
-        # Warps along the axis write different partials; other copies among warps stay silent.
-        warps = result.free_mask("warp") & ~sum(1 << bit for bit in self.plan.warp_bits)
-        mask |= warps << LANE_BITS
-        return b.compare(0, b.with_constant("andi", index, mask), b.constant(0))
-
-    def _element(self, register: int) -> ir.Value:
-        """Row-major index, in the result, of the register's element; i32."""
-        result = self.plan.result
-        thread = self.cx.state.linear(self.cx, (*result.flat("lane"), *result.flat("warp")))
-        own = result.apply_flat({"register": register})
-        if thread is None:
-            return self.builder.constant(own)
-        return self.builder.with_constant("xori", thread, own)
-
-    def _write(self, value: ir.Value, base: ir.Value) -> None:
-        b, stored = self.builder, element_of(value.type)
-        part = [0] * LANE_BITS + [0] * self.plan.source.in_bits("warp")
-        for position, bit in enumerate(self.plan.warp_bits):
-            part[LANE_BITS + bit] = 1 << position
-        mine = self.cx.state.linear(self.cx, part)
-        for register in range(count_of(value.type)):
-            place = b.with_constant("muli", self._element(register), self.plan.partials)
-            if mine is not None:
-                place = b.binary("addi", place, mine)
-            pointer = b.offset(base, place, stored)
-            one = b.shuffle(value, [register])
-            b.store(one, pointer, stored.width // 8)
-
-    def _read(self, value: ir.Value, base: ir.Value) -> ir.Value:
-        """All partials of each of the thread's results, partial-major."""
-        b, stored, partials = self.builder, element_of(value.type), self.plan.partials
-        size = stored.width // 8
-        vectors = []
-        for register in range(count_of(value.type)):
-            place = b.with_constant("muli", self._element(register), partials)
-            pointer = b.offset(base, place, stored)
-            align = min(16, size * partials)
-            vectors.append(b.load(pointer, vector_of(partials, stored), align))
-        count = len(vectors)
-        order = [register * partials + p for p in range(partials) for register in range(count)]
-        return b.shuffle(b.concat(vectors), order)
+        """Partial results of the warps meet in shared memory."""
+        types = [element_of(value.type) for value in values]
+        return AcrossWarps(self.cx, self.plan, types, self.buffers).exchanged(values, self._tree)
 
     # -- combining ----------------------------------------------------------------------------
 
