@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from tile_cudatile import types as t
-from tile_cudatile.attrs import DivBy, Hints, Integer
+from tile_cudatile.attrs import DivBy, Float, Hints, Integer
 from tile_cudatile.evaluator.formats import dtype_of
 from tile_cudatile.tree import Value
 
@@ -82,8 +82,13 @@ class Steps:
 
         if self.blocks:
             self._stored(loop, (m, n))
+        elif self.turns:
+            p.store(self._turned(start, loop), (m, n), t.F32)
         else:
-            p.store(self._turned(start, loop) if self.turns else loop(), (m, n), t.F32)
+            found = loop()
+            if self.left in SUMMED:
+                p.store(p.ops[-1].results[1], (m,), t.F32)
+            p.store(found, (m, n), t.F32)
         return p
 
     def _stored(self, loop: Callable[[], Value], shape: tuple[int, int]) -> None:
@@ -121,7 +126,8 @@ class Steps:
             for seed, (shape, kind) in enumerate((((m, k), self.left), ((k, n), self.right)))
         )
         out = np.zeros((max(self.blocks, 1) * m, n), np.float32)
-        return [a, b, np.int32(first), np.int32(last), out]
+        sums = [np.zeros(m, np.float32)] * (self.left in SUMMED)
+        return [a, b, np.int32(first), np.int32(last), *sums, out]
 
 
 def _integers(own: Steps, shape: tuple[int, int], kind: str, seed: int) -> np.ndarray:
@@ -131,7 +137,7 @@ def _integers(own: Steps, shape: tuple[int, int], kind: str, seed: int) -> np.nd
     else:
         found = draw.integers(-3, 4, (own.most, *shape))
         element = t.F8E4M3FN if kind == "converted" else own.element
-    if kind in ("transposed", "rounded_transposed"):
+    if kind in ("transposed", "rounded_transposed", "summed_transposed"):
         found = found.transpose(0, 2, 1)
     return np.ascontiguousarray(found).astype(dtype_of(element))
 
@@ -286,6 +292,29 @@ def _carried(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
     return _Source([first], load)
 
 
+def _summed(source: Callable[..., _Source]) -> Callable[[Program, Steps, tuple[int, int]], _Source]:
+    """Sums of rows beside the product, which come out before it."""
+
+    def made(p: Program, own: Steps, shape: tuple[int, int]) -> _Source:
+        inner, rows = source(p, own, shape), t.Tile(shape[:1], t.F32)
+        scalar = t.Tile((), t.F32)
+        rounds = {"rounding_mode": "nearest_even"}
+
+        def load(i: Value, carried: Carried) -> tuple[Value, Carried]:
+            tile, _ = inner.load(i, [])
+            region = p.region(
+                [scalar, scalar], lambda a, b: [p.emit("addf", [a, b], scalar, **rounds)]
+            )
+            wide = p.emit("ftof", [tile], t.Tile(shape, t.F32), **rounds)
+            zero = Float(t.F32, 0)
+            found = p.emit("reduce", [(wide,)], rows, dim=1, identities=(zero,), regions=[region])
+            return tile, [p.emit("addf", [carried[0], found], rows, **rounds)]
+
+        return _Source([p.constant(rows, 0)], load)
+
+    return made
+
+
 _SOURCES: dict[str, Callable[[Program, Steps, tuple[int, int]], _Source]] = {
     "view": _view,
     "transposed": _transposed,
@@ -297,7 +326,11 @@ _SOURCES: dict[str, Callable[[Program, Steps, tuple[int, int]], _Source]] = {
     "carried": _carried,
     "rounded": _rounded(_view),
     "rounded_transposed": _rounded(_transposed),
+    "summed": _summed(_view),
+    "summed_transposed": _summed(_transposed),
 }
 #: Kinds of tf32, which are multiplied by one another only.
 ROUNDED = ("rounded", "rounded_transposed")
-KINDS = tuple(kind for kind in _SOURCES if kind not in ROUNDED)
+#: Kinds of A of which sums of rows come out, too.
+SUMMED = ("summed", "summed_transposed")
+KINDS = tuple(kind for kind in _SOURCES if kind not in (*ROUNDED, *SUMMED))

@@ -16,8 +16,9 @@ from tile_tileas.dot_plan import family_of
 from tile_tileas.mma.families import TENSOR
 from tile_tileas.pipelining.filling import Place, Slot
 from tile_tileas.pipelining.multistage import is_inside_loop
-from tile_tileas.pipelining.prefetch import Prefetch, Target, rows_of, seen_by, target_of
+from tile_tileas.pipelining.prefetch import Prefetch, rows_of
 from tile_tileas.pipelining.slices import Slice
+from tile_tileas.pipelining.target import Target, seen_by, target_of
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.storage import BUFFER_ALIGNMENT
 from tile_tileas.tma.filling import Tma

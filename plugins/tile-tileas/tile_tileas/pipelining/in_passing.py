@@ -16,7 +16,8 @@ from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.pipelining.candidate import Candidate
 from tile_tileas.pipelining.loads_ahead import left_to_threads
 from tile_tileas.pipelining.loops import PRODUCT
-from tile_tileas.pipelining.prefetch import Prefetch, Target, target_of
+from tile_tileas.pipelining.prefetch import Prefetch
+from tile_tileas.pipelining.target import Target, target_of
 
 _COPY, _WHY = "nv_tileas.copy", "threads load it where they use it, beside products"
 

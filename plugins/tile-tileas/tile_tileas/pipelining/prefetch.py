@@ -8,7 +8,7 @@ what one thread's copies brought.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -17,47 +17,21 @@ from tile_cute.linear import LinearLayout, memory_access, strided
 
 from tile_core.mlir import ir
 from tile_tileas.access import CP_ASYNC, GENERIC, TMA, AccessPlan
-from tile_tileas.analysis.buffers import ALLOC
 from tile_tileas.analysis.constants import is_zero
-from tile_tileas.analysis.tile_views import is_view, pulled_back
 from tile_tileas.analysis.tokens import LOADS, is_weak
 from tile_tileas.copying.ahead import movable_problem
-from tile_tileas.dialect import distributed, layout_of
+from tile_tileas.dialect import layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.fields import operand_of
-from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.pipelining.awaited import hand_on_token, is_awaited_inside
+from tile_tileas.pipelining.read_back import read_back, shared_target
 from tile_tileas.pipelining.slices import Slice, slice_of
+from tile_tileas.pipelining.target import Target, seen_by, stage_for, target_of
 from tile_tileas.storage import BUFFER_ALIGNMENT, storage_bits
-from tile_tileas.tma.element_types import is_rounding
 from tile_tileas.tma.staging import staged_layout
 
 #: Bytes that one cp.async copies (PTX ISA, "cp.async").
 SIZES = (4, 8, 16)
-_DOT, _ANEW = "nv_tileas.dot", "nv_tileas.buffer_reinterpret"
-_PRODUCTS = (_DOT, *UMMA)
-_READS = ("nv_tileas.copy", *_PRODUCTS, "nv_tileas.extract_slice", "nv_tileas.insert_slice")
-
-
-@dataclass(frozen=True)
-class Target:
-    """The buffer that a load's tile goes to: `views` of the tile, one of which may round it, then
-    `copy` into `alloc`.
-    """
-
-    views: tuple[ir.OpView, ...]
-    copy: ir.OpView
-    alloc: ir.OpView
-
-    @property
-    def readers(self) -> list[ir.Operation]:
-        """What reads the buffer, by its own type or by others."""
-        return list(_readers(self.alloc.results[0], self.copy.operation))
-
-    @property
-    def rounds(self) -> bool:
-        """Whether the tile is rounded on its way, which tensor maps alone do in passing."""
-        return any(is_rounding(view) for view in self.views)
 
 
 @dataclass(frozen=True)
@@ -129,18 +103,12 @@ def prefetch_of(
     found = slice_of(load.operands, loop, *reads)
     if isinstance(found, str):
         return found
-    target = target_of(load, loop.regions[0].blocks[0])
-    if not isinstance(target, str):
-        buffer = seen_by(load, target)
-        taken = takes(load, buffer)
-        problem = None if taken else _cp_async_problem(load, buffer, layout)
-        if not taken and target.rounds:
-            problem = "the tile is rounded on its way"
-        if problem is None and masked_by(load) is None:
-            alignment = ir.IntegerAttr(target.alloc.attributes["alignment"]).value
-            return Prefetch(
-                load, layout, buffer, alignment, found, target, taken, _to_threads(target)
-            )
+    into = _filled(load, layout, loop.regions[0].blocks[0], takes)
+    if into is not None:
+        target, buffer, taken = into
+        read_back(load, target)
+        alignment = ir.IntegerAttr(target.alloc.attributes["alignment"]).value
+        return Prefetch(load, layout, buffer, alignment, found, target, taken, target.to_threads)
     if plan is not None and not plan.by_threads:
         rows = rows_of(load, plan)
         if takes(load, rows):
@@ -150,6 +118,23 @@ def prefetch_of(
     if isinstance(own, str) or problem is not None:
         return str(problem)
     return Prefetch(load, layout, own, BUFFER_ALIGNMENT, found, None)
+
+
+def _filled(
+    load: ir.OpView, layout: LinearLayout, block: ir.Block, takes: Takes
+) -> tuple[Target, Buffer, bool] | None:
+    """The buffer whose stages a load may fill, as its tile sees it, and whether that `takes` the
+    load; None for stages of its own.
+    """
+    only = target_of(load, block)
+    target = shared_target(load, block) if isinstance(only, str) else only
+    if target is None or masked_by(load) is not None:
+        return None
+    buffer = seen_by(load, target)
+    taken = takes(load, buffer)
+    if not taken and (target.rounds or _cp_async_problem(load, buffer, layout) is not None):
+        return None
+    return target, buffer, taken
 
 
 def _is_number(op: ir.OpView, loop: ir.OpView) -> bool:
@@ -187,83 +172,6 @@ def masked_by(load: ir.OpView) -> tuple[ir.Value, ir.Value] | None:
     return None if mask is None or other is None or is_zero(other) else (mask, other)
 
 
-# -- the buffer that a load fills ------------------------------------------------------------
-
-
-def target_of(load: ir.OpView, block: ir.Block, *, inside: bool = False) -> Target | str:
-    """The one buffer that the tile goes to, through views alone. It is read in `block`; `inside`:
-    or in loops and branches there.
-    """
-    views: list[ir.OpView] = []
-    value = load.results[0]
-    while True:
-        uses = list(value.uses)
-        if len(uses) != 1:
-            return "the tile is used more than once"
-        user = _view(uses[0].owner)
-        name = user.operation.name
-        if user.operation.block != block:
-            return "the tile is used under a branch"
-        if is_view(user) or is_rounding(user):
-            views.append(user)
-            value = user.results[0]
-        elif name == "nv_tileas.copy" and not len(user.results):
-            alloc = user.operands[1].owner
-            if isinstance(alloc, ir.Block) or alloc.operation.name != ALLOC:
-                return "the buffer is not allocated there"
-            target = Target(tuple(views), user, _view(alloc))
-            return _reads_only(target, block, inside=inside) or target
-        else:
-            return f"the tile goes through '{name}'"
-
-
-def _view(op: ir.Operation | ir.OpView) -> ir.OpView:
-    return op.opview if isinstance(op, ir.Operation) else op
-
-
-def _to_threads(target: Target) -> bool:
-    """Whether threads read the buffer."""
-    return any(reader.name not in _PRODUCTS for reader in target.readers)
-
-
-def _readers(buffer: ir.Value, copy: ir.Operation) -> Iterator[ir.Operation]:
-    for use in buffer.uses:
-        user = use.owner.operation
-        if user.name == _ANEW:
-            yield from _readers(user.results[0], copy)
-        elif user != copy:
-            yield user
-
-
-def _reads_only(target: Target, block: ir.Block, *, inside: bool) -> str | None:
-    if target.alloc.operation.block != block:
-        return "the buffer stands elsewhere"
-    for user in target.readers:
-        if not (inside or user.block == block) or user.name not in _READS:
-            return f"'{user.name}' works on the buffer"
-        if user.name == "nv_tileas.copy" and not len(user.results):
-            return "the buffer is filled twice"
-    return None
-
-
-def seen_by(load: ir.OpView, target: Target) -> Buffer:
-    """The target's buffer in coordinates of the load's tile."""
-    buffer = Buffer.of(target.alloc.results[0].type)
-    assert buffer is not None
-    layout = buffer.layout
-    assert layout is not None, "given when buffers were made"
-    for view in reversed(target.views):
-        layout = layout if is_rounding(view) else pulled_back(layout, view)
-    return _stage(load, layout, buffer.tile.element_type)
-
-
-def _stage(load: ir.OpView, layout: LinearLayout, element: ir.Type | None = None) -> Buffer:
-    """One stage for the tile of a load; with `element`, of these."""
-    tile = ir.RankedTensorType(load.results[0].type)
-    plain = ir.RankedTensorType.get(tile.shape, element or tile.element_type)
-    return Buffer(ir.RankedTensorType(distributed(plain, layout)), "shared", 1)
-
-
 def _own_stage(load: ir.OpView, layout: LinearLayout, *, meets: bool) -> Buffer | str:
     """A stage in which the runs of neighbouring threads lie side by side; what several hold lies
     there once.
@@ -276,7 +184,7 @@ def _own_stage(load: ir.OpView, layout: LinearLayout, *, meets: bool) -> Buffer 
     parts += [layout.bases["lane"], layout.bases["warp"], registers[low:]]
     offsets = [vector for part in parts for vector in part if any(vector)]
     own = LinearLayout({"offset": offsets}, layout.shape)
-    return _stage(load, own) if own.is_injective else "several threads hold the same elements"
+    return stage_for(load, own) if own.is_injective else "several threads hold the same elements"
 
 
 def rows_of(load: ir.OpView, plan: AccessPlan) -> Buffer:
@@ -284,8 +192,8 @@ def rows_of(load: ir.OpView, plan: AccessPlan) -> Buffer:
     tile = ir.RankedTensorType(load.results[0].type)
     shape, order = tuple(tile.shape), plan.order
     if plan.copy == TMA:
-        return _stage(load, staged_layout(shape, order, storage_bits(tile.element_type)))
-    return _stage(load, strided(shape, order))
+        return stage_for(load, staged_layout(shape, order, storage_bits(tile.element_type)))
+    return stage_for(load, strided(shape, order))
 
 
 def _run(load: ir.OpView, layout: LinearLayout) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.mlir import ir
+from tile_tileas.analysis.users import operations
 from tile_tileas.dialect.barriers import LEADER
 from tile_tileas.dot_plan import family_of
 from tile_tileas.mma.families import WARPGROUP
@@ -17,28 +18,38 @@ from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.writer import Writer
 from tile_tileas.tma.filling import Tma, TmaLoads
 
-_DOT = "nv_tileas.dot"
+_DOT, _COPY = "nv_tileas.dot", "nv_tileas.copy"
 _FAMILIES = (WARPGROUP,)
 _WAITS = ("nv_tileas.dot_wait", "nv_tileas.async_wait")
 
 
 def can_be_released(
-    loads: Sequence[Prefetch], tma: TmaLoads, families: Sequence[str] = _FAMILIES
+    loads: Sequence[Prefetch],
+    tma: TmaLoads,
+    families: Sequence[str] = _FAMILIES,
+    *,
+    to_threads: bool = False,
 ) -> bool:
     """Whether tensor maps fill all stages of `loads`, and products of `families` alone read them,
-    in shared memory or as fragments that are read for one of them.
+    in shared memory or as fragments that are read for one of them; `to_threads`: or threads, beside
+    such products.
 
     Not where blocks of a cluster fill each other's: those are told where threads meet.
     """
     if tma.is_shared or any(load.load.results[0] not in tma.copies for load in loads):
         return False
-    return all(load.target is not None and _multiplied(load, families) for load in loads)
+    return all(_multiplied(load, families, to_threads=to_threads) for load in loads)
 
 
-def _multiplied(load: Prefetch, families: Sequence[str]) -> bool:
-    assert load.target is not None
+def _multiplied(load: Prefetch, families: Sequence[str], *, to_threads: bool) -> bool:
+    if load.target is None:
+        return False
     readers = load.target.readers
-    return all(_is_product(reader, families) or _reads_fragments(reader) for reader in readers)
+    products = [reader for reader in readers if _is_product(reader, families)]
+    others = [reader for reader in readers if reader not in products]
+    if to_threads and products:
+        return all(reader.name == _COPY for reader in others)
+    return all(map(_reads_fragments, others))
 
 
 def _is_product(op: ir.Operation, families: Sequence[str] = _FAMILIES) -> bool:
@@ -49,7 +60,7 @@ def _reads_fragments(op: ir.Operation) -> bool:
     """Whether an operation brings a buffer to registers for a product of its block, which is
     waited for behind it.
     """
-    if op.name != "nv_tileas.copy" or len(op.results) != 1:
+    if op.name != _COPY or len(op.results) != 1:
         return False
     users = [use.owner.operation for use in op.results[0].uses]
     return all(_is_product(user) and user.block == op.block for user in users)
@@ -62,7 +73,8 @@ def release(loop: ir.Operation, filling: Tma, stages: int, lag: int, *, begun: b
     block = loop.regions[0].blocks[0]
     at = Writer(loop.location)
     index = _slot(block)
-    at.move(ir.InsertionPoint.after(_last_wait(block)))
+    last = _last_read(block) if filling.is_read_by_threads and not lag else _last_wait(block)
+    at.move(ir.InsertionPoint.after(last))
 
     def free() -> list[ir.Value]:
         if filling.is_apart:
@@ -110,6 +122,19 @@ def _slot_of(ops: Sequence[ir.OpView]) -> ir.Value:
 
 def _last_wait(block: ir.Block) -> ir.OpView:
     """The operation behind which no product of the step's stage reads any more."""
-    return [
-        op for op in block.operations if op.operation.name in _WAITS or op.operation.name == _DOT
-    ][-1]
+    return [op for op in block.operations if _waits(op)][-1]
+
+
+def _last_read(block: ir.Block) -> ir.OpView:
+    """The operation behind which no thread reads the step's stage any more, either."""
+    return [op for op in block.operations if _waits(op) or _reads_shared(op)][-1]
+
+
+def _waits(op: ir.OpView) -> bool:
+    return op.operation.name in (*_WAITS, _DOT)
+
+
+def _reads_shared(op: ir.OpView) -> bool:
+    """Whether threads bring what a buffer has to registers, there or inside."""
+    inside = (one for region in op.regions for one in operations(region))
+    return any(one.operation.name == _COPY and len(one.results) for one in (op, *inside))

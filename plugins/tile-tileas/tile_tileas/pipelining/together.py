@@ -79,8 +79,8 @@ def pipelined(one: Candidate, *, fragments_ahead: bool) -> Pipelined | None:
     """Products by wgmma, by mma.sync, with `fragments_ahead` where that may be, or by tcgen05 that
     are waited for; None if two stages do not fit.
     """
-    by_tma = can_be_released(one.loads, one.maps)
     chain = chain_to_overlap(one.func, one.loop, one.filled, one.cx)
+    by_tma = can_be_released(one.loads, one.maps, to_threads=chain is None)
     if chain is not None and by_tma and _run_apart(one, chain):
         chain = None
     kept = [] if chain else products_to_keep(one.loop, one.filled)

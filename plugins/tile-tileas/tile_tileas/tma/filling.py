@@ -293,6 +293,11 @@ class Tma:
         return self._empty
 
     @property
+    def is_read_by_threads(self) -> bool:
+        """Whether threads read some of the stages, and not products alone."""
+        return self._to_threads
+
+    @property
     def is_apart(self) -> bool:
         """Whether another agent copies than reads."""
         return self._apart
