@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_core.mlir import ir
-from tile_tileas.analysis.users import within
+from tile_tileas.analysis.users import operations, within
 from tile_tileas.dialect.barriers import COPIER, LEADER, TEAM
 from tile_tileas.dialect.tensor import UMMA
 from tile_tileas.pipelining.apart import LEADS, PRODUCER
@@ -36,6 +36,14 @@ def mark_leaders(func: ir.Operation) -> None:
         _mark(block, within_loop=block != entry)
     for loop in loops:
         del loop.attributes[LED_APART]
+
+
+def has_agents(func: ir.Operation) -> bool:
+    """Whether a kernel has operations that agents beside the first one will do."""
+    return any(
+        PRODUCER in op.attributes or LED_APART in op.attributes
+        for op in operations(func.regions[0])
+    )
 
 
 def _number() -> ir.Attribute:

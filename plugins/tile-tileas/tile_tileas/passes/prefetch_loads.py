@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile_core.machines import Machine
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
+from tile_tileas.agents.leaders import has_agents
 from tile_tileas.analysis.bounds import BoundsAnalysis
 from tile_tileas.analysis.buffers import lives_of, stage_bytes
 from tile_tileas.copying.engines import EngineLoads
@@ -15,9 +15,9 @@ from tile_tileas.kernel_spec import num_warps, occupancy
 from tile_tileas.modulo.body import is_persistent
 from tile_tileas.passes.allocate_shared import ENOUGH_WARPS
 from tile_tileas.pipelining.budget import demand_of, expecting, room_of
-from tile_tileas.pipelining.depth import LEAST, depth, depth_of_stream
+from tile_tileas.pipelining.depth import LEAST, blocks_of, depth, depth_of_stream
 from tile_tileas.pipelining.loads_ahead import left_to_threads, prefetches
-from tile_tileas.pipelining.loops import PRODUCT
+from tile_tileas.pipelining.loops import streams
 from tile_tileas.pipelining.multistage import Multistage
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.pipelining.repeated import Kept, Repeats, Rereading
@@ -64,7 +64,7 @@ class PrefetchLoads(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         if self.strategy == "none" or self.num_stages < LEAST:
             return
-        loops = list(_streams(op.regions[0]))
+        loops = list(streams(op.regions[0]))
         repeats = Repeats(loops if self.keep else [])
         for number, loop in enumerate(loops):
             repeats.enter(number, loop)
@@ -136,16 +136,20 @@ class PrefetchLoads(Pass):
         cx: PassContext,
     ) -> int:
         demand = demand_of(func, loop, loads, self.num_stages, macs=0, lag=0)
-        blocks = demand.blocks
-        if not is_persistent(loop):
-            blocks = max(blocks, -(-ENOUGH_WARPS // demand.warps))
-        # All buffers of a kernel lie apart then: loops that follow one another meet no more often.
-        everything = sum(life.size for life in lives_of(func))
-        demand = replace(demand, blocks=blocks, other_bytes=everything + overhead)
         room, machine = room_of(cx.target)
         room = expecting(room, loads)
+        # All buffers of a kernel lie apart, where they may: loops that follow one another meet no
+        # more often.
+        here, everything = demand.other_bytes, sum(life.size for life in lives_of(func))
+        demand = replace(demand, other_bytes=everything + overhead)
+        if not is_persistent(loop):
+            most = max(demand.blocks, blocks_of(demand, room, 0))
+            enough = max(demand.blocks, -(-ENOUGH_WARPS // demand.warps))
+            demand = replace(demand, blocks=min(most, enough))
         if self.when == "always":
             stages = depth(demand, room)
+            if not stages and not has_agents(func):
+                stages = depth(replace(demand, other_bytes=here + overhead), room)
             if not stages:
                 left_to_threads(loads, "two stages do not fit into shared memory")
             return stages
@@ -167,18 +171,3 @@ def _bandwidth(machine: Machine | None) -> float:
     if machine is None:
         return _BANDWIDTH
     return machine.memory.dram_bandwidth * 1e3 / machine.clock.boost / machine.chip.sms
-
-
-def _streams(region: ir.Region) -> Iterator[ir.OpView]:
-    """Innermost loops without products, program order."""
-    for block in region.blocks:
-        for op in block.operations:
-            if not op.operation.name.startswith("scf."):
-                continue
-            inner = [loop for part in op.regions for loop in _streams(part)]
-            yield from inner
-            if op.operation.name != "scf.for" or "unsignedCmp" in op.attributes:
-                continue
-            names = {one.operation.name for one in op.regions[0].blocks[0].operations}
-            if not names & {PRODUCT, "scf.for", "scf.while"}:
-                yield op

@@ -11,17 +11,22 @@ from tile_core.diagnostics import TileError
 from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
 from tile_core.target import Target
+from tile_tileas.access import GENERIC, AccessPlan
 from tile_tileas.analysis.buffers import lives_during, lives_of, lives_until, stage_bytes
 from tile_tileas.analysis.constants import is_zero
+from tile_tileas.analysis.tokens import LOADS
 from tile_tileas.dialect import layout_of
 from tile_tileas.dot_plan import IN_FLIGHT, family_of
 from tile_tileas.kernel_spec import num_warps, occupancy
 from tile_tileas.mma.families import TENSOR
 from tile_tileas.passes.allocate_shared import RESERVED, place
 from tile_tileas.pipelining.depth import Demand, Room
+from tile_tileas.pipelining.loops import streams
 from tile_tileas.pipelining.prefetch import Prefetch
-from tile_tileas.storage import storage_bits
+from tile_tileas.storage import storage_bits, tile_bytes
 
+#: Of loops without products, whose stages agents fill while others of the kernel are in use.
+_STAGES_OF_STREAMS = 3
 #: The hint `latency` of a load that has none (as tileiras takes it).
 USUAL = 5
 
@@ -39,8 +44,9 @@ def demand_of(
     tight: bool = False,
 ) -> Demand:
     """What stages for `loads` of `loop` take, at most `most` of them. `apart`: they are filled
-    while anything runs that comes before the loop; `again`: or behind it. `tight`: other buffers
-    share places, as nothing of one iteration is under way in the next but what stages are for.
+    while anything runs that comes before the loop; `again`: or behind it, which one agent does,
+    whose buffers share places. `tight`: other buffers do, as nothing of one iteration is under way
+    in the next but what stages are for.
     """
     if again:
         lives = lives_of(func)
@@ -48,7 +54,7 @@ def demand_of(
         lives = lives_until(func, loop) if apart else lives_during(func, loop)
     staged = [load.target.alloc.operation for load in loads if load.target is not None]
     others = [life for life in lives if life.op.operation not in staged]
-    size = place(others, 0) if tight else sum(_aligned(life.size) for life in others)
+    size = place(others, 0) if tight or again else sum(_aligned(life.size) for life in others)
     return Demand(
         macs=macs,
         stage_bytes=sum(_bytes(load) for load in loads),
@@ -59,6 +65,21 @@ def demand_of(
         blocks=occupancy(func),
         lag=lag,
     )
+
+
+def bytes_of_streams(func: ir.Operation) -> int:
+    """What loops without products want of shared memory for stages of what they load."""
+    return _STAGES_OF_STREAMS * sum(
+        _aligned(tile_bytes(op.results[0].type))
+        for loop in streams(func.regions[0])
+        for op in loop.regions[0].blocks[0].operations
+        if op.operation.name in LOADS and _runs_ahead(op)
+    )
+
+
+def _runs_ahead(load: ir.OpView) -> bool:
+    plan = AccessPlan.of(load)
+    return plan is not None and plan.copy != GENERIC and layout_of(load.results[0].type) is not None
 
 
 def room_of(target: Target) -> tuple[Room, Machine | None]:

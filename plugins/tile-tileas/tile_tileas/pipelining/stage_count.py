@@ -19,7 +19,13 @@ from tile_tileas.dot_plan import family_of, product_shape
 from tile_tileas.kernel_spec import num_warps
 from tile_tileas.mma.families import TENSOR, WARPGROUP
 from tile_tileas.pipelining import tcgen05_in_flight
-from tile_tileas.pipelining.budget import demand_of, expecting, registers_of, room_of
+from tile_tileas.pipelining.budget import (
+    bytes_of_streams,
+    demand_of,
+    expecting,
+    registers_of,
+    room_of,
+)
 from tile_tileas.pipelining.candidate import Candidate
 from tile_tileas.pipelining.depth import Demand, Room, blocks_of, depth, interval
 from tile_tileas.pipelining.loops import PRODUCT
@@ -130,6 +136,8 @@ def _asked(
         one.func, one.loop, one.loads, most, macs, lag, apart=apart, again=again, tight=tight
     )
     overhead = one.engines.overhead + (tcgen05_in_flight.OVERHEAD if tensor else 0) - spared
+    if apart or again:
+        overhead += bytes_of_streams(one.func)
     in_tensor = sum(registers_of(product.op.results[0].type) for product in kept)
     demand = replace(
         demand,
