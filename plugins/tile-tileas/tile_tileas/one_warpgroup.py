@@ -12,6 +12,11 @@ chains. H100 (model), attention of 16 heads of 32, 4096 x 4096, 128 x 128: 123 u
 warpgroups (154 registers), 106 with one (254), causal 69 and 64. Of heads of 64, whose sums are
 larger, it is 131 and 141.
 
+Where some have 64 rows and others 128, as gradients of attention in one kernel, two blocks of one
+warpgroup do both: those of 64 rows are not cut, and blocks hide each other's chains, though a few
+registers are spilt. H100 (model), 16 heads of 64, 4096 x 4096, 64 x 128: 595 us with two warpgroups
+(184 registers), 493 with one (255, 192 bytes of spills).
+
 Where several products of a loop have 64 rows and 128 columns, as those of a block of a cluster, two
 warpgroups would have 64 columns of each, and read A twice from shared memory. H100 (model), a gated
 layer of f16, 4096^3 in 128 x 128 x 64 by 2 CTAs: 493 us with two, whose clock is lower (1498 MHz),
@@ -37,6 +42,7 @@ from tile_tileas.kernel_products import (
     DOT,
     family_for,
     is_chained,
+    operand_bytes,
     until_product,
 )
 from tile_tileas.mma.families import WARPGROUP as FAMILY
@@ -52,6 +58,9 @@ _WARPS = 4
 _OTHER_REGISTERS = 55
 #: The same beside sums alone, which what follows a loop works on by and by.
 _BESIDE_SUMS = 95
+#: Registers of tiles that a thread may have where products have 64 and 128 rows, of which some are
+#: spilt: the kernel above has 338.
+_MOST_MIXED, _STAGES = 340, 2
 #: Blocks of a multiprocessor that hide each other's chains, and tiles, of the registers that two
 #: warpgroups of each would have, with which they do not have them: 1.02 with heads of 128 by 128 x
 #: 32 (121 registers in the end), 1.21 with heads of 32 by 128 x 128 (154).
@@ -77,19 +86,20 @@ class OneWarpgroup:
         ops = list(operations(func.regions[0]))
         dots = [op for op in ops if op.operation.name == DOT]
         rows = {shape_of(dot.results[0])[-2] for dot in dots}
-        if rows not in ({_ROWS}, {2 * _ROWS}) or not all(map(self._is_made_by_one, dots)):
+        if not rows <= {_ROWS, 2 * _ROWS} or not all(map(self._is_made_by_one, dots)):
             return False
         loads = [op for op in ops if op.operation.name == _LOAD and is_in_a_loop(op)]
         if not all(map(self._is_brought, loads)):
             return False
         chained = any(is_in_a_loop(dot) and is_chained(dot) for dot in dots)
-        if rows != {_ROWS}:
+        if rows == {2 * _ROWS}:
             return chained and self._are_better_in_turn(func, dots)
         if not chained:
-            return self._are_narrow(dots)
-        elsewhere = [tile for op in ops for tile in _elsewhere(op)]
-        taken = peak_registers(func, _WARPS, elsewhere)
-        return taken + _OTHER_REGISTERS <= self.target.max_registers
+            return rows == {_ROWS} and self._are_narrow(dots)
+        taken = peak_registers(func, _WARPS, [tile for op in ops for tile in _elsewhere(op)])
+        if rows == {_ROWS}:
+            return taken + _OTHER_REGISTERS <= self.target.max_registers
+        return taken <= _MOST_MIXED and self._is_crowded(func) and self._leaves_memory(func)
 
     def _is_made_by_one(self, dot: ir.OpView) -> bool:
         return family_for(dot, self.target, self.highest, _WARPS) == FAMILY
@@ -102,9 +112,16 @@ class OneWarpgroup:
 
     def _are_better_in_turn(self, func: ir.Operation, dots: list[ir.OpView]) -> bool:
         """Whether two blocks of one warpgroup have room, and of two have not."""
+        return self._is_crowded(func) and self._have_room(dots)
+
+    def _is_crowded(self, func: ir.Operation) -> bool:
+        """Whether two blocks of two warpgroups have not the registers for their tiles."""
         share = self.target.registers // (_BLOCKS * 2 * _WARPS * self.target.warp_size)
-        crowded = peak_registers(func, 2 * _WARPS) > _OVER * share
-        return crowded and self._have_room(dots)
+        return peak_registers(func, 2 * _WARPS) > _OVER * share
+
+    def _leaves_memory(self, func: ir.Operation) -> bool:
+        """Whether two blocks have shared memory for two stages of what products read."""
+        return _BLOCKS * _STAGES * operand_bytes(func) <= self.target.max_shared
 
     def _have_room(self, dots: list[ir.OpView]) -> bool:
         """Whether one warpgroup has registers for all sums, and beside them."""

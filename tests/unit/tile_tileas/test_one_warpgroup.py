@@ -30,8 +30,9 @@ gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
       %e = "nv_tileaa.exp2"(%s) : (tensor<<ROWS>x<KEYS>xf32>) -> tensor<<ROWS>x<KEYS>xf32>
       <MORE>
       %w = "nv_tileaa.fp_to_fp"(<MADE>) : (tensor<<ROWS>x<KEYS>xf32>) -> tensor<<ROWS>x<KEYS>xf16>
-      %v:2 = "nv_tileaa.tiled_load"(%vv, %i, %zero, %t) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 1>} : (<VVIEW>, i32, i32, !nv_tileaa.mem_token) -> (tensor<<KEYS>x<DEPTH>xf16>, !nv_tileaa.mem_token)
-      %o = "nv_tileaa.dot"(%w, %v#0, %a) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<<ROWS>x<KEYS>xf16>, tensor<<KEYS>x<DEPTH>xf16>, tensor<<ROWS>x<DEPTH>xf32>) -> tensor<<ROWS>x<DEPTH>xf32>
+      %vt:2 = "nv_tileaa.tiled_load"(%vv, %i, %zero, %t) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 2, 1>} : (<VVIEW>, i32, i32, !nv_tileaa.mem_token) -> (tensor<<KEYS>x<DEPTH>xf16>, !nv_tileaa.mem_token)
+      %o = "nv_tileaa.dot"(%w, %vt#0, %a) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<<ROWS>x<KEYS>xf16>, tensor<<KEYS>x<DEPTH>xf16>, tensor<<ROWS>x<DEPTH>xf32>) -> tensor<<ROWS>x<DEPTH>xf32>
+      <TURNED>
       scf.yield %o : tensor<<ROWS>x<DEPTH>xf32>
     }
     return
@@ -41,6 +42,19 @@ gpu.module @m attributes {tt.num_warps = 0 : i32, tt.num_ctas = 1 : i32} {
 _MEMREF = "!nv_tileaa.memref<f16, array<i64: 4096, 4096>, array<i64: 4096, 1>>"
 
 
+_PRODUCT = """
+      %yN = "nv_tileaa.dot"(%x, %q#0, %c) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<<KEYS>x<ROWS>xf16>, tensor<<ROWS>x<DEPTH>xf16>, tensor<<KEYS>x<DEPTH>xf32>) -> tensor<<KEYS>x<DEPTH>xf32>
+"""  # noqa: E501
+#: Products of what the first one gives, turned: their rows are the first one's columns.
+_TURNED = f"""
+      %c = arith.constant dense<0.0> : tensor<<KEYS>x<DEPTH>xf32>
+      %x = "nv_tileaa.permute"(%w) {{permutation = array<i32: 1, 0>}} : (tensor<<ROWS>x<KEYS>xf16>) -> tensor<<KEYS>x<ROWS>xf16>
+      {"".join(_PRODUCT.replace("N", str(i)) for i in range(4))}
+      %u = arith.addf %y0, %y1 : tensor<<KEYS>x<DEPTH>xf32>
+      %v = arith.addf %y2, %y3 : tensor<<KEYS>x<DEPTH>xf32>
+"""  # noqa: E501
+
+
 def _view(rows: int, columns: int) -> str:
     tile = f"array<i32: {rows}, {columns}>, array<i32: 0, 1>"
     return f'!nv_tileaa.tiled_view<{_MEMREF}, {tile}, "">'
@@ -48,11 +62,12 @@ def _view(rows: int, columns: int) -> str:
 
 def kernel_spec(
     rows: int = 64, keys: int = 256, depth: int = 128, *, divisor: int = 16, gpu: str = "sm_90",
-    hints: str = "", of_keys: str = "", twice: bool = False, cut: bool = False, **options: str,
+    hints: str = "", of_keys: str = "", twice: bool = False, turned: bool = False,
+    cut: bool = False, **options: str,
 ) -> dict[str, str]:  # fmt: skip
     """How a kernel of two products is launched, of tiles of rows x keys and rows x depth; `twice`:
-    what the first one gives is used twice, so that two tiles of it live at once; `cut`: the
-    compiler chooses how many blocks share the tiles.
+    what the first one gives is used twice, so that two tiles of it live at once; `turned`: others
+    have it turned; `cut`: the compiler chooses how many blocks share the tiles.
     """
     parts = {
         "ROWS": rows, "KEYS": keys, "DEPTH": depth, "DIVISOR": divisor, "MEMREF": _MEMREF,
@@ -61,7 +76,7 @@ def kernel_spec(
         "MORE": f"%f = arith.mulf %e, %s : tensor<{rows}x{keys}xf32>" if twice else "",
         "MADE": "%f" if twice else "%e",
     }  # fmt: skip
-    text = _TEXT
+    text = _TEXT.replace("<TURNED>", _TURNED if turned else "")
     for name, value in parts.items():
         text = text.replace(f"<{name}>", str(value))
     chosen = {"mma": "tcgen05", "tma-descriptors": "host", **options}
@@ -91,6 +106,13 @@ def test_two_blocks_of_one_warpgroup_where_two_of_two_have_no_registers() -> Non
     assert warps(rows=128, keys=128, depth=32, twice=True) == 4
     assert warps(rows=128, keys=128, depth=64, twice=True) == 8  # sums that leave one too few
     assert warps(rows=128, keys=128, depth=32) == 8  # two of two have enough
+
+
+def test_one_warpgroup_where_some_products_have_its_rows_and_others_twice_as_many() -> None:
+    assert warps(keys=128, depth=64, turned=True) == 4
+    assert warps(keys=128, depth=64, turned=True, divisor=2) == 8  # threads copy
+    assert warps(keys=128, depth=128, turned=True) == 8  # far more than a thread holds
+    assert warps(keys=64, depth=64, turned=True) == 4  # all have 64 rows
 
 
 @pytest.mark.parametrize(
