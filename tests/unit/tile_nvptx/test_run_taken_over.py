@@ -147,7 +147,7 @@ def test_where_barriers_are_for_one_tile_block() -> None:
     compiled = partial(tile_core.compile, target="sm_100", keep_stages=False)
     stop = "buffers/lower-tma-load-store-to-async"
     text = str(compiled(module, start_at="convert-cudatile-to-tileaa", stop_after=stop).output)
-    words = "!nv_tileas.buffer<tensor<1xi64, #nv_tileas.layout<\": 1\">>, \"shared\", 1 : i32>"
+    words = '!nv_tileas.buffer<tensor<1xi64, #nv_tileas.layout<": 1">>, "shared", 1 : i32>'
     barriers = f"""
       %words = "nv_tileas.alloc_tensor"() {{alignment = 8 : i32}} : () -> {words}
       %made = "nv_tileas.barrier_init"(%words) : ({words}) -> !nv_tileas.barrier<1 : i32, 1 : i32>
