@@ -172,8 +172,8 @@ def add_up(p, x, element, shape, axis):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("element", [t.I8, t.I16, t.F16, t.I32, t.F32, t.I64], ids=str)
-@pytest.mark.parametrize("shape", [(128, 128), (32, 512), (16, 1024)])
+@pytest.mark.parametrize("element", [t.I8, t.F16, t.F32, t.I64], ids=str)
+@pytest.mark.parametrize("shape", [(128, 128), (16, 1024)])
 def test_sums_of_columns_and_rows(shape, element, strategy):
     """Where each warp has a part of many columns, one thread folds those of a column for all
     (`partials`).
