@@ -103,18 +103,6 @@ def middle_softmax(x, out, choices: Int, columns: Int):
 
 
 @ct.kernel
-def both_moments(x, of_rows, of_columns, rows: Int, columns: Int):
-    """Sums of squares along both axes of each tile, for optimisers that factor them."""
-    row, column = ct.bid(0), ct.bid(1)
-    given = ct.load(x, (row, column), (rows, columns), padding_mode=ZERO).astype(ct.float32)
-    squares = given * given
-    at_row = row * rows + ct.arange(rows, dtype=ct.int32)
-    at_column = column * columns + ct.arange(columns, dtype=ct.int32)
-    ct.atomic_add(of_rows, (at_row,), ct.sum(squares, axis=1))
-    ct.atomic_add(of_columns, (at_column,), ct.sum(squares, axis=0))
-
-
-@ct.kernel
 def power_iteration(x, vector, out, rows: Int, columns: Int):
     """x.T @ (x @ vector) by pieces of rows: a product by rows, then one by columns."""
     block = ct.bid(0)

@@ -78,20 +78,6 @@ def middle_softmax(fill: Fill, batch: int, choices: int, columns: int) -> Case:
                 5.0 * x.size, bits=0)  # fmt: skip
 
 
-def both_moments(fill: Fill, rows: int, columns: int) -> Case:
-    x, of_rows, of_columns = fill("bf16", rows, columns), fill("f32", rows), fill("f32", columns)
-
-    def prepare() -> None:
-        of_rows[...], of_columns[...] = 0, 0
-
-    written = (
-        (of_rows, lambda: (f32(x) ** 2).sum(axis=1)),
-        (of_columns, lambda: (f32(x) ** 2).sum(axis=0)),
-    )
-    return Case((ceil(rows / 128), ceil(columns / 128)), (x, of_rows, of_columns, 128, 128),
-                written, 3.0 * x.size, bits=0, prepare=prepare)  # fmt: skip
-
-
 def power_iteration(fill: Fill, rows: int, columns: int) -> Case:
     x, vector, out = fill("f16", rows, columns), fill("f32", columns), fill("f32", columns)
 
@@ -112,7 +98,6 @@ CASES = (
     _sized(batch_norm, (16384, 16384), (200, 128)),
     _sized(pooled, (64, 4096, 1024), (2, 200, 128)),
     _sized(middle_softmax, (4096, 32, 1024), (2, 32, 128)),
-    _sized(both_moments, (16384, 8192), (200, 136), prepared=True),
     _sized(power_iteration, (65536, 1024), (100, 256), prepared=True),
 )
 ROWS: tuple[Row, ...] = tuple(one.row() for one in CASES)

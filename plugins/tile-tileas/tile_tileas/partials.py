@@ -70,12 +70,10 @@ class Partials:
         """What a multiprocessor takes to read and fold elements of `width` bytes, and no more."""
         warps = 1 << max(0, len(self.threads) - _LANES.bit_length() + 1)
         lanes = [combine(self.threads, lane) * width for lane in range(_LANES)]
-        size = self.together * width
-        wavefronts = sum(
-            count_wavefronts([lane ^ place * width for lane in lanes], size) for place in self.reads
-        )
-        folds = (len(self.reads) * self.together) * (not self.once)
-        taken = warps * (wavefronts + (len(self.reads) + folds) / _SCHEDULERS)
+        # Another place for all by XOR, as of each further read, leaves conflicts as they are.
+        each, reads = count_wavefronts(lanes, self.together * width), len(self.reads)
+        folds = reads * self.together * (not self.once)
+        taken = warps * (reads * each + (reads + folds) / _SCHEDULERS)
         if self.once:
             rounds = -(-self.results // _LANES)
             taken += _MEETING + rounds * self.number * (1 + 2 / _SCHEDULERS)

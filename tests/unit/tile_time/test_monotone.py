@@ -49,7 +49,10 @@ TILES_DOUBLED = (
     "launch.cta",
 )
 #: Where events fall otherwise, a warp may be lucky: the order of equals is nobody's fault.
-LUCK = 0.015
+LUCK = 0.01
+#: A product of 5.6 us is faster by 1.1 %, or 110 clk in all, since what follows a wait in a loop is
+#: issued where it stands; which events fall together there is not known.
+LUCKIER = {("wgmma, clusters", "pipes.alu.rate"): 0.012}
 
 
 def worse(
@@ -75,7 +78,7 @@ def _check(ptx: str, entry: str | None, grid: Any, arguments: Any) -> None:
 
 def _never_faster(
     kernel: Kernel, grid: Any, arguments: Any, machines: Iterable[tuple[str, Machine]],
-    shared: int = 0,
+    shared: int = 0, product: str = "",
 ) -> None:  # fmt: skip
     def us(machine: Machine) -> float:
         mine = replace(kernel, machine=machine)  # its code is the same
@@ -83,7 +86,7 @@ def _never_faster(
 
     before = us(kernel.machine)
     for name, machine in machines:
-        assert us(machine) >= before * (1 - LUCK), name
+        assert us(machine) >= before * (1 - LUCKIER.get((product, name), LUCK)), name
 
 
 @cache
@@ -135,7 +138,8 @@ def test_products(name: str) -> None:
     gemm, kernel = _product(name)
     grid, arguments = gemm.arguments(256)
     machines = worse(kernel.machine, (*HALVED, *TILES_HALVED), (*DOUBLED, *TILES_DOUBLED))
-    _never_faster(kernel, grid, lambda: list(arguments), machines, getattr(gemm, "shared", 0))
+    shared = getattr(gemm, "shared", 0)
+    _never_faster(kernel, grid, lambda: list(arguments), machines, shared, name)
 
 
 @pytest.mark.parametrize("name", ["mma.sync, cp.async", "wgmma, roles", "tcgen05, roles"])

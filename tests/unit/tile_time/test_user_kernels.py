@@ -59,7 +59,7 @@ COLLECTIONS = {
     "data_rows": 12,
     "training_rows": 10,
     "product_rows": 16,
-    "column_rows": 9,
+    "column_rows": 8,
 }
 TARGETS = ("sm_100", "sm_90", "sm_120", "sm_100", "sm_90", "sm_80")
 

@@ -26,6 +26,7 @@ def sync() -> list[Mechanism]:
         if target == "sm_80":
             continue
         found += [
+            # The loop around eight of them takes 52 clk, behind the last wait.
             Mechanism("mbarrier arrive to its waiter", gpu, target, _arrivals(8), 57, "clk", 8,
                       threads=1, before=BAR_START, declare=BAR, offset=52),
             Mechanism("barrier of a cluster of 2, relaxed", gpu, target,
