@@ -50,16 +50,25 @@ def operand_bytes(func: ir.Operation) -> int:
 
 def chained_columns(func: ir.Operation) -> int:
     """Columns of the sums of two products of a loop of which the second reads what is made of the
-    first, at most; 0 if a block of code has other products.
+    first, at most; 0 if a block of code has other products. Those that add to one another are one.
     """
     found: dict[ir.Block, list[ir.OpView]] = {}
     for op in operations(func.regions[0]):
-        if op.operation.name == DOT:
+        if op.operation.name == DOT and not _adds_to_product(op):
             found.setdefault(op.operation.block, []).append(op)
     if not all(len(dots) == 2 and is_chained(dots[1]) for dots in found.values()):
         return 0
     sums = [sum(map(_columns, dots)) for dots in found.values()]
     return max(sums, default=0)
+
+
+def _adds_to_product(dot: ir.OpView) -> bool:
+    """Whether a product adds to what another one of the same block of code gives, whose columns it
+    takes: of a score's two halves, as in latent attention.
+    """
+    owner = dot.operands[2].owner
+    known = not isinstance(owner, ir.Block) and owner.name == DOT
+    return known and owner.operation.block == dot.operation.block
 
 
 def least_rows(func: ir.Operation) -> int:

@@ -56,6 +56,11 @@ def tile_passes() -> Iterable[Lazy]:
             "short loops whose steps read what the one before did, further on",
         ),
         Lazy(
+            "tileas-slice-and-fuse",
+            "tile_tileas.passes.slice_and_fuse:SliceAndFuse",
+            "elementwise work on long tiles, a slice after the other",
+        ),
+        Lazy(
             "tileas-plan-accesses",
             "tile_tileas.passes.plan_accesses:PlanAccesses",
             "vector width and bounds form of loads and stores",

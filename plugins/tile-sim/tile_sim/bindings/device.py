@@ -6,6 +6,7 @@ import ctypes
 import os
 from dataclasses import dataclass
 
+from tile_sim.chip import chip_of
 from tile_sim.errors import SimError
 from tile_sim.machine.parameters import RawBuffer
 from tile_sim.module import Module
@@ -38,7 +39,7 @@ class Simulated:
 
     def __init__(self, capability: tuple[int, int] = (9, 0)) -> None:
         self.capability = capability
-        self.name, self.sms, self.l2 = "tile-sim", 132, 1 << 16
+        self.name, self.sms, self.l2 = "tile-sim", int(chip_of(capability).sms), 1 << 16
         self.mhz = 1000
         self.memory: dict[int, ctypes.Array[ctypes.c_uint8]] = {}
         self.us = 0.0

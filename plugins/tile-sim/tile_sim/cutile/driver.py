@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.elf import MAGIC, size_in_memory
+from tile_sim.chip import chip_of
 from tile_sim.errors import SimError
 from tile_sim.machine.parameters import RawBuffer
 
@@ -22,8 +23,8 @@ _P, _I, _U, _SIZE = c.c_void_p, c.c_int, c.c_uint, c.c_size_t
 _OUT, _OUT_I = c.POINTER(c.c_uint64), c.POINTER(c.c_int)
 
 # CUdevice_attribute: what is asked and does not depend on the architecture.
-_ATTRIBUTES = {1: 1024, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535, 10: 32, 16: 132}
-_MAJOR, _MINOR = 75, 76
+_ATTRIBUTES = {1: 1024, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535, 10: 32}
+_MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
 # CUpointer_attribute: context, memory type, device pointer, device ordinal.
 _POINTER_CONTEXT, _POINTER_TYPE, _POINTER_DEVICE, _POINTER_ORDINAL = 1, 2, 3, 9
 # CUlaunchAttributeID.
@@ -137,7 +138,8 @@ class Driver:
         out[0] = 0
 
     def attribute(self, out: Any, which: int, device: int) -> None:
-        known = {**_ATTRIBUTES, _MAJOR: self.capability[0], _MINOR: self.capability[1]}
+        (major, minor), chip = self.capability, chip_of(self.capability)
+        known = {**_ATTRIBUTES, _MULTIPROCESSORS: int(chip.sms), _MAJOR: major, _MINOR: minor}
         if which not in known:
             raise DriverError(f"device attribute {which} is not known in tile-sim")
         out[0] = known[which]

@@ -20,10 +20,13 @@ from torch.nn.attention import (  # pyright: ignore[reportMissingImports]
 )
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 
+from tile_sim.chip import chip_of
 from tile_sim.cutile import cuda_math
 
 _CPU = torch.device("cpu")
 _STREAM_HANDLE = 0x51
+_MEMORY = 1 << 34  # bytes
+_LANES = 32
 
 
 def is_cuda(device: Any) -> bool:
@@ -229,11 +232,12 @@ class _Device:
         self.current = self.default
 
     def properties(self, *args: Any) -> SimpleNamespace:
-        major, minor = self.capability
+        (major, minor), chip = self.capability, chip_of(self.capability)
         return SimpleNamespace(
             name=f"simulated sm_{major}{minor}", major=major, minor=minor,
-            multi_processor_count=132, total_memory=1 << 34, L2_cache_size=50 << 20,
-            warp_size=32, max_threads_per_multi_processor=2048,
+            multi_processor_count=int(chip.sms), L2_cache_size=int(chip.l2),
+            total_memory=_MEMORY, warp_size=_LANES,
+            max_threads_per_multi_processor=int(chip.warps) * _LANES,
         )  # fmt: skip
 
     @contextmanager
@@ -261,11 +265,25 @@ class _Device:
             "default_stream": lambda *args: self.default,
             "Stream": Stream, "Event": Event, "stream": self.stream, "device": self.device,
             "CUDAGraph": Graph, "graph": _capture,
+            "manual_seed": _seed, "manual_seed_all": _seed,
+            "memory_allocated": _no_bytes, "max_memory_allocated": _no_bytes,
+            "memory_reserved": _no_bytes, "max_memory_reserved": _no_bytes,
+            "reset_peak_memory_stats": _nothing,
         }  # fmt: skip
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
     """Streams are synchronous and there is one device."""
+
+
+def _seed(seed: int) -> None:
+    """Random numbers for the "cuda" device are the CPU's."""
+    torch.default_generator.manual_seed(int(seed))
+
+
+def _no_bytes(*args: Any, **kwargs: Any) -> int:
+    """Tensors are in the memory of the process, of which nobody keeps count."""
+    return 0
 
 
 def _in_threads(mode: Callable[[], TorchFunctionMode]) -> None:
