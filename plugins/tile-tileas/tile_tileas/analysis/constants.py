@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from math import copysign
 
 from tile_core.mlir import ir
 
+_BYTE = 8
 _SPREADING = ("nv_tileaa.broadcast", "nv_tileaa.splat", "nv_tileaa.view", "nv_tileas.view")
 
 
@@ -34,3 +36,21 @@ def is_zero(value: ir.Value) -> bool:
     if isinstance(held, ir.FloatAttr):
         return held.value == 0 and copysign(1, held.value) > 0
     return isinstance(held, ir.IntegerAttr) and held.value == 0
+
+
+def splat_bytes(value: ir.Value) -> bytes | None:
+    """The bytes in memory, the low ones first, of the one element that a scalar or tile holds; None
+    if that is not constant, or of another type than integers of bytes, f16, bf16, f32 and f64.
+    """
+    held = splat(value)
+    if isinstance(held, ir.IntegerAttr):
+        width = getattr(held.type, "width", 0)
+        if width < _BYTE or width % _BYTE:
+            return None
+        return (held.value % (1 << width)).to_bytes(width // _BYTE, "little")
+    if isinstance(held, ir.FloatAttr):
+        if isinstance(held.type, ir.BF16Type):
+            return struct.pack("<f", held.value)[2:]
+        form = {"f16": "<e", "f32": "<f", "f64": "<d"}.get(str(held.type))
+        return None if form is None else struct.pack(form, held.value)
+    return None

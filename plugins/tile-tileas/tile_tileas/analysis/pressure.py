@@ -2,8 +2,9 @@
 
 An estimate: every tile is taken as spread over all threads, and what lies between two operations
 as live tiles only. Tiles that are made for free (constants, ranges, splats) and broadcasts, whose
-copies share a register, count nothing; small integers take a register each in arithmetic; operands
-of a product go to shared memory and end there.
+copies share a register, count nothing; nor do places and flags that are computed of ranges and
+scalars alone, which are a few registers and distances from there; small integers take a register
+each in arithmetic; operands of a product go to shared memory and end there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ _FREE = (
     "nv_tileaa.splat",
     "ub.poison",
 )
+#: What computes places, addresses and flags.
+_OF_PLACES = {
+    "arith.addi", "arith.andi", "arith.cmpi", "arith.extsi", "arith.extui", "arith.muli",
+    "arith.ori", "arith.subi", "arith.trunci", "nv_tileaa.addptr", "nv_tileaa.assume",
+    "nv_tileaa.permute", "nv_tileaa.view",
+}  # fmt: skip
 _MOVES = {
     "nv_tileaa.dot",
     "nv_tileaa.permute",
@@ -47,6 +54,7 @@ class Peak:
 
     def __init__(self, threads: int, elsewhere: frozenset[ir.Value] = frozenset()) -> None:
         self.threads, self.elsewhere = threads, elsewhere
+        self._places: dict[ir.Value, bool] = {}
 
     def region(self, region: ir.Region, after: dict[ir.Value, int]) -> int:
         """The peak inside of `region` (blocks that follow one another); `after` is live behind."""
@@ -82,9 +90,22 @@ class Peak:
 
     def registers(self, value: ir.Value) -> int:
         """Registers of a thread for a value."""
-        if not takes_registers(value) or value in self.elsewhere:
+        if not takes_registers(value) or value in self.elsewhere or self.is_place(value):
             return 0
         return words(value, -(-prod(shape_of(value)) // self.threads))
+
+    def is_place(self, value: ir.Value) -> bool:
+        """Whether a tile is computed of ranges and scalars alone: what one element has is that of
+        another one, and a distance.
+        """
+        if not isinstance(value.type, ir.RankedTensorType) or not takes_registers(value):
+            return True
+        if isinstance(value.owner, ir.Block):
+            return False
+        if value not in self._places:
+            known = value.owner.name in _OF_PLACES
+            self._places[value] = known and all(map(self.is_place, value.owner.operands))
+        return self._places[value]
 
 
 def words(value: ir.Value, each: int) -> int:

@@ -220,9 +220,7 @@ def _put(
         made[op.results[0]] = _moved(copy.results[0], first, at, op.location)
 
 
-def _moved(
-    numbers: ir.Value, first: int, at: ir.InsertionPoint, where: ir.Location
-) -> ir.Value:
+def _moved(numbers: ir.Value, first: int, at: ir.InsertionPoint, where: ir.Location) -> ir.Value:
     """A range that begins with `first`."""
     type_ = ir.RankedTensorType(numbers.type)
     value = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, first))

@@ -23,13 +23,16 @@ Accepts = Callable[[int, LinearLayout], bool]
 class Propagation:
     """Layouts found so far; the first one to reach a value stays.
 
-    `accepts` may keep a layout from spreading to a value; a later seed decides there.
+    `accepts` may keep a layout from spreading to a value; a later seed decides there. What is made
+    for free is made in each layout that somebody asks for, so that none spreads across it: zeros
+    that pad two tiles say nothing of either.
     """
 
     def __init__(self, graph: TileGraph, accepts: Accepts = lambda value, layout: True) -> None:
         self.graph = graph
         self._accepts = accepts
         self.layouts: dict[int, LinearLayout] = {}
+        self._free = {r for node in graph.nodes if node.kind == "source" for r in node.results}
         self._users: dict[int, list[TileNode]] = {}
         for node in graph.nodes:
             for value in (*node.operands, *node.results):
@@ -43,6 +46,8 @@ class Propagation:
         pending = deque([value])
         while pending:
             known = pending.popleft()
+            if known in self._free and known != value:
+                continue
             for node in self._users.get(known, ()):
                 for other, found in self._implied(node, known):
                     if other not in self.layouts and self._accepts(other, found):

@@ -97,20 +97,30 @@ class Manner(NamedTuple):
         return f"{instruction}{self.order}.global{self.cache}{suffix}{kind} {operands}{policy};"
 
 
-def predicated_load(size: int, manner: Manner, behind: int = 0) -> tuple[str, str]:
+def predicated_load(
+    size: int, manner: Manner, behind: int = 0, other: bytes = b""
+) -> tuple[str, str]:
     """Name and text of `(ptr<1>, i1) -> words`: reads `size` bytes, so many `behind` the pointer,
-    if the flag is set, else 0.
+    if the flag is set, else what an element is then, over and over, or 0.
+
+    Registers have that before the load, so that nothing reads the flag behind it: of seven
+    predicates a flag of each of sixteen loads would leave no two loads under way at once.
     """
     word, count = words_of(size)
-    name = f"__tile_load{manner.name}_b{8 * size}{_suffix(behind)}"
+    whole = other * (size // len(other)) if other else bytes(size)
+    fill = [int.from_bytes(whole[at : at + word], "little") for at in range(0, size, word)]
+    name = f"__tile_load{manner.name}_b{8 * size}{_suffix(behind)}{other and '_or_' + other.hex()}"
     register, constraint = _asm_register(word), _WORD_CONSTRAINT[word]
     outputs = [f"${i}" for i in range(count)]
     vector = "" if count == 1 else f".v{count}"
     target = outputs[0] if count == 1 else "{" + ", ".join(outputs) + "}"
-    zero = " ".join(f"mov.b{max(16, 8 * word)} {out}, 0;" for out in outputs)
+    before = " ".join(
+        f"mov.b{max(16, 8 * word)} {out}, {value};"
+        for out, value in zip(outputs, fill, strict=True)
+    )
     place = f"[${count}{f'+{behind}' if behind else ''}]"
     access = manner.text("ld", f"{vector}.b{8 * word}", f"{target}, {place}")
-    asm = _guarded(manner, f"{zero} ", f"@${count + 1}", access)
+    asm = _guarded(manner, f"{before} ", f"@${count + 1}", access)
     constraints = ",".join([f"=&{constraint}"] * count + ["l", "b"])
     result = register if count == 1 else f"!llvm.struct<({', '.join([register] * count)})>"
     found = "%out" if size == _WHOLE else "%r"

@@ -6,7 +6,7 @@ from collections.abc import Set
 
 from tile_cute.linear import LinearLayout
 from tile_tileas.access import AccessPlan
-from tile_tileas.analysis.constants import is_zero
+from tile_tileas.analysis.constants import is_zero, splat_bytes
 from tile_tileas.dialect.fields import operand_of, operands_of
 from tile_tileas.strategies.coalescing import accessed
 
@@ -66,6 +66,7 @@ def _load_tile(
     width, places = _width(op, layout), _places(op, layout)
     access = VectorAccess(cx, storage_type(element), width, manner(op))
     owner, parts, flags = reader(op, cx, layout), [], []
+    padding = None if other is None or owner is not None else splat_bytes(other)
     for register in range(0, layout.elements_per_thread, width):
         if wanted is not None and wanted.isdisjoint(range(register, register + width)):
             parts.append(cx.create("llvm.mlir.poison", [], [access.type]).result)
@@ -76,9 +77,10 @@ def _load_tile(
             conditions.append(b.extract(mask, register))
             flags += [conditions[-1]] * width
         first, behind = places[register]
-        parts.append(access.load(b.extract(base, first), b.all_of(conditions), behind))
+        address, flag = b.extract(base, first), b.all_of(conditions)
+        parts.append(access.load(address, flag, behind, padding or b""))
     value = b.from_storage(b.concat(parts), element)
-    if other is None or mask is None or is_zero(other):
+    if padding is not None or other is None or mask is None or is_zero(other):
         return value
     return cx.create("arith.select", [b.vector(flags), value, other], [type_]).result
 

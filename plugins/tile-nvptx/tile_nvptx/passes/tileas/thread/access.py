@@ -85,12 +85,16 @@ class VectorAccess:
         self.size = self.width * self._element
         self.type = vector_of(self.width, self.stored)
 
-    def load(self, pointer: ir.Value, condition: ir.Value | None, behind: int = 0) -> ir.Value:
-        """`width` elements, so many `behind` the pointer; zeros where the condition is false."""
+    def load(
+        self, pointer: ir.Value, condition: ir.Value | None, behind: int = 0, other: bytes = b""
+    ) -> ir.Value:
+        """`width` elements, so many `behind` the pointer; where the condition is false what one is
+        `other`wise, by its bytes, or zeros.
+        """
         if condition is None and self.manner == Manner():
             return self.builder.load(self._moved(pointer, behind), self.type, self.size)
         flag = condition or self.builder.constant(1, self.builder.i1)
-        name, body = predicated_load(self.size, self.manner, behind * self._element)
+        name, body = predicated_load(self.size, self.manner, behind * self._element, other)
         found = self.cx.state.helpers.call(self.cx, name, body, [pointer, flag], self._words())
         return self.builder.bitcast(found.result, self.type)
 
