@@ -93,7 +93,7 @@ class _Section:
     @staticmethod
     def of(block: ir.Block) -> _Section | None:
         """The section of a block; None if it has none that may be cut."""
-        lengths = {list(tile.type.shape)[0] for op in block.operations for tile in _tiles(op)
+        lengths = {next(iter(tile.type.shape)) for op in block.operations for tile in _tiles(op)
                    if len(tile.type.shape) == 1}  # fmt: skip
         length = max(lengths, default=1)
         ops = [op for op in block.operations if any(_has(tile, length) for tile in _tiles(op))]

@@ -109,7 +109,8 @@ def predicated_load(
     word, count = words_of(size)
     whole = other * (size // len(other)) if other else bytes(size)
     fill = [int.from_bytes(whole[at : at + word], "little") for at in range(0, size, word)]
-    name = f"__tile_load{manner.name}_b{8 * size}{_suffix(behind)}{other and '_or_' + other.hex()}"
+    name = f"__tile_load{manner.name}_b{8 * size}{_suffix(behind)}"
+    name += f"_or_{other.hex()}" if other else ""
     register, constraint = _asm_register(word), _WORD_CONSTRAINT[word]
     outputs = [f"${i}" for i in range(count)]
     vector = "" if count == 1 else f".v{count}"
