@@ -67,8 +67,9 @@ def _adds_to_product(dot: ir.OpView) -> bool:
     takes: of a score's two halves, as in latent attention.
     """
     owner = dot.operands[2].owner
-    known = not isinstance(owner, ir.Block) and owner.name == DOT
-    return known and owner.operation.block == dot.operation.block
+    if isinstance(owner, ir.Block) or owner.name != DOT:
+        return False
+    return owner.operation.block == dot.operation.block
 
 
 def least_rows(func: ir.Operation) -> int:

@@ -181,6 +181,15 @@ def test_a_wide_vector_leaves_no_thread_idle() -> None:
     assert BlockedStrategy().assign(graph).values[0].elements_per_thread == 1
 
 
+def test_padding_that_two_tiles_share_says_nothing_of_either() -> None:
+    zeros = TileNode("source", "zeros", (), (0,))
+    rows = TileNode("load", "load", (0,), (1,), order=(1, 0), vector=8, depth=1)
+    columns = TileNode("load", "load", (0,), (2,), order=(0, 1), vector=8, depth=1)
+    found = BlockedStrategy().assign(graph_of(zeros, rows, columns, shape=(128, 128)))
+    first = [found.values[value].bases["register"][0] for value in (1, 2)]
+    assert first == [(0, 1), (1, 0)]
+
+
 def test_blocked_keeps_a_reduction_in_its_warp() -> None:
     load = TileNode("load", "load", (), (0,), order=(1, 0), vector=1)
     fold = TileNode("reduce", "reduce", (0,), (1,), axis=1)

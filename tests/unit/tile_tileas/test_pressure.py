@@ -89,3 +89,23 @@ def test_small_integers_are_packed_only_while_they_move():
     moved = f'"nv_tileaa.permute"(%x) {{permutation = array<i32: 0>}} : {types}'
     with function(f"func.func @f(%x: tensor<2048xi8>) {{\n{moved}\nreturn\n}}") as func:
         assert peak_registers(func, 4) == 4
+
+
+def test_places_of_ranges_are_a_few_registers_and_distances():
+    def loaded(place: str) -> str:
+        return (
+            "func.func @f(%p: !nv_tileaa.ptr<f32, 1 : i32>, %n: i32, %i: tensor<2048xi32>) {\n"
+            '%r = "nv_tileaa.make_range"() : () -> tensor<2048xi32>\n'
+            '%s = "nv_tileaa.splat"(%n) : (i32) -> tensor<2048xi32>\n'
+            f"{place}"
+            "%w = arith.extsi %o : tensor<2048xi32> to tensor<2048xi64>\n"
+            "%v = arith.addi %w, %w : tensor<2048xi64>\nreturn\n}"
+        )
+
+    with function(loaded("%o = arith.muli %r, %s : tensor<2048xi32>\n")) as func:
+        assert peak_registers(func, 4, with_places=False) == 0
+        assert peak_registers(func, 4) == 32
+    with function(loaded("%o = arith.muli %r, %i : tensor<2048xi32>\n")) as func:
+        assert (
+            peak_registers(func, 4, with_places=False) == 32
+        )  # of what comes from elsewhere, two words each

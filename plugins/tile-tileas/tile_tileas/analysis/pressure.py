@@ -2,9 +2,9 @@
 
 An estimate: every tile is taken as spread over all threads, and what lies between two operations
 as live tiles only. Tiles that are made for free (constants, ranges, splats) and broadcasts, whose
-copies share a register, count nothing; nor do places and flags that are computed of ranges and
-scalars alone, which are a few registers and distances from there; small integers take a register
-each in arithmetic; operands of a product go to shared memory and end there.
+copies share a register, count nothing; small integers take a register each in arithmetic; operands
+of a product go to shared memory and end there. Places and flags that are computed of ranges and
+scalars alone may count or not: a few registers and distances from there, or one for each element.
 """
 
 from __future__ import annotations
@@ -42,18 +42,31 @@ _REGISTER_BITS = 32
 _HALF = 16
 
 
-def peak_registers(func: ir.Operation, num_warps: int, elsewhere: Iterable[ir.Value] = ()) -> int:
+def peak_registers(
+    func: ir.Operation,
+    num_warps: int,
+    elsewhere: Iterable[ir.Value] = (),
+    *,
+    with_places: bool = True,
+) -> int:
     """Registers per thread of the tiles that are live at once, at most, with `num_warps` warps;
-    those `elsewhere` take none.
+    those `elsewhere` take none, nor places if they do not count.
     """
-    return Peak(_LANES * num_warps, frozenset(elsewhere)).region(func.regions[0], {})
+    peak = Peak(_LANES * num_warps, frozenset(elsewhere), with_places=with_places)
+    return peak.region(func.regions[0], {})
 
 
 class Peak:
     """Walks a function backwards with the tiles that are live, each with its registers."""
 
-    def __init__(self, threads: int, elsewhere: frozenset[ir.Value] = frozenset()) -> None:
-        self.threads, self.elsewhere = threads, elsewhere
+    def __init__(
+        self,
+        threads: int,
+        elsewhere: frozenset[ir.Value] = frozenset(),
+        *,
+        with_places: bool = True,
+    ) -> None:
+        self.threads, self.elsewhere, self.with_places = threads, elsewhere, with_places
         self._places: dict[ir.Value, bool] = {}
 
     def region(self, region: ir.Region, after: dict[ir.Value, int]) -> int:
@@ -90,7 +103,9 @@ class Peak:
 
     def registers(self, value: ir.Value) -> int:
         """Registers of a thread for a value."""
-        if not takes_registers(value) or value in self.elsewhere or self.is_place(value):
+        if not takes_registers(value) or value in self.elsewhere:
+            return 0
+        if not self.with_places and self.is_place(value):
             return 0
         return words(value, -(-prod(shape_of(value)) // self.threads))
 

@@ -60,7 +60,7 @@ class SliceAndFuse(Pass):
             if section is None or count < 2:
                 continue
             cx.passed(
-                section.stores[0],
+                section.stores[0].operation,
                 f"makes its tile of {section.length} elements in {count} slices",
                 category="memory",
                 name="Sliced",
@@ -144,15 +144,16 @@ class _Section:
 
     def _needed_by_loads(self) -> set[ir.Operation]:
         found: set[ir.Operation] = set()
-        pending = [op.operation for op in self.loads]
-        own = {op.operation for op in self.ops}
+        own = {op.operation: op for op in self.ops}
+        pending = list(self.loads)
         while pending:
             op = pending.pop()
-            if op in found:
+            if op.operation in found:
                 continue
-            found.add(op)
+            found.add(op.operation)
             owners = [value.owner for value in op.operands]
-            pending += [o for o in owners if not isinstance(o, ir.Block) and o in own]
+            inside = [o.operation for o in owners if not isinstance(o, ir.Block)]
+            pending += [own[o] for o in inside if o in own]
         return found
 
 
