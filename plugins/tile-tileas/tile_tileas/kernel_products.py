@@ -62,6 +62,24 @@ def chained_columns(func: ir.Operation) -> int:
     return max(sums, default=0)
 
 
+def columns_at_once(func: ir.Operation) -> int:
+    """Columns that the sums of a loop's products take at the same time, at least: of all that it
+    carries, and of one that it does not.
+    """
+    carried: dict[ir.Block, int] = {}
+    others: dict[ir.Block, int] = {}
+    for op in operations(func.regions[0]):
+        if op.operation.name != DOT or _adds_to_product(op):
+            continue
+        block, columns = op.operation.block, _columns(op)
+        if isinstance(op.operands[2].owner, ir.Block):
+            carried[block] = carried.get(block, 0) + columns
+        else:
+            others[block] = max(others.get(block, 0), columns)
+    blocks = {*carried, *others}
+    return max((carried.get(one, 0) + others.get(one, 0) for one in blocks), default=0)
+
+
 def _adds_to_product(dot: ir.OpView) -> bool:
     """Whether a product adds to what another one of the same block of code gives, whose columns it
     takes: of a score's two halves, as in latent attention.

@@ -12,6 +12,7 @@ from tile_core.machines import Machine, machine_for
 from tile_core.mlir import ir
 from tile_core.target import Target
 from tile_tileas.access import GENERIC, AccessPlan
+from tile_tileas.analysis.accumulators import together_with
 from tile_tileas.analysis.buffers import lives_during, lives_of, lives_until, stage_bytes
 from tile_tileas.analysis.constants import is_zero
 from tile_tileas.analysis.tokens import LOADS
@@ -21,7 +22,7 @@ from tile_tileas.kernel_spec import num_warps, occupancy
 from tile_tileas.mma.families import TENSOR
 from tile_tileas.passes.allocate_shared import RESERVED, place
 from tile_tileas.pipelining.depth import Demand, Room
-from tile_tileas.pipelining.loops import streams
+from tile_tileas.pipelining.loops import PRODUCT, streams
 from tile_tileas.pipelining.prefetch import Prefetch
 from tile_tileas.storage import storage_bits, tile_bytes
 
@@ -110,13 +111,31 @@ def _bytes(load: Prefetch) -> int:
 
 def carried_registers(loop: ir.OpView) -> int:
     """Registers of a thread for what `loop` carries; what a product by tcgen05 leaves in tensor
-    memory until the next iteration takes none.
+    memory until the next iteration, or adds to there, takes none.
     """
     block = loop.regions[0].blocks[0]
     end = block.operations[len(block.operations) - 1]
     yielded = list(end.operands)[-len(loop.results) :]
-    carried = zip(loop.results, yielded, strict=True)
-    return sum(registers_of(to.type) for to, value in carried if not _stays_there(value))
+    arguments = list(block.arguments)[-len(loop.results) :]
+    carried = zip(loop.results, arguments, yielded, strict=True)
+    return sum(
+        registers_of(to.type)
+        for to, argument, value in carried
+        if not (_stays_there(value) or is_summed_there(value, argument))
+    )
+
+
+def is_summed_there(value: ir.Value, argument: ir.Value) -> bool:
+    """Whether products by tcgen05 add `value` to what the iteration before gave, and nothing else
+    reads either: the sum has columns of its own (`accumulators`).
+    """
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != PRODUCT or family_of(owner) != TENSOR:
+        return False
+    first = together_with(owner.opview)[0]
+    return first.operands[2] == argument and all(
+        len(list(one.uses)) == 1 for one in (value, argument)
+    )
 
 
 def _stays_there(value: ir.Value) -> bool:

@@ -23,6 +23,7 @@ from tile_tileas.pipelining.budget import (
     bytes_of_streams,
     demand_of,
     expecting,
+    is_summed_there,
     registers_of,
     room_of,
 )
@@ -138,7 +139,11 @@ def _asked(
     overhead = one.engines.overhead + (tcgen05_in_flight.OVERHEAD if tensor else 0) - spared
     if apart or again:
         overhead += bytes_of_streams(one.func)
-    in_tensor = sum(registers_of(product.op.results[0].type) for product in kept)
+    in_tensor = sum(
+        registers_of(product.op.results[0].type)
+        for product in kept
+        if not _is_summed_there(one.loop, product)
+    )
     demand = replace(
         demand,
         other_bytes=demand.other_bytes + overhead,
@@ -159,6 +164,13 @@ def _asked(
         step = 0 if led else _MEETING_CLK
         demand = replace(demand, beside=BESIDE, enough_beside=few, step_clk=step)
     return Asked(demand, room)
+
+
+def _is_summed_there(loop: ir.OpView, product: Kept) -> bool:
+    """Whether a product's sum does not count among what the loop carries in registers."""
+    block = loop.regions[0].blocks[0]
+    argument = list(block.arguments)[-len(loop.results) :][product.place]
+    return is_summed_there(product.op.results[0], argument)
 
 
 def _is_read_once(one: Candidate) -> bool:
