@@ -169,7 +169,7 @@ def _asked(
 def _is_summed_there(loop: ir.OpView, product: Kept) -> bool:
     """Whether a product's sum does not count among what the loop carries in registers."""
     block = loop.regions[0].blocks[0]
-    argument = list(block.arguments)[-len(loop.results) :][product.place]
+    argument = list(block.arguments)[len(block.arguments) - len(loop.results) :][product.place]
     return is_summed_there(product.op.results[0], argument)
 
 
