@@ -116,7 +116,8 @@ def carried_registers(loop: ir.OpView) -> int:
     block = loop.regions[0].blocks[0]
     end = block.operations[len(block.operations) - 1]
     yielded = list(end.operands)[-len(loop.results) :]
-    arguments = list(block.arguments)[len(block.arguments) - len(loop.results) :]
+    is_for = loop.operation.name == "scf.for"  # another loop's block has arguments of its own
+    arguments = list(block.arguments)[1:] if is_for else yielded
     carried = zip(loop.results, arguments, yielded, strict=True)
     return sum(
         registers_of(to.type)
