@@ -78,3 +78,9 @@ func.func @relaxed(%p: !p) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : 
   %s = "nv_tileas.store"(%at, %x#0, %t) {mem_semantic = "weak", operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (!ps, !x, !t) -> !t
   return
 }
+// -----
+// CHECK: error: 'nv_tileas.load' op {{.*}}
+func.func @invalid(%p: tensor<8192x!nv_tileaa.ptr<f32, 1 : i32>>) attributes {nv_tileaa.kernel_spec = {num_warps = 4 : i32, num_ctas = 1 : i32}} {
+  %x:2 = "nv_tileas.load"(%p) {mem_semantic = "relaxed", mem_scope = "device", operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<8192x!nv_tileaa.ptr<f32, 1 : i32>>) -> (tensor<8192xf32>, !nv_tileaa.mem_token)
+  return
+}
