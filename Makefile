@@ -96,7 +96,7 @@ conformance: $(SUITE_VENV)/.done ## cuTile's own test suite in the simulator: ma
 	  --cache build/conformance --json build/conformance.json --markdown build/conformance.md
 
 samples: $(SUITE_VENV)/.done ## cuTile's samples, run and compiled for every target: make samples SAMPLES=folder
-	$(SUITE_VENV)/bin/python -m pytest -m torch tests/unit/tile_sim/test_samples.py tests/unit/tile_sim/test_cutile.py \
+	$(SUITE_VENV)/bin/python -m pytest -m torch tests/unit/tile_sim/test_samples.py tests/unit/tile_sim/test_cutile.py tests/unit/tile_sim/test_chip.py \
 	  tests/unit/tile_sim/test_suite.py
 	$(SUITE_VENV)/bin/python tools/samples.py --samples $(SAMPLES) --cc $(CC) --jobs 2 \
 	  --cache build/conformance --json build/samples.json --markdown build/samples.md

@@ -26,7 +26,6 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
 Found = dict[str, Any]
 #: Files that need what no simulated device has, or time other compilers' code.
 _LEFT_OUT = ("bench_utils.py", "bench_mix_triton_cutile.py")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from math import copysign
+from math import copysign, isnan
 
 from tile_core.mlir import ir
 
@@ -40,7 +40,8 @@ def is_zero(value: ir.Value) -> bool:
 
 def splat_bytes(value: ir.Value) -> bytes | None:
     """The bytes in memory, the low ones first, of the one element that a scalar or tile holds; None
-    if that is not constant, or of another type than integers of bytes, f16, bf16, f32 and f64.
+    if that is not constant, of another type than integers of bytes, f16, bf16, f32 and f64, or no
+    number: which of those it is, Python's floats do not keep.
     """
     held = splat(value)
     if isinstance(held, ir.IntegerAttr):
@@ -48,7 +49,7 @@ def splat_bytes(value: ir.Value) -> bytes | None:
         if width < _BYTE or width % _BYTE:
             return None
         return (held.value % (1 << width)).to_bytes(width // _BYTE, "little")
-    if isinstance(held, ir.FloatAttr):
+    if isinstance(held, ir.FloatAttr) and not isnan(held.value):
         if isinstance(held.type, ir.BF16Type):
             return struct.pack("<f", held.value)[2:]
         form = {"f16": "<e", "f32": "<f", "f64": "<d"}.get(str(held.type))

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext
+from tile_tileas.analysis.constants import splat
 from tile_tileas.kernel_spec import num_warps
 from tile_tileas.storage import storage_bits
 from tile_tileas.tile_graph import is_tile, kind_of, only_computes
@@ -30,6 +31,7 @@ _LOAD, _STORE, _RANGE, _CONSTANT = (
     "nv_tileas.load", "nv_tileas.store", "nv_tileaa.make_range", "arith.constant",
 )  # fmt: skip
 _SOURCES = (_RANGE, _CONSTANT, "nv_tileaa.splat")
+_ASSUME = "nv_tileaa.assume"
 _LOOPS = ("scf.for", "scf.while")
 _LANES = 32
 #: On the stores of slices.
@@ -174,7 +176,9 @@ def _is_divisible(op: ir.OpView) -> bool:
         weak = "mem_semantic" in op.attributes
         return weak and ir.StringAttr(op.attributes["mem_semantic"]).value == "weak"
     if name == _CONSTANT:
-        return ir.DenseElementsAttr(op.attributes["value"]).is_splat
+        return splat(op.results[0]) is not None
+    if name == _ASSUME:  # what it says of every n-th element is not so of those of a slice
+        return False
     return name in _SOURCES or (kind_of(op) == "same" and only_computes(op))
 
 
@@ -210,7 +214,8 @@ def _put(
         if operand in made:
             copy.operands[number] = made[operand]
     if op.operation.name == _CONSTANT:
-        value = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+        value = splat(op.results[0])
+        assert value is not None, "asked before"
         type_ = ir.RankedTensorType.get([width], op.results[0].type.element_type)
         copy.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, value)
     for mine, result in zip(op.results, copy.results, strict=True):
