@@ -5,12 +5,16 @@
     .venv-suite/bin/python -m pip install --group peer      # for tileiras
     .venv-suite/bin/python benchmarks/tilegym.py build/tilegym --gpu b200
     ... --only softmax grouped --most 2 --config 3 --compiler tilec --json build/tilegym.json
+    ... --only mla --tries 12               # its tuner takes the fastest of so many, by the model
+    ... --only mla --keep build/mla         # each launch's report by line, bytecode and PTX
 
 Each file of its `tests/benchmark` is run in a process of its own; of each of its benchmarks some
 plots, one size each. A launch is timed and not run, so that what a benchmark checks or measures
 ends there, and its tensors are zeros. A kernel's tuner does not search: it takes the configuration
-of that number, the same for both compilers. Triton, which the benchmarks use for plots alone, is
-stood in for.
+of that number, the same for both compilers; with `--tries` it searches so many of its
+configurations, spread over all, in the model: each is a line, too, and the fastest, which may
+differ between compilers, is what users would get. Triton, which the benchmarks use for plots alone,
+is stood in for.
 """
 
 from __future__ import annotations
@@ -46,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
              for compiler in given.compiler}  # fmt: skip
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=1))
-    print(table(found, given.compiler))
+    print(tables(found, given.compiler))
     return 0
 
 
@@ -58,8 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", default=[""], metavar="PART", help="parts of names")
     parser.add_argument("--most", type=int, default=3, help="plots of each benchmark")
     parser.add_argument("--config", type=int, default=0, help="of a tuner's configurations")
+    parser.add_argument("--tries", type=int, default=0, help="configurations a tuner searches")
     parser.add_argument("--limit", type=int, default=100, help="seconds for one plot")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="reports, bytecode and PTX")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     return parser
 
@@ -67,7 +73,11 @@ def _parser() -> argparse.ArgumentParser:
 def _asked(path: Path, compiler: str, given: argparse.Namespace) -> list[Found]:
     """What a process says that runs one file."""
     options = [str(given.checkout), "--gpu", given.gpu, "--most", str(given.most),
-               "--config", str(given.config), "--limit", str(given.limit)]  # fmt: skip
+               "--config", str(given.config), "--tries", str(given.tries),
+               "--limit", str(given.limit)]  # fmt: skip
+    if given.keep is not None:
+        given.keep.mkdir(parents=True, exist_ok=True)
+        options += ["--keep", str(given.keep.resolve())]
     command = [sys.executable, __file__, *options, "--one", str(path), compiler]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -87,15 +97,15 @@ class _Done(BaseException):  # not an Exception: benchmarks catch those
 def _run_file(path: Path, compiler: str, given: argparse.Namespace) -> None:
     root = given.checkout.resolve()
     sys.path[:0] = [str(root / "src"), str(root), str(root / "tests" / "benchmark")]
-    plot = [""]
-    _simulated(given, compiler, plot)
-    _without_tuning(given.config)
-    _without_triton(given, plot)
+    where = {"plot": "", "config": ""}
+    _simulated(given, compiler, where)
+    _tuned(given.config, given.tries, where)
+    _without_triton(given, where)
     text = path.read_text()
     exec(compile(text, str(path), "exec"), {"__name__": "__main__", "__file__": str(path)})
 
 
-def _simulated(given: argparse.Namespace, compiler: str, plot: list[str]) -> None:
+def _simulated(given: argparse.Namespace, compiler: str, where: dict[str, str]) -> None:
     """Launches are timed on the GPU's model, and torch's device is the CPU."""
     from tile_sim import cutile
     from tile_sim.cutile import torch_cuda
@@ -105,40 +115,71 @@ def _simulated(given: argparse.Namespace, compiler: str, plot: list[str]) -> Non
     from tile_core.machines import builtin_machines, find_machine
 
     machine = find_machine(given.gpu, builtin_machines())
-    seen: set[tuple[Any, ...]] = set()
+    known: dict[tuple[Any, ...], Any] = {}
+    told: set[tuple[Any, ...]] = set()
 
-    def instead(
+    def measure(
         compiled: Any, name: str, grid: Any, cluster: Any, data: bytes, buffers: Any
-    ) -> None:
-        if (key := (name, tuple(grid), hash(compiled.ptx))) in seen:
-            return
-        seen.add(key)
-        kernel = load_kernel(compiled.ptx, machine, name, compiled.module.hidden)
-        raw: Any = RawParameters(data, tuple(buffers))
-        result = time_kernel(kernel, grid, None, raw, cluster=cluster)
-        print(json.dumps({
-            "plot": plot[0], "kernel": name.partition("_K")[0], "grid": list(grid),
-            "us": round(result.us, 2), "spills": result.spill_bytes,
-            "binds": result.binds[0][0] if result.binds else "",
-        }), flush=True)  # fmt: skip
+    ) -> float:
+        key = (name, tuple(grid), hash(compiled.ptx))
+        if key not in known:
+            kernel = load_kernel(compiled.ptx, machine, name, compiled.module.hidden)
+            raw: Any = RawParameters(data, tuple(buffers))
+            known[key] = time_kernel(kernel, grid, None, raw, cluster=cluster)
+            if given.keep is not None:
+                about = f"{where['plot']} {where['config']}"
+                _keep(given.keep, f"{len(known)}-{compiler}", about, compiled, known[key])
+        result, config = known[key], where["config"]
+        if (*key, config) not in told:
+            told.add((*key, config))
+            print(json.dumps({
+                "plot": where["plot"], "kernel": name.partition("_K")[0], "config": config,
+                "grid": list(grid), "us": round(result.us, 2), "spills": result.spill_bytes,
+                "binds": result.binds[0][0] if result.binds else "",
+            }), flush=True)  # fmt: skip
+        return result.us
+
+    def instead(*launch: Any) -> None:
+        where["config"] = ""
+        measure(*launch)
 
     settings = cutile.settings
-    settings.arch, settings.compiler, settings.instead = machine.target, compiler, instead
+    settings.arch, settings.compiler = machine.target, compiler
+    settings.instead, settings.measure = instead, measure
     torch_cuda.install(settings.capability)
 
 
-def _without_tuning(config: int) -> None:
+def _keep(folder: Path, end: str, about: str, compiled: Any, result: Any) -> None:
+    """What of one launch tells why it takes its time."""
+    stem = f"{compiled.symbol.partition('_K')[0].strip('_')}-{end}"
+    folder.joinpath(f"{stem}.txt").write_text(f"{about}\n{result.text}")
+    folder.joinpath(f"{stem}.tileirbc").write_bytes(compiled.bytecode)
+    folder.joinpath(f"{stem}.ptx").write_text(compiled.ptx)
+
+
+def _tuned(config: int, tries: int, where: dict[str, str]) -> None:
+    """Tuners take one configuration, or search some."""
     import cuda.tile.tune as tune
 
-    def search(configs: Any, *args: Any, **kwargs: Any) -> Any:
+    whole = tune.exhaustive_search
+
+    def search(configs: Any, stream: Any, grid_of: Any, *args: Any, **kwargs: Any) -> Any:
         every = list(configs)
+
+        def noted(config: Any) -> Any:  # the first that is asked of each configuration
+            named = config if isinstance(config, dict) else vars(config)
+            where["config"] = " ".join(f"{name}={value}" for name, value in named.items())
+            return grid_of(config)
+
+        if tries:
+            return whole(_some(every, tries), stream, noted, *args, **{**kwargs, "quiet": True})
         return SimpleNamespace(best=SimpleNamespace(config=every[config % len(every)], mean_us=1.0))
 
     tune.exhaustive_search = search
     tune._tune.exhaustive_search = search
 
 
-def _without_triton(given: argparse.Namespace, plot: list[str]) -> None:
+def _without_triton(given: argparse.Namespace, where: dict[str, str]) -> None:
     """What benchmarks ask of Triton and torch for plots, references and random numbers."""
     import torch  # pyright: ignore[reportMissingImports]
 
@@ -151,8 +192,8 @@ def _without_triton(given: argparse.Namespace, plot: list[str]) -> None:
                 if name.startswith(("reference", "torch_ref", "ref_")):
                     self.function.__globals__[name] = _ends
             for one in _some(self.plots, given.most):
-                plot[0] = f"{self.function.__name__}: {one.plot_name}"
-                _timed(self.function, _arguments(one), plot[0], given.limit)
+                where["plot"] = f"{self.function.__name__}: {one.plot_name}"
+                _timed(self.function, _arguments(one), where["plot"], given.limit)
 
     def measure(function: Callable[[], Any], *args: Any, **kwargs: Any) -> None:
         function()
@@ -226,31 +267,41 @@ def _timed(function: Callable[..., Any], arguments: Found, plot: str, limit: int
 
 
 def _numbered(lines: Sequence[Found]) -> Iterator[tuple[tuple[Any, ...], Found]]:
-    """By plot, kernel, grid, and which of the same it is."""
+    """By plot, kernel, configuration, and which of the same it is."""
     seen: dict[tuple[Any, ...], int] = {}
     for line in lines:
-        key = (line["plot"], line.get("kernel", ""), tuple(line.get("grid", ())))
+        key = (line["plot"], line.get("kernel", ""), line.get("config", ""))
         seen[key] = seen.get(key, -1) + 1
         yield (*key, seen[key]), line
 
 
-def table(found: dict[str, list[Found]], compilers: Sequence[str]) -> str:
-    """Markdown: a line for each launch that the first compiler has, the slowest ratio first."""
-    first, others = dict(_numbered(found[compilers[0]])), compilers[1:]
-    second = dict(_numbered(found[others[0]])) if others else {}
+def tables(found: dict[str, list[Found]], compilers: Sequence[str]) -> str:
+    """Markdown: a line for each launch that the first compiler has, the slowest ratio first, and
+    another table of what tuners tried."""
+    parts = [_table(found, compilers, tried=False)]
+    if any(line.get("config") for line in found[compilers[0]]):
+        parts.append(f"What tuners tried:\n\n{_table(found, compilers, tried=True)}")
+    return "\n\n".join(parts)
+
+
+def _table(found: dict[str, list[Found]], compilers: Sequence[str], tried: bool) -> str:
+    first, *rest = (dict(_numbered(found[compiler])) for compiler in compilers[:2])
+    second = rest[0] if rest else {}
     rows: list[tuple[float, str]] = []
     for key, one in first.items():
-        other = second.get(key, {})
+        if bool(one.get("config")) != tried:
+            continue
         if "us" not in one:
             rows.append((0.0, f"| {key[0]} | | failed: {one['error']} | | | |"))
             continue
+        other = second.get(key, {})
         ratio = other["us"] / one["us"] if "us" in other else 0.0
         theirs = f"{other['us']} | {ratio:.2f}" if ratio else " | "
-        rows.append((ratio or 99.0, f"| {key[0]} | {key[1]} | {one['us']} | {one['spills']} | "
-                     f"{theirs} |"))  # fmt: skip
+        rows.append((ratio or 99.0, f"| {key[0]} | {' '.join(key[1:3]).strip()} | {one['us']} | "
+                     f"{one['spills']} | {theirs} |"))  # fmt: skip
     ratios = [ratio for ratio, _ in rows if 0 < ratio < 99]
     mean = exp(sum(map(log, ratios)) / len(ratios)) if ratios else 0.0
-    other_name = others[0] if others else ""
+    other_name = compilers[1] if rest else ""
     head = f"| benchmark | kernel | {compilers[0]}, us | spills | {other_name}, us | ratio |"
     head += "\n|---|---|--:|--:|--:|--:|"
     end = f"\n\nGeometric mean over {len(ratios)} launches: {mean:.2f}." if ratios else ""

@@ -20,8 +20,10 @@ def launches_timed(
     """From now on launches of cuTile are timed and not run, but for one cluster each.
 
     The list that is returned grows by (name of the kernel, result) with each of them. What a kernel
-    computes is not there afterwards. With `registers` that is the limit of a thread's registers
-    where the PTX has one (`.maxnreg`). What one SM does is kept of the first `trace_clk` cycles.
+    computes is not there afterwards. What a program's own tuner launches (`cuda.tile.tune`) is
+    timed for it, once each, and not in the list. With `registers` that is the limit of a thread's
+    registers where the PTX has one (`.maxnreg`). What one SM does is kept of the first `trace_clk`
+    cycles.
 
     Raises:
         UsageError: cuTile is not installed.
@@ -31,20 +33,28 @@ def launches_timed(
     except ImportError as error:
         raise UsageError(f"--cutile: {error}") from None
     found: list[tuple[str, Result]] = []
+    tried: dict[tuple[Any, ...], Result] = {}  # a tuner times each several times
 
-    def instead(
+    def timed(
         compiled: Any, name: str, grid: Any, cluster: Any, data: bytes, buffers: Any
-    ) -> None:
+    ) -> Result:
         ptx = with_registers(compiled.ptx, registers) if registers else compiled.ptx
         kernel = load_kernel(ptx, machine, name, compiled.module.hidden)
         raw: Any = RawParameters(data, tuple(buffers))
-        result = time_kernel(
-            kernel, grid, None, raw, cluster=cluster, warm=warm, trace_clk=trace_clk
-        )
-        found.append((name, result))
+        return time_kernel(kernel, grid, None, raw, cluster=cluster, warm=warm, trace_clk=trace_clk)
+
+    def instead(compiled: Any, name: str, *launch: Any) -> None:
+        found.append((name, timed(compiled, name, *launch)))
+
+    def measure(compiled: Any, name: str, *launch: Any) -> float:
+        grid, cluster, data, _ = launch
+        key = (compiled.ptx, name, grid, cluster, data)
+        if key not in tried:
+            tried[key] = timed(compiled, name, *launch)
+        return tried[key].us
 
     cutile.settings.arch = machine.target
-    cutile.settings.instead = instead
+    cutile.settings.instead, cutile.settings.measure = instead, measure
     return found
 
 

@@ -199,3 +199,36 @@ ld.param.u64 %rd1, [p]; mov.f32 %f1, 0f3F800000; st.global.f32 [%rd1], %f1; ret;
         tile_sim.time(ptx, "a10", grid=1, args=[x])
     with pytest.raises(TileError, match="unsupported Tile version"):
         tile_sim.time(b"\x7fTileIR\x00garbage", "a100", grid=1)
+
+
+PROGRAM_THAT_TUNES_ITSELF = """
+import cuda.tile as ct
+import numpy as np
+from cuda.tile.tune import exhaustive_search
+
+@ct.kernel
+def scale(x, y, n: ct.Constant[int]):
+    ct.store(y, (ct.bid(0),), ct.load(x, (ct.bid(0),), (n,)) * 2.5)
+
+x, y = np.zeros(1 << 18, np.float32), np.zeros(1 << 18, np.float32)
+found = exhaustive_search(
+    [64, 1024], 0, lambda n: ((1 << 18) // n,), scale, lambda n: (x, y, n), quiet=True
+)
+times = {one.config: one.mean_us for one in found.successes}
+print("tuner:", found.best.config, times[64] > 1.2 * times[1024])
+ct.launch(None, ((1 << 18) // found.best.config,), scale, (x, y, found.best.config))
+"""
+
+
+def test_a_program_that_tunes_itself_is_tuned_by_the_model(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`cuda.tile.tune` takes what is fastest on that GPU; only what the program launches itself
+    is a result."""
+    pytest.importorskip("cuda.tile", reason="cuTile programs; `make test` installs it")
+    script, times = tmp_path / "program.py", tmp_path / "times.json"
+    script.write_text(PROGRAM_THAT_TUNES_ITSELF)
+    assert run(["time", "--cutile", "--gpu=b200", "--json", str(times), str(script)]) == 0
+    assert "tuner: 1024 True" in capfd.readouterr().out
+    (launch,) = json.loads(times.read_text())
+    assert "I1024" in launch

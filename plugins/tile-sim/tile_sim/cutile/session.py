@@ -60,6 +60,9 @@ class Settings:
     watch: Watch | None = None
     #: Called instead of a launch: (kernel, name, grid, cluster, parameters, buffers).
     instead: Callable[..., None] | None = None
+    #: Called the same way for each launch that a program's own tuner times; returns microseconds.
+    #: None: the launch is made, and its instructions are counted.
+    measure: Callable[..., float] | None = None
 
     @property
     def capability(self) -> tuple[int, int]:
@@ -100,6 +103,8 @@ class Session:
         self.driver: Driver | None = None
         #: Called at the start of each launch, with the code that it runs.
         self.watch: Callable[[Image], None] | None = None
+        self._tuning = False  # the launch at hand is one that a program's own tuner times
+        self._us = 1.0  # how long that one took
         self._native: Any = None
         self._native_constraints: Any = None
         self._arrays: list[RawBuffer] | None = None
@@ -143,15 +148,18 @@ class Session:
     def benchmark(
         self, stream: Any, grid: Any, kernel: Any, arguments: Any, flush_l2: bool = True, /
     ) -> float:
-        """Stands for what times a launch, in microseconds: one for 1000 warp instructions.
+        """Stands for what times a launch, in microseconds: one for 1000 warp instructions, or
+        what `Settings.measure` says.
 
         `flush_l2`, of cuTile 1.7, says nothing to a simulator without caches.
         """
         with self._lock:
-            self.launch(stream, grid, kernel, arguments)
-            if self.settings.compiler == "none":
-                return 1.0
-            return max(self.launches[-1].report.warp_instructions, 1) / 1000
+            self._tuning, self._us = True, 1.0
+            try:
+                self.launch(stream, grid, kernel, arguments)
+            finally:
+                self._tuning = False
+            return self._us
 
     def export_benchmark(
         self, stream: Any, grid: Any, kernel: Any, arguments: Any, flush_l2: bool = True, /
@@ -194,6 +202,9 @@ class Session:
             options["check"] = True
 
         def execute() -> None:
+            if self._tuning and self.settings.measure is not None:
+                self._us = self.settings.measure(compiled, name, grid, cluster, data, buffers)
+                return
             if self.settings.instead is not None:
                 self.settings.instead(compiled, name, grid, cluster, data, buffers)
                 return
@@ -209,6 +220,7 @@ class Session:
                 raise
             _print(report.text)
             self.launches.append(Launch(compiled, grid, report))
+            self._us = max(report.warp_instructions, 1) / 1000
 
         if self._graph is not None:
             self._graph.append(execute)
