@@ -20,7 +20,7 @@ _KERNELS = {
     "none": 1,
     "with_others": 1,
     "as_it_is": 0,
-    "few_rows": 0,
+    "few_rows": 1,
     "large": 1,
 }
 _PROGRAM = """

@@ -12,21 +12,24 @@ from tile_cute.linear import LinearLayout, WarpShuffle
 
 from tile_core.mlir import ir
 from tile_core.target import Target
-from tile_tileas.analysis.buffers import ALLOC
+from tile_tileas.analysis.accumulators import added_to
+from tile_tileas.analysis.buffers import ALLOC, stage_bytes
 from tile_tileas.analysis.pressure import used_values
+from tile_tileas.analysis.tile_views import origin, with_views
 from tile_tileas.dialect import distributed, layout_of
 from tile_tileas.dialect.buffers import Buffer
 from tile_tileas.dialect.tensor import LEAST_COLUMNS, tensor_columns
 from tile_tileas.dot_plan import family_of, tensor_plan_of
+from tile_tileas.kernel_spec import occupancy
 from tile_tileas.materialize.exchange import Exchange
 from tile_tileas.mma.families import TENSOR as FAMILY
 from tile_tileas.mma.tensor import TensorPlan
 from tile_tileas.mma.tensor_scaled import ScaledTensorPlan
 from tile_tileas.moves import plan_move
 from tile_tileas.relayout import converted
-from tile_tileas.storage import storage_bits
+from tile_tileas.storage import storage_bits, tile_bytes
 
-_DOT = "nv_tileas.dot"
+_DOT, _COPY = "nv_tileas.dot", "nv_tileas.copy"
 #: Loads, whose tiles the asynchronous proxy may bring to shared memory, and what moves no data.
 _LOADED = ("nv_tileas.load", "nv_tileas.tiled_load")
 _SAME_DATA = ("nv_tileas.convert_layout", "nv_tileaa.reshape", "nv_tileaa.permute")
@@ -34,15 +37,21 @@ _SAME_DATA = ("nv_tileas.convert_layout", "nv_tileaa.reshape", "nv_tileaa.permut
 
 def hold_left(op: ir.OpView, plan: TensorPlan, target: Target) -> bool:
     """Put A of a product into tensor memory, stored in front of it; False, and nothing is done,
-    where it is loaded, lies in threads as no tcgen05.st stores it, and they cannot make that by
-    shuffles of their own warp, or has no room.
+    where it is loaded, another product has it in shared memory anyway, it lies in threads as no
+    tcgen05.st stores it, and they cannot make that by shuffles of their own warp, or has no room.
 
     More than half of the columns are taken only where two blocks of a multiprocessor would not
-    have registers for their sums anyway.
+    have registers for their sums anyway. It takes the columns of a sum that it is made of, so that
+    that product cannot begin ahead, only there or where shared memory has no room for it: model,
+    B200, causal attention of 16 heads, 4096 x 4096, 64 x 64 of heads of 64, in four blocks 84 us,
+    72 through shared memory; latent attention of 64 x 128 in two 493, and 886 in the one that
+    shared memory leaves.
     """
     tile = op.operands[0]
     layout, home = layout_of(tile.type), plan.held
-    if isinstance(plan, ScaledTensorPlan) or layout is None or home is None or _is_loaded(tile):
+    if isinstance(plan, ScaledTensorPlan) or layout is None or home is None:
+        return False
+    if _is_loaded(tile) or _is_stored_anyway(tile, layout, op):
         return False
     bits = storage_bits(ir.RankedTensorType(tile.type).element_type)
     stored = layout if _is_stored(layout, home) else in_whole_words(layout, home, bits)
@@ -116,6 +125,18 @@ def _is_loaded(tile: ir.Value) -> bool:
     return False
 
 
+def _is_stored_anyway(tile: ir.Value, layout: LinearLayout, op: ir.OpView) -> bool:
+    """Whether another product reads the tile, or a view of it, from shared memory, where this one
+    may, too. B200 (model), gradients of attention of 16 heads of 64, 4096 x 4096: 419 us, and 461
+    where they are stored twice.
+    """
+    whole, _ = origin(tile, layout)
+    users = [use.owner for value, _ in with_views(whole) for use in value.uses]
+    return any(
+        user.operation != op.operation and user.operation.name in (_DOT, _COPY) for user in users
+    )
+
+
 def _is_room(op: ir.OpView, plan: TensorPlan, columns: int, target: Target) -> bool:
     """Whether all that may live at once fits beside so many `columns` more."""
     func = _function(op.operation)
@@ -128,9 +149,24 @@ def _is_room(op: ir.OpView, plan: TensorPlan, columns: int, target: Target) -> b
         if _is_product(inner)
     )
     alone = 2 * threads * sums >= target.registers
-    if beside + columns <= (COLUMNS if alone else COLUMNS // 2):
+    room = COLUMNS if alone else COLUMNS // max(2, occupancy(func))
+    if beside + columns <= room:
         return True
-    return alone and beside <= COLUMNS and _is_of_a_sum(op, columns, plan.num_warps)
+    over = alone or occupancy(func) * _shared_bytes(block) > target.max_shared
+    return over and beside <= room and _is_of_a_sum(op, columns, plan.num_warps)
+
+
+def _shared_bytes(block: ir.Block) -> int:
+    """Shared memory for one stage of all that products of a block of code read there."""
+    read = {v for op in block.operations if _is_product(op) for v in list(op.operands)[:2]}
+    found = 0
+    for value in read:
+        buffer = Buffer.of(value.type)
+        if buffer is None:
+            found += tile_bytes(ir.RankedTensorType(value.type))
+        elif buffer.space != TENSOR:
+            found += stage_bytes(buffer)
+    return found
 
 
 def _is_of_a_sum(op: ir.OpView, columns: int, warps: int) -> bool:
@@ -165,7 +201,7 @@ def _is_product(op: ir.OpView) -> bool:
 
 def _columns_at_once(regions: ir.RegionSequence, warps: int) -> int:
     """Columns of sums, and of what is held already: those of a block live while its inner blocks
-    run, of which one runs at a time.
+    run, of which one runs at a time. Products that add to one another have one sum.
     """
     most = 0
     for block in (block for region in regions for block in region.blocks):
@@ -177,7 +213,7 @@ def _columns_at_once(regions: ir.RegionSequence, warps: int) -> int:
 
 def _columns_of(op: ir.OpView, warps: int) -> int:
     if _is_product(op):
-        return tensor_plan_of(op, warps).taken
+        return 0 if added_to(op) is not None else tensor_plan_of(op, warps).taken
     return sum(map(tensor_columns, _held_by(op)))
 
 

@@ -137,8 +137,8 @@ class TensorPlan:
 
     @property
     def held(self) -> LinearLayout | None:
-        """A in tensor memory: (row, column, element) -> (m, k), elements packed along K; None where
-        M of 64 leaves rows unused.
+        """A in tensor memory: (row, column, element) -> (m, k), elements packed along K, rows as
+        those of the accumulator; None where that has shares of its columns in rows of their own.
         """
         return self.held_every(self.held_columns)
 
@@ -147,7 +147,7 @@ class TensorPlan:
         power of two that is no less than they take: as they lie over a wider tile.
         """
         m, _, k = self.shape
-        if self.rows_each != _ROWS[0]:
+        if self._banks:
             return None
         word = _WORD_BITS // BITS[self.atom.row.a]
         between = [(0, 0)] * log2(columns // self.held_columns)
