@@ -11,6 +11,7 @@ from tile_cudatile.dialect.build import Builder
 from tile_cudatile.dialect.types import CudaTile
 from tile_cudatile.handed import Handed, tree_of
 from tile_cudatile.transforms.canonical import canonicalize
+from tile_cudatile.transforms.counters import derive_counters
 from tile_cudatile.transforms.fma import fuse_fma
 from tile_cudatile.transforms.loop_join import MOST_DIFFERENCES, join_loops
 from tile_cudatile.transforms.loop_split import split_loops
@@ -92,6 +93,26 @@ class LoopSplit(Pass):
             return count
 
         _transform(op, cx, change)
+
+
+@dataclass(frozen=True)
+class DeriveCounters(Pass):
+    """Numbers that loops count up beside their index become functions of the index"""
+
+    name = "cuda-tile-derive-counters"
+    dependent_dialects = ("cuda_tile",)
+    statistics = {"changes": "numbers computed of an index"}
+    preserves = (Handed.name,)
+
+    def run(self, op: ir.Operation, cx: PassContext) -> None:
+        if any(map(_counts, _loops(op))):
+            _transform(op, cx, derive_counters)
+
+
+def _counts(loop: ir.Operation) -> bool:
+    """Whether a loop carries something of its index's type."""
+    index, *carried = (argument.type for argument in loop.regions[0].blocks[0].arguments)
+    return index in carried
 
 
 @dataclass(frozen=True)
@@ -188,6 +209,7 @@ class SynthesizeDebugInfoScopes(Pass):
 
 __all__ = [
     "Canonicalize",
+    "DeriveCounters",
     "FuseFMA",
     "LoopJoin",
     "LoopSplit",

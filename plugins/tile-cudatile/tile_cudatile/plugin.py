@@ -60,6 +60,7 @@ def tile_passes() -> Iterable[Lazy]:
         Lazy("cuda-tile-fuse-fma", f"{home}:FuseFMA", "fuse products and sums"),
         Lazy("cuda-tile-loop-split", f"{home}:LoopSplit", "split loops where a condition turns"),
         Lazy("cuda-tile-loop-join", f"{home}:LoopJoin", "join loops that a condition split"),
+        Lazy("cuda-tile-derive-counters", f"{home}:DeriveCounters", "numbers counted by an index"),
         Lazy("cuda-tile-skip-masks", f"{home}:SkipMasks", "masks where tiles need them"),
         Lazy(
             "cuda-tile-synthesize-debug-info-scopes",

@@ -139,10 +139,14 @@ def test_a_branch_gives_what_differs_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("halves", "given", "reason"),
     [
-        ((PLAIN, CHANGED), {"step": 2}, "in steps of one"),
-        ((PLAIN, CHANGED), {"ranges": RANGES["turned"].replace("signed", "unsigned")}, "in steps"),
-        ((PLAIN, CHANGED), {"ends": (("%l", "%u"), ("%b", "%u"))}, "in steps of one"),
-        ((PLAIN, CHANGED), {"ends": (("%m", "%a"), ("%b", "%u"))}, "in steps of one"),
+        ((PLAIN, CHANGED), {"step": 2}, "its steps"),
+        (
+            (PLAIN, CHANGED),
+            {"ranges": RANGES["turned"].replace("signed", "unsigned")},
+            "its steps",
+        ),
+        ((PLAIN, CHANGED), {"ends": (("%l", "%u"), ("%b", "%u"))}, "its steps"),
+        ((PLAIN, CHANGED), {"ends": (("%m", "%a"), ("%b", "%u"))}, "its steps"),
         ((PLAIN, CHANGED), {"kinds": ("unsigned ", "")}, "in other ways"),
         ((PLAIN, CHANGED), {"between": PRINT.format("u")}, "between them"),
         ((PLAIN, CHANGED), {"stored": -1}, "something else uses"),

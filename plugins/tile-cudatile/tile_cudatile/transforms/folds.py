@@ -11,11 +11,12 @@ from tile_cudatile.transforms.rewrite import (
     make,
     negated,
     negation,
+    number_of,
     truth,
 )
 from tile_cudatile.transforms.selection import Questions, nearer_arms, one_of_its_parts
 from tile_cudatile.tree import Op, Value
-from tile_cudatile.types import I1, Scalar, Tile
+from tile_cudatile.types import I1, Tile
 
 
 def assume_twice(rewriter: Rewriter, op: Op, place: Place) -> bool:
@@ -134,15 +135,8 @@ def _dense_of(value: Value) -> Dense | None:
 
 def _number(value: Value) -> int | None:
     """The integer that all elements of a constant are."""
-    data = _dense_of(value)
-    if data is None or not isinstance(data.type.element, Scalar) or data.type.element.is_float:
-        return None
-    if data.type.element == I1:
-        known = truth(value)
-        return None if known is None else int(known)
-    size = storage_bytes(data.type.element)
-    parts = {data.data[i : i + size] for i in range(0, len(data.data), size)}
-    return int.from_bytes(parts.pop(), "little") if len(parts) == 1 else None
+    known = truth(value)
+    return number_of(value) if known is None else int(known)
 
 
 def _elements(value: Value) -> np.ndarray | None:

@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_cudatile.transforms.alignment import Alignment, Difference, align
+from tile_cudatile.transforms.multiples import is_multiple, is_power_of_two
 from tile_cudatile.transforms.rewrite import (
     copied_op,
     drop_dead,
-    is_one,
+    made_alike,
     make,
     needed,
+    number_of,
     only_computes,
     replaced,
-    same_value,
     uses,
 )
 from tile_cudatile.tree import Block, Module, Op, Region, Value
@@ -103,7 +104,7 @@ class _Kernel:
         ranges = _Ranges(first, second)
         turn = ranges.turn()
         if turn is None:
-            return "the second one is not known to begin where the first one ends, in steps of one"
+            return "the second one is not known to begin where the first one ends, in its steps"
         aligned = align(first.regions[0].block, second.regions[0].block)
         if isinstance(aligned, str):
             return aligned
@@ -145,22 +146,22 @@ class _Ranges:
         to be where the first one ends.
         """
         (lower, end, step), (start, upper, other_step) = self._bounds
-        if not is_one(step) or not is_one(other_step):
+        if not made_alike(step, other_step) or not _meets(number_of(step), lower, start):
             return None
-        if same_value(end, start):
+        if made_alike(end, start):
             return end
         for turn in self._extremes(start, "maxi", lower):
-            if same_value(turn, end):
+            if made_alike(turn, end):
                 # end <= upper, or the first loop would run beyond it.
                 return end if self._extremes(end, "mini", upper) else None
-            if any(same_value(turn, other) for other in self._extremes(end, "mini", upper)):
+            if any(made_alike(turn, other) for other in self._extremes(end, "mini", upper)):
                 return turn
         return None
 
     def bounds(self) -> tuple[Value, Value]:
         """Those of one loop in place of both."""
         (lower, end, _), (start, upper, _) = self._bounds
-        if not same_value(end, start):
+        if not made_alike(end, start):
             return lower, upper
         # Whatever of the bounds lies outside of the others: then one of the loops has no iteration.
         return self._extreme("mini", lower, end), self._extreme("maxi", end, upper)
@@ -173,13 +174,22 @@ class _Ranges:
         left, right = owner.values()
         if owner.attrs["signedness"] != self._signedness:
             return []
-        return [a for a, b in ((left, right), (right, left)) if same_value(b, one)]
+        return [a for a, b in ((left, right), (right, left)) if made_alike(b, one)]
 
     def _extreme(self, name: str, left: Value, right: Value) -> Value:
         self.ops.append(
             make(name, (left, right), [left.type], self._loc, signedness=self._signedness)
         )
         return self.ops[-1].result
+
+
+def _meets(step: int | None, lower: Value, start: Value) -> bool:
+    """Whether loops of that step which begin at `lower` and at `start` count the same numbers, from
+    wherever both do.
+    """
+    if step is None or not is_power_of_two(step):
+        return False
+    return is_multiple(lower, step) and is_multiple(start, step)
 
 
 def _bounds(loop: Op) -> tuple[Value, Value, Value]:

@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tile_cudatile.attrs import Dense, storage_bytes
-from tile_cudatile.transforms.rewrite import constant_truth, copied, defined, is_one, make, replaced
+from tile_cudatile.transforms.rewrite import (
+    constant_number,
+    constant_truth,
+    copied,
+    defined,
+    is_one,
+    make,
+    replaced,
+)
 from tile_cudatile.tree import LOOP_SPLIT, Module, Op, Region, Value
 from tile_cudatile.types import I1, Tile
 
@@ -201,8 +208,5 @@ class _Bounds:
     def _number(self, value: int) -> Value:
         type_ = self._lower.type
         assert isinstance(type_, Tile)
-        data = value.to_bytes(storage_bytes(type_.element), "little")
-        if type_.element == I1:
-            data = b"\xff" if value else b"\x00"
-        self.ops.append(make("constant", (), [type_], self._loc, value=Dense(type_, data)))
+        self.ops.append(constant_number(type_, value, self._loc))
         return self.ops[-1].result

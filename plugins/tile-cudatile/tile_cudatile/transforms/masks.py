@@ -14,10 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile_cudatile.attrs import Attr, Dense, element_count, storage_bytes
+from tile_cudatile.attrs import Attr, element_count
 from tile_cudatile.locations import Location
 from tile_cudatile.transforms.loop_join import has_products
-from tile_cudatile.transforms.rewrite import copied_op, drop_dead, make, needed
+from tile_cudatile.transforms.rewrite import (
+    constant_number,
+    copied_op,
+    drop_dead,
+    make,
+    needed,
+    number_of,
+)
 from tile_cudatile.tree import Block, Module, Op, Region, Value
 from tile_cudatile.types import I1, I64, Scalar, Tile
 
@@ -164,7 +171,7 @@ def _range(value: Value, deep: int = _DEEPEST) -> _Range | None:
         or not _BYTE <= element.width < I64.width
     ):
         return None
-    constant = _number(owner) if isinstance(owner, Op) else None
+    constant = number_of(value)
     if constant is not None:
         return _Range((), constant, constant, element.width)
     if not type_.shape:
@@ -181,14 +188,6 @@ def _range(value: Value, deep: int = _DEEPEST) -> _Range | None:
     if left is None or right is None:
         return None
     return left.plus(right, 1 if owner.name == "addi" else -1)
-
-
-def _number(op: Op) -> int | None:
-    """The number that a constant has everywhere."""
-    data = op.attrs.get("value")
-    if op.name != "constant" or not isinstance(data, Dense) or not data.is_splat:
-        return None
-    return int.from_bytes(data.data, "little", signed=True)
 
 
 class _Scalars:
@@ -247,8 +246,8 @@ class _Scalars:
         )
 
     def _constant(self, number: int) -> Value:
-        data = number.to_bytes(storage_bytes(I64), "little", signed=True)
-        return self._made("constant", (), _SCALAR, value=Dense(_SCALAR, data))
+        self.ops.append(constant_number(_SCALAR, number, self.loc))
+        return self.ops[-1].result
 
     def _made(self, name: str, operands: tuple[Value, ...], type_: Tile, **attrs: Attr) -> Value:
         self.ops.append(make(name, operands, [type_], self.loc, (), **attrs))

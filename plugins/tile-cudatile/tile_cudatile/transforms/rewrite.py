@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tile_core.deferred_numpy import np
-from tile_cudatile.attrs import Dense, element_count
+from tile_cudatile.attrs import Dense, element_count, storage_bytes
 from tile_cudatile.locations import Location
 from tile_cudatile.ops import BODY_OPS
 from tile_cudatile.tree import Block, Group, Op, Region, Value
 from tile_cudatile.types import I1, Scalar, Tile, Type
 
 _MOST_SWEEPS = 100
+#: Operations behind one another that are compared.
+_DEEPEST = 8
 
 
 def make(
@@ -50,11 +52,19 @@ def truth(value: Value) -> bool | None:
 
 def is_one(value: Value) -> bool:
     """Whether `value` is the constant 1 of a type of integers with more than a bit."""
+    return number_of(value) == 1
+
+
+def number_of(value: Value) -> int | None:
+    """The integer, signed, that all elements of a constant are."""
     owner = value.owner
     data = owner.attrs.get("value") if isinstance(owner, Op) else None
-    if not isinstance(data, Dense) or not isinstance(data.type.element, Scalar):
-        return False
-    return data.type.element != I1 and int.from_bytes(data.data, "little") == 1
+    if not isinstance(data, Dense) or not data.is_splat:
+        return None
+    element = data.type.element
+    if not isinstance(element, Scalar) or element.is_float or element == I1:
+        return None
+    return int.from_bytes(data.data, "little", signed=True)
 
 
 def same_value(left: Value, right: Value) -> bool:
@@ -65,6 +75,25 @@ def same_value(left: Value, right: Value) -> bool:
     if len(constants) < 2 or any(op.name != "constant" for op in constants):
         return False
     return constants[0].attrs["value"] == constants[1].attrs["value"]
+
+
+def made_alike(left: Value, right: Value, deep: int = _DEEPEST) -> bool:
+    """Whether two values are the same, or made alike of the same ones, by operations that only
+    compute.
+    """
+    if same_value(left, right):
+        return True
+    one, other = left.owner, right.owner
+    if not isinstance(one, Op) or not isinstance(other, Op) or deep == 0:
+        return False
+    if one.name != other.name or left.index != right.index or one.attrs != other.attrs:
+        return False
+    if one.regions or one.spec.effects not in ("pure", "none") or left.type != right.type:
+        return False
+    pairs = one.values(), other.values()
+    return len(pairs[0]) == len(pairs[1]) and all(
+        made_alike(a, b, deep - 1) for a, b in zip(*pairs, strict=True)
+    )
 
 
 def only_computes(op: Op) -> bool:
@@ -90,6 +119,14 @@ def constant_truth(type_: Tile, value: bool, loc: Location) -> Op:
     """A constant of equal truth values."""
     data = Dense(type_, b"\xff" if value else b"\x00")
     return make("constant", (), [type_], loc, value=data)
+
+
+def constant_number(type_: Tile, number: int, loc: Location) -> Op:
+    """A constant of equal integers."""
+    if type_.element == I1:
+        return constant_truth(type_, bool(number), loc)
+    data = number.to_bytes(storage_bytes(type_.element), "little", signed=number < 0)
+    return make("constant", (), [type_], loc, value=Dense(type_, data))
 
 
 def negation(value: Value, loc: Location) -> list[Op]:
