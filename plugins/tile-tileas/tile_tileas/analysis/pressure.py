@@ -5,6 +5,7 @@ as live tiles only. Tiles that are made for free (constants, ranges, splats) and
 copies share a register, count nothing; small integers take a register each in arithmetic; operands
 of a product go to shared memory and end there. Places and flags that are computed of ranges and
 scalars alone may count or not: a few registers and distances from there, or one for each element.
+Sums of ranges and scalars never do, which have the same distances in all threads.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ _OF_PLACES = {
     "arith.addi", "arith.andi", "arith.cmpi", "arith.extsi", "arith.extui", "arith.muli",
     "arith.ori", "arith.subi", "arith.trunci", "nv_tileaa.addptr", "nv_tileaa.assume",
     "nv_tileaa.permute", "nv_tileaa.view",
+}  # fmt: skip
+#: What sums of ranges, and addresses by them, are made with.
+_OF_RUNS = {
+    "arith.addi", "arith.extsi", "nv_tileaa.addptr", "nv_tileaa.assume", "nv_tileaa.permute",
+    "nv_tileaa.view",
 }  # fmt: skip
 _MOVES = {
     "nv_tileaa.dot",
@@ -68,6 +74,7 @@ class Peak:
     ) -> None:
         self.threads, self.elsewhere, self.with_places = threads, elsewhere, with_places
         self._places: dict[ir.Value, bool] = {}
+        self._runs: dict[ir.Value, bool] = {}
 
     def region(self, region: ir.Region, after: dict[ir.Value, int]) -> int:
         """The peak inside of `region` (blocks that follow one another); `after` is live behind."""
@@ -105,6 +112,8 @@ class Peak:
         """Registers of a thread for a value."""
         if not takes_registers(value) or value in self.elsewhere:
             return 0
+        if self._is(value, self._runs, _OF_RUNS):
+            return 0
         if not self.with_places and self.is_place(value):
             return 0
         return words(value, -(-prod(shape_of(value)) // self.threads))
@@ -113,14 +122,18 @@ class Peak:
         """Whether a tile is computed of ranges and scalars alone: what one element has is that of
         another one, and a distance.
         """
+        return self._is(value, self._places, _OF_PLACES)
+
+    def _is(self, value: ir.Value, known: dict[ir.Value, bool], names: set[str]) -> bool:
+        """Whether a tile is made by operations of these names of ranges and scalars alone."""
         if not isinstance(value.type, ir.RankedTensorType) or not takes_registers(value):
             return True
         if isinstance(value.owner, ir.Block):
             return False
-        if value not in self._places:
-            known = value.owner.name in _OF_PLACES
-            self._places[value] = known and all(map(self.is_place, value.owner.operands))
-        return self._places[value]
+        if value not in known:
+            made = value.owner.name in names
+            known[value] = made and all(self._is(one, known, names) for one in value.owner.operands)
+        return known[value]
 
 
 def words(value: ir.Value, each: int) -> int:
