@@ -11,7 +11,6 @@ from tile_cudatile.dialect.build import Builder
 from tile_cudatile.dialect.types import CudaTile
 from tile_cudatile.handed import Handed, tree_of
 from tile_cudatile.transforms.canonical import canonicalize
-from tile_cudatile.transforms.counters import derive_counters
 from tile_cudatile.transforms.fma import fuse_fma
 from tile_cudatile.transforms.loop_join import MOST_DIFFERENCES, join_loops
 from tile_cudatile.transforms.loop_split import split_loops
@@ -106,6 +105,8 @@ class DeriveCounters(Pass):
 
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         if any(map(_counts, _loops(op))):
+            from tile_cudatile.transforms.counters import derive_counters  # few programs need it
+
             _transform(op, cx, derive_counters)
 
 

@@ -51,6 +51,11 @@ def tile_passes() -> Iterable[Lazy]:
             "local rewrites of slices and of the branches around them",
         ),
         Lazy(
+            "tileas-pair-iterations",
+            "tile_tileas.passes.pair_iterations:PairIterations",
+            "loops whose product is read in each iteration have two in turn",
+        ),
+        Lazy(
             "tileas-unroll-shifts",
             "tile_tileas.passes.unroll_shifts:UnrollShifts",
             "short loops whose steps read what the one before did, further on",
@@ -169,6 +174,11 @@ def tile_passes() -> Iterable[Lazy]:
             "tileas-prefetch-loads",
             "tile_tileas.passes.prefetch_loads:PrefetchLoads",
             "loads of loops without products that run ahead, where too few are in flight",
+        ),
+        Lazy(
+            "tileas-numbers-ahead",
+            "tile_tileas.passes.numbers_ahead:NumbersAhead",
+            "single numbers that loops load, an iteration ahead",
         ),
         Lazy(
             "tileas-place-accumulators",

@@ -162,7 +162,7 @@ print(code, ours, len(made), [name for name in unused if name in sys.modules])
 def test_a_cold_vector_add_makes_few_dataclasses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts, since times depend on the machine: 553 modules of ours. Of 329 dataclasses, when
+    """Counts, since times depend on the machine: 563 modules of ours. Of 329 dataclasses, when
     there were 509, `dataclasses` made all; now it makes what is left over for 28."""
     monkeypatch.setenv("TILEC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
@@ -178,5 +178,5 @@ def test_a_cold_vector_add_makes_few_dataclasses(
     assert first.returncode == 0, first.stderr  # it fills the files of this user's own
     code, modules, made, unused = done.stdout.split(maxsplit=3)
     assert (code, unused.strip()) == ("0", "[]"), done.stderr
-    assert int(modules) <= 560
+    assert int(modules) <= 565
     assert 0 < int(made) <= 35

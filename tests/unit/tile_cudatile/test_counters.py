@@ -7,7 +7,8 @@ import random
 import numpy as np
 import pytest
 from tile_cudatile import evaluate, parse_text, print_text, verify
-from tile_cudatile.transforms import canonicalize, derive_counters, join_loops
+from tile_cudatile.transforms import canonicalize, join_loops
+from tile_cudatile.transforms.counters import derive_counters
 from tile_cudatile.tree import Module, Op
 
 PRINT = '%k{0} = print_tko "%d ", %{0} : tile<i32> -> token\n'

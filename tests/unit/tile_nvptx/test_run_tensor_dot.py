@@ -85,7 +85,8 @@ def test_columns_are_given_back_to_the_next_block() -> None:
 
 def test_products_that_follow_one_another_share_columns() -> None:
     text = chained_kernel().ptx("sm_100", 2)
-    assert re.search(r"tcgen05\.alloc[^;]*, 128;", text)  # two of 64 side by side
+    # Two of 64 side by side, and 32 for what threads make of the first.
+    assert re.search(r"tcgen05\.alloc[^;]*, 256;", text)
     draw = np.random.default_rng(1)
     a, b, v = (draw.integers(-1, 2, (64, 64)).astype(np.float16) for _ in range(3))
     for schedule in ("late", "early", "random"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tile_cudatile.transforms.canonical import canonicalize
-from tile_cudatile.transforms.counters import derive_counters
 from tile_cudatile.transforms.fma import fuse_fma
 from tile_cudatile.transforms.loop_join import join_loops
 from tile_cudatile.transforms.loop_split import split_loops
@@ -12,7 +11,6 @@ from tile_cudatile.transforms.simplify import simplify
 
 __all__ = [
     "canonicalize",
-    "derive_counters",
     "fuse_fma",
     "join_loops",
     "simplify",

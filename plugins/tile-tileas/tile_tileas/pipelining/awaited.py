@@ -31,6 +31,11 @@ def is_awaited_inside(load: ir.OpView, loop: ir.OpView) -> bool:
     return any(_may_conflict(op) for op in waiting_for(load.results[1], loop))
 
 
+def is_awaited(load: ir.OpView) -> bool:
+    """Whether accesses that may conflict with a load wait for it, wherever they are."""
+    return any(_may_conflict(op) for op in waiting_for(load.results[1]))
+
+
 def wait_for_no_reads(load: ir.OpView, loop: ir.OpView) -> None:
     """Let a load wait for what comes before `loop` alone, if all accesses of the loop that it waits
     for are reads. Who waits for the load waits for those as before.

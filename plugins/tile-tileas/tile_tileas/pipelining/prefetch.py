@@ -18,6 +18,7 @@ from tile_cute.linear import LinearLayout, memory_access, strided
 from tile_core.mlir import ir
 from tile_tileas.access import CP_ASYNC, GENERIC, TMA, AccessPlan
 from tile_tileas.analysis.constants import is_zero
+from tile_tileas.analysis.tile_views import with_views
 from tile_tileas.analysis.tokens import LOADS, is_weak
 from tile_tileas.copying.ahead import movable_problem
 from tile_tileas.dialect import layout_of
@@ -81,6 +82,10 @@ class Prefetch:
         self.load.operation.erase()
 
 
+#: What takes a tile to shared memory, or through it.
+_STAGING = ("nv_tileas.copy", "nv_tileas.convert_layout")
+#: Registers of a thread that numbers of the next iteration may take.
+_FEW_WORDS, _WORD_BITS = 4, 32
 #: Whether another way of copying than cp.async takes a load into a buffer (in coordinates of the
 #: load's tile).
 Takes = Callable[[ir.OpView, Buffer], bool]
@@ -113,11 +118,31 @@ def prefetch_of(
         rows = rows_of(load, plan)
         if takes(load, rows):
             return Prefetch(load, layout, rows, BUFFER_ALIGNMENT, found, None, by_engine=True)
+    tile = load.results[0]
+    if meets and not layout.is_injective and are_few(tile) and not _is_staged(tile):
+        return "threads have few of its elements, which several hold"
     own = _own_stage(load, layout, meets=meets)
     problem = own if isinstance(own, str) else _cp_async_problem(load, own, layout)
     if isinstance(own, str) or problem is not None:
         return str(problem)
     return Prefetch(load, layout, own, BUFFER_ALIGNMENT, found, None)
+
+
+def are_few(tile: ir.Value) -> bool:
+    """Whether each thread works on so few elements of a tile that it may have those of another
+    iteration, too.
+    """
+    layout = layout_of(tile.type)
+    if layout is None or prod(layout.shape) == 1:
+        return True
+    bits = storage_bits(ir.RankedTensorType(tile.type).element_type)
+    return layout.in_size("register") * bits <= _FEW_WORDS * _WORD_BITS
+
+
+def _is_staged(tile: ir.Value) -> bool:
+    """Whether a tile, or a view of it, goes to a buffer or to threads that hold other elements."""
+    users = [use.owner.operation for value, _ in with_views(tile) for use in value.uses]
+    return any(user.name in _STAGING for user in users)
 
 
 def _filled(

@@ -141,12 +141,13 @@ class Writer(Inserter):
         return self.create(name, [value], [type_]).result
 
     def zeros(self, type_: ir.Type) -> ir.Value:
-        """A tile of zeros."""
-        element = ir.RankedTensorType(type_).element_type
+        """A number that is zero, or a tile of such."""
+        tile = isinstance(type_, ir.RankedTensorType)
+        element = ir.RankedTensorType(type_).element_type if tile else type_
         floats = isinstance(element, ir.FloatType)
         zero = ir.FloatAttr.get(element, 0.0) if floats else ir.IntegerAttr.get(element, 0)
-        attribute = {"value": ir.DenseElementsAttr.get_splat(type_, zero)}
-        return self.create("arith.constant", [], [type_], attribute).result
+        value = ir.DenseElementsAttr.get_splat(type_, zero) if tile else zero
+        return self.create("arith.constant", [], [type_], {"value": value}).result
 
     def binary(self, name: str, left: ir.Value, right: ir.Value) -> ir.Value:
         """`arith.<name>`."""
