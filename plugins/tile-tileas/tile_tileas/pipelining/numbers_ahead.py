@@ -24,7 +24,8 @@ from tile_tileas.pipelining.prefetch import are_few
 from tile_tileas.pipelining.slices import Slice, is_pure, slice_of
 from tile_tileas.pipelining.writer import Writer
 
-_ASYNC = "nv_tileas.async_"
+_ASYNC, _UNSIGNED = "nv_tileas.async_", "unsignedCmp"
+_SLT, _ULT = 2, 6  # arith.CmpIPredicate
 
 
 def numbers_of(loop: ir.OpView) -> list[tuple[ir.OpView, Slice]]:
@@ -88,15 +89,14 @@ def load_ahead(loop: ir.OpView, numbers: list[tuple[ir.OpView, Slice]]) -> ir.Op
     """Let each iteration load the numbers of the next one; returns the new loop."""
     at = Writer(loop.location)
     at.move(ir.InsertionPoint(loop))
-    lower, upper, step = list(loop.operands)[:3]
-    block = loop.regions[0].blocks[0]
-    first = _first(at, numbers, lower, upper, block.arguments[0])
+    upper, step = list(loop.operands)[1:3]
+    first = _first(at, numbers, loop)
     new, block, carried = carrying(loop, first)
     index = block.arguments[0]
     at.move(ir.InsertionPoint.at_block_begin(block))
-    behind = at.binary("addi", at.wide(index), at.wide(step))
     following = at.binary("addi", index, step)
-    flag = at.is_less(behind, at.wide(upper))
+    # What is left is exact as an unsigned number, whatever the loop counts and to where.
+    flag = at.compare(_ULT, step, at.binary("subi", upper, index))
     next_ = at.create("arith.select", [flag, following, index], [index.type]).result
     made = [_loaded(at, load, places, index, next_) for load, places in numbers]
     for (load, _), number in zip(numbers, carried, strict=True):
@@ -107,22 +107,19 @@ def load_ahead(loop: ir.OpView, numbers: list[tuple[ir.OpView, Slice]]) -> ir.Op
     return new
 
 
-def _first(
-    at: Writer,
-    numbers: list[tuple[ir.OpView, Slice]],
-    lower: ir.Value,
-    upper: ir.Value,
-    index: ir.Value,
-) -> list[ir.Value]:
+def _first(at: Writer, numbers: list[tuple[ir.OpView, Slice]], loop: ir.OpView) -> list[ir.Value]:
     """The numbers of the first iteration; zeros where there is none."""
+    lower, upper = list(loop.operands)[:2]
+    index = loop.regions[0].blocks[0].arguments[0]
 
     def loaded() -> list[ir.Value]:
         return [_loaded(at, load, places, index, lower) for load, places in numbers]
 
     begin, end = splat_integer(lower), splat_integer(upper)
-    if begin is not None and end is not None and begin < end:
+    if begin is not None and end is not None and 0 <= begin < end:
         return loaded()
-    runs = at.is_less(at.wide(lower), at.wide(upper))
+    order = _ULT if _UNSIGNED in loop.attributes else _SLT
+    runs = at.compare(order, lower, upper)
     return at.choice(runs, loaded, [at.zeros(load.results[0].type) for load, _ in numbers])
 
 
