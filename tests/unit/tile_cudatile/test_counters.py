@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
-from tile_cudatile import evaluate, parse_text, print_text, verify
+from tile_cudatile import parse_text, print_text, verify
 from tile_cudatile.transforms import canonicalize, join_loops
 from tile_cudatile.transforms.counters import derive_counters
 from tile_cudatile.tree import Module, Op
+from unit.tile_cudatile.same_runs import check_same
 
 PRINT = '%k{0} = print_tko "%d ", %{0} : tile<i32> -> token\n'
 #: What is counted begins here, and `%a` is where the loop does.
@@ -61,15 +61,6 @@ def carried(module: Module) -> int:
 
 def names(module: Module) -> list[str]:
     return [op.name for op in loop_of(module).regions[0].walk()]
-
-
-def check_same(before: Module, after: Module, bounds: tuple[int, int, int]) -> None:
-    found = []
-    for module in (before, after):
-        out = np.zeros(1, np.int32)
-        done = evaluate(module, "k", (1,), [out, *bounds])
-        found.append((int(out[0]), done.printed))
-    assert found[0] == found[1], bounds
 
 
 BOUNDS = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
-from tile_cudatile import evaluate, parse_text, print_text, verify
+from tile_cudatile import parse_text, print_text, verify
 from tile_cudatile.transforms import canonicalize, join_loops, split_loops
 from tile_cudatile.tree import Module
+from unit.tile_cudatile.same_runs import check_same
 
 from tile_core import compile as compile_program
 
@@ -72,15 +72,6 @@ def join(module: Module, most: int = 2) -> list[str | None]:
 
 def names(module: Module) -> list[str]:
     return [op.name for op in module.entries[0].body.walk()]
-
-
-def check_same(before: Module, after: Module, bounds: tuple[int, int, int]) -> None:
-    found = []
-    for module in (before, after):
-        out = np.zeros(1, np.int32)
-        done = evaluate(module, "k", (1,), [out, *bounds])
-        found.append((int(out[0]), done.printed))
-    assert found[0] == found[1], bounds
 
 
 NEAR = [(low, turn, up) for low in (-1, 0, 2) for turn in range(-2, 5) for up in (-1, 0, 1, 3)]

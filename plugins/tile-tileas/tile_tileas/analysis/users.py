@@ -30,3 +30,13 @@ def operations(region: ir.Region) -> Iterator[ir.OpView]:
             yield op
             for inner in op.regions:
                 yield from operations(inner)
+
+
+def counting_loops(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
+    """The `scf.for` loops inside of an operation, inner ones first."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from counting_loops(inner)
+                if inner.operation.name == "scf.for":
+                    yield inner

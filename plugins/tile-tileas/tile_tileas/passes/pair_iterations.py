@@ -8,14 +8,12 @@ while threads work on the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile_core.mlir import ir
 from tile_core.passes import Pass, PassContext, option
+from tile_tileas.analysis.users import counting_loops
 from tile_tileas.kernel_spec import num_ctas
-
-_FOR = "scf.for"
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class PairIterations(Pass):
     def run(self, op: ir.Operation, cx: PassContext) -> None:
         if self.strategy == "none" or num_ctas(op) > 1:
             return
-        for loop in list(_loops(op)):
+        for loop in list(counting_loops(op)):
             from tile_tileas.prepare.pairs import in_pairs, pays  # loops alone need it
 
             if not pays(loop, op, cx.target):
@@ -49,12 +47,3 @@ class PairIterations(Pass):
             )
             cx.count("loops")
             in_pairs(loop)
-
-
-def _loops(op: ir.Operation | ir.OpView) -> Iterator[ir.OpView]:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from _loops(inner)
-                if inner.operation.name == _FOR:
-                    yield inner
